@@ -1,0 +1,47 @@
+# Two commands: make lab, make test. Nothing is installed outside this folder but, by `make test`
+# as root on Debian, Chromium.
+# Other settings: make lab LAB_ARGS="--no-browser --port=9000", make lab PYTHON=/path/to/python3.12
+
+VENV := .venv
+INPUTS := pyproject.toml requirements.lock
+SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
+
+.PHONY: help lab test browser score bench lint lock clean
+.DEFAULT_GOAL := help
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z]*\):.*## /  make \1  /p' Makefile
+
+lab: $(VENV)/stamp-lab ## open the guide in JupyterLab
+	@$(VENV)/bin/python tools/run_lab.py $(LAB_ARGS)
+
+test: $(VENV)/stamp-test ## lint, check types, run all tests and all notebooks
+	@$(VENV)/bin/python tools/run_tests.py
+
+browser: $(VENV)/stamp-test ## run every lab's panel in Chromium: broken, predict, fix, check
+	@$(VENV)/bin/python -m pytest -m every_lab tests
+
+score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with every knob; count what is right
+	@$(VENV)/bin/python -m helpers score tests/jobs --controls 100 --markdown benchmarks/score.md \
+		&& $(VENV)/bin/python -m helpers lab --all
+
+bench: $(VENV)/stamp-test ## measure what the instrument costs and how long a verdict takes
+	@$(VENV)/bin/python benchmarks/bench.py benchmarks/bench.md
+
+lint: $(VENV)/stamp-test ## lint, format and check types only, changing files
+	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format . && $(VENV)/bin/mypy
+
+lock: ## make requirements.lock anew
+	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/make_lock.py $(TORCH)
+
+$(VENV)/stamp-lab: $(INPUTS)
+	@$(SET_UP) lab
+
+$(VENV)/stamp-test: $(INPUTS)
+	@$(SET_UP) test
+
+clean: ## remove the environment, caches and what runs left
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
+	@find . -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \
+		-o -name .runs -o -name .built \) -prune -exec rm -rf {} +

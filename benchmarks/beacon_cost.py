@@ -1,0 +1,68 @@
+"""What the beacon costs a rank: blocks of the same training steps with it and without it, in turn.
+
+Runs under the instrument, on two ranks, and writes one JSON object per rank to the folder of its
+argument: `cpu` and `wall` are pairs of seconds for one block with the beacon and one without, `beacon`
+is what the beacon's own thread has used of the processor in the former.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from stuck_ranks_beacon import agent
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+PAIRS = 25
+SECONDS = 1.0
+"""Length of a block: about five looks of the beacon."""
+
+
+def train(folder: Path) -> None:
+    """Train, and note how long the blocks take."""
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs, targets = torch.randn(64, 256), torch.randint(10, (64,))
+
+    def steps(count: int) -> tuple[float, float]:
+        cpu, wall = time.process_time(), time.perf_counter()
+        for _ in range(count):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), targets).backward()
+            optimizer.step()
+        return time.process_time() - cpu, time.perf_counter() - wall
+
+    def resume() -> int:
+        """Start the beacon; its thread is the newest, after that of `faulthandler`'s timer."""
+        before = set(os.listdir("/proc/self/task"))
+        agent._resume()
+        return max(map(int, set(os.listdir("/proc/self/task")) - before))
+
+    steps(50)
+    agent._rest()
+    count = torch.tensor(max(1, int(100 * SECONDS / steps(100)[1])))
+    dist.broadcast(count, 0)
+    pairs, own = [], []
+    for _ in range(PAIRS):
+        thread = resume()
+        watched = steps(int(count))
+        own.append(int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9)
+        agent._rest()
+        pairs.append((watched, steps(int(count))))
+    agent._resume()
+    found = {
+        "steps": int(count),
+        "beacon": own,
+        "cpu": [(watched[0], alone[0]) for watched, alone in pairs],
+        "wall": [(watched[1], alone[1]) for watched, alone in pairs],
+    }
+    (folder / f"{dist.get_rank()}.json").write_text(json.dumps(found))
+
+
+dist.init_process_group("gloo")
+train(Path(sys.argv[1]))
+dist.destroy_process_group()

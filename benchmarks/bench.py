@@ -1,0 +1,107 @@
+"""Cost and speed of the instrument, as one page: python benchmarks/bench.py [FILE], or make bench."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the builders of histories are the tests'
+
+from histories import in_collective, snapshot, steady, working  # noqa: E402
+
+from helpers.diagnose import diagnose  # noqa: E402
+from helpers.model import RankView  # noqa: E402
+from helpers.score import made  # noqa: E402
+from helpers.session import Session  # noqa: E402
+from helpers.timeline import timeline  # noqa: E402
+
+RANKS = (2, 64, 512)
+ROUNDS = 5
+
+
+def beacon() -> Iterator[str]:
+    """The beacon's share of a rank's time, and the instrument's own use of a core."""
+    with tempfile.TemporaryDirectory() as name:
+        program = str(ROOT / "benchmarks" / "beacon_cost.py")
+        command = ["torchrun", "--standalone", "--nproc-per-node=2", program, name]
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        cpu, wall = time.process_time(), time.monotonic()
+        session = Session(command, env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"})
+        report = session.start().wait()
+        cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+        assert report.verdict.outcome == "ok", report.verdict.summary
+        found = [json.loads(file.read_text()) for file in sorted(Path(name).glob("*.json"))]
+    yield (
+        f"Two ranks train a small model with gloo, {len(found[0]['cpu'])} times a block of "
+        f"{found[0]['steps']} steps with the beacon and the same without it:"
+    )
+    yield ""
+    yield "| time with the beacon / without | median | lower and upper quartile |"
+    yield "|---|---|---|"
+    for kind, name in (("cpu", "processor time of the rank"), ("wall", "time by the clock")):
+        ratios = [watched / alone for one in found for watched, alone in one[kind]]
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        yield f"| {name} | {middle:.3f} | {low:.3f} to {high:.3f} |"
+    yield ""
+    own = sum(sum(one["beacon"]) for one in found)
+    clock, used = (sum(pair[0] for one in found for pair in one[kind]) for kind in ("wall", "cpu"))
+    yield (
+        f"The beacon's own thread used {100 * own / clock:.2f} % of the time by the clock, and "
+        f"{100 * own / used:.2f} % of the rank's processor time. Where other programs run on it, "
+        "this says more than the table does."
+    )
+    yield ""
+    yield f"The instrument itself used {100 * cpu / wall:.1f} % of one core meanwhile."
+
+
+def verdicts() -> Iterator[str]:
+    """Time of one verdict and of one picture, by the number of ranks."""
+    yield "| ranks | all work | all wait for one | operations differ | picture (SVG) |"
+    yield "|---|---|---|---|---|"
+    for count in RANKS:
+        members = tuple(range(count))
+        ops = ["all_reduce"] * 23
+        waiting = [in_collective(rank, *ops, members=members) for rank in members]
+        differ = [in_collective(rank, *ops, "barrier" if rank else "broadcast") for rank in members]
+        jobs: list[list[RankView]] = [
+            [working(rank) for rank in members],
+            [working(0), *waiting[1:]],
+            differ,
+        ]
+        histories = [steady(snapshot(*ranks)) for ranks in jobs]
+        cells = [_milliseconds(lambda history=history: diagnose(history)) for history in histories]
+        verdict = diagnose(histories[2])
+        cells.append(_milliseconds(lambda h=histories[2], v=verdict: timeline(h, v)))
+        yield f"| {count} | {' | '.join(cells)} |"
+    yield ""
+    yield f"Milliseconds of processor time, the median of {ROUNDS}. A job is looked at every 220 ms."
+
+
+def _milliseconds(work: Callable[[], object]) -> str:
+    spent = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        work()
+        spent.append(time.process_time() - began)
+    return f"{1000 * statistics.median(spent):.1f}"
+
+
+def main() -> None:
+    """Measure, print the page, and write it where the first argument says."""
+    lines = ["# Cost and speed", "", f"Measured with {made()}.", "", "## The beacon", "", *beacon()]
+    lines += ["", "## A verdict and a picture", "", *verdicts()]
+    page = "\n".join(lines) + "\n"
+    print(page, end="")
+    for file in sys.argv[1:2]:
+        Path(file).write_text(page)
+
+
+if __name__ == "__main__":
+    main()

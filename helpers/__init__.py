@@ -1,0 +1,1 @@
+"""Stuck Ranks: finds out why a multi-process PyTorch job is stuck."""

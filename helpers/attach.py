@@ -1,0 +1,236 @@
+"""Look at a job that is already running, without a beacon and without touching it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+
+from helpers.graph import STILL
+from helpers.model import Report, Snapshot, Verdict
+from helpers.observe.ranks import is_launcher
+from helpers.observe.table import HELPERS
+from helpers.processes import is_alive
+from helpers.session import Job, Session
+
+PATIENCE = 10.0
+"""Seconds that the job is watched, at most, before a rank that does not move is a suspicion."""
+
+LEAST = 3.0
+"""Seconds that it is watched in any case."""
+
+ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
+
+_PYTHON = re.compile(r"python[\d.]*$")
+_SPAWNED = re.compile(r"multiprocessing[./](spawn|forkserver|resource_tracker)")
+_SAME_JOB = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")
+_RANK = ("RANK", "LOCAL_RANK")
+
+
+class AttachError(Exception):
+    """The process cannot be looked at; the text says why in one sentence."""
+
+
+@dataclass
+class Attached:
+    """A job that somebody else has started; nothing here changes it.
+
+    Attributes:
+        pid: its outermost process, a launcher or the program itself.
+        command: the command line of that process.
+        started: `time.time()` when that process was started.
+        cwd: the working directory of the process that was asked for.
+    """
+
+    pid: int
+    command: tuple[str, ...]
+    started: float
+    cwd: Path
+    _known: list[psutil.Process] = field(default_factory=list)
+
+    folder = None
+
+    def __post_init__(self) -> None:
+        self.run_id = f"process {self.pid}"
+
+    def poll(self) -> int | None:
+        """None: only its parent learns how it ends."""
+        return None
+
+    def reaped(self) -> dict[int, int]:
+        """Nothing, for the same reason."""
+        return {}
+
+    def processes(self) -> list[psutil.Process]:
+        """Its processes that exist now."""
+        found = dict.fromkeys(self._known)
+        for process in self._known:
+            with suppress(psutil.Error):
+                found |= dict.fromkeys(process.children(recursive=True))
+        ours = _this_and_above()
+        if psutil.Process() in found:
+            ours |= {process.pid for process in psutil.Process().children(recursive=True)}
+        return [process for process in found if process.pid not in ours and is_alive(process)]
+
+    def stop(self) -> None:
+        """Nothing: the job goes on."""
+
+    def close(self) -> None:
+        """Nothing: the job goes on."""
+
+
+class Attachment(Session):
+    """A session on a job that is running: it watches for some seconds and leaves it as it is.
+
+    Args:
+        pid: the launcher, any rank, or any process of theirs.
+        patience: seconds without CPU or movement after which a rank is suspect.
+
+    Raises:
+        AttachError: there is no such job, or it cannot be looked at.
+    """
+
+    def __init__(self, pid: int, *, patience: float = PATIENCE) -> None:
+        self._job = find_job(pid)
+        super().__init__(self._job.command, cwd=self._job.cwd, patience=patience, stdin="inherit")
+        self._since = time.time() - self._job.started
+        self.max_seconds = self._since + max(patience + 1.0, LEAST)
+
+    def _begin(self) -> Job:
+        return self._job
+
+    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
+        if snapshot.job.ended is not None:
+            return True
+        watched = snapshot.time - self._since
+        if verdict.outcome == "running":
+            return watched >= LEAST and not _anybody_rests(snapshot)
+        return verdict.proved
+
+    def _report(self, verdict: Verdict, snapshot: Snapshot) -> Report:
+        """When the stall began is unknown: it was there before anybody looked."""
+        if verdict.outcome == "running" and snapshot.job.ended is not None:
+            verdict = replace(verdict, summary=ENDED)
+        report = super()._report(verdict, snapshot)
+        started = [v.process.started for v in snapshot.ranks if v.process is not None]
+        return replace(report, stall=None, first_rank=min(started, default=None))
+
+
+def find_job(pid: int) -> Attached:
+    """The job that process `pid` belongs to: up to its launcher, down to its workers.
+
+    Raises:
+        AttachError: there is no such process, it may not be looked at, or no Python is in it.
+    """
+    asked = _readable(pid)
+    root = _outermost(asked)
+    members = [root, *_lost_ranks(asked, root)]
+    with suppress(psutil.Error):
+        job = Attached(root.pid, tuple(root.cmdline()), root.create_time(), Path(asked.cwd()), members)
+        if any(_is_python(process) for process in job.processes()):
+            return job
+        raise AttachError(f"process {pid} ({_name(asked)}) runs no Python, and nothing below it does")
+    raise AttachError(f"process {pid} has just ended")
+
+
+def _readable(pid: int) -> psutil.Process:
+    if pid == os.getpid():
+        raise AttachError(f"process {pid} is this command itself; give a process of the job")
+    try:
+        process = psutil.Process(pid)
+        if not is_alive(process):
+            raise AttachError(f"process {pid} has ended; only its parent has not noticed yet")
+        owner = process.username()
+        process.environ()
+        process.cwd()
+    except psutil.NoSuchProcess:
+        raise AttachError(f"there is no process {pid}") from None
+    except (psutil.AccessDenied, PermissionError):
+        cure = f"run this as {owner} or as root" if os.geteuid() else "it needs CAP_SYS_PTRACE"
+        raise AttachError(f"process {pid} of {owner} may not be looked at: {cure}") from None
+    return process
+
+
+def _outermost(process: psutil.Process) -> psutil.Process:
+    """The launcher above a process of the job, or the program that has started it."""
+    ours = _this_and_above()
+    with suppress(psutil.Error, OSError):
+        while (parent := process.parent()) is not None and parent.pid not in ours:
+            if not _belongs_to(process, parent):
+                break
+            process = parent
+    return process
+
+
+def _belongs_to(process: psutil.Process, parent: psutil.Process) -> bool:
+    """True when `parent` is part of the job that `process` is part of."""
+    command, above = process.cmdline(), parent.cmdline()
+    if is_launcher(above) or any(name in word for word in above for name in HELPERS):
+        return True
+    mine, theirs = _rank_variables(process), _rank_variables(parent)
+    if not _is_python(parent) or is_launcher(command):
+        return bool(mine) and mine == theirs
+    return bool(mine) or command == above or bool(_SPAWNED.search(" ".join(command)))
+
+
+def _lost_ranks(asked: psutil.Process, root: psutil.Process) -> Iterator[psutil.Process]:
+    """Ranks of the same job that are not below its outermost process: a loop in a shell, orphans."""
+    tree = {root.pid}
+    with suppress(psutil.Error):
+        tree |= {process.pid for process in root.children(recursive=True)}
+    wanted = _same_job(asked)
+    if not wanted.get("MASTER_PORT"):
+        return
+    taken = {_rank_variables(one).get("RANK") for one in map(psutil.Process, tree) if is_alive(one)}
+    ours = _this_and_above()
+    for process in psutil.process_iter():
+        if process.pid in tree or process.pid in ours or _same_job(process) != wanted:
+            continue
+        rank = _rank_variables(process).get("RANK")
+        if rank is not None and rank not in taken and _is_python(process):
+            yield process
+
+
+def _same_job(process: psutil.Process) -> Mapping[str, str]:
+    return _variables(process, _SAME_JOB)
+
+
+def _rank_variables(process: psutil.Process) -> Mapping[str, str]:
+    return _variables(process, _RANK)
+
+
+def _variables(process: psutil.Process, names: tuple[str, ...]) -> Mapping[str, str]:
+    with suppress(psutil.Error, OSError):
+        environment = process.environ()
+        return {name: environment[name] for name in names if name in environment}
+    return {}
+
+
+def _is_python(process: psutil.Process) -> bool:
+    with suppress(psutil.Error, OSError):
+        return bool(_PYTHON.search((process.cmdline() or [""])[0]))
+    return False
+
+
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline()[:3]) or process.name()
+    return "ended"
+
+
+def _this_and_above() -> set[int]:
+    """This process and those it was started by: never part of the job."""
+    this = psutil.Process()
+    return {process.pid for process in (this, *this.parents())}
+
+
+def _anybody_rests(snapshot: Snapshot) -> bool:
+    """True while some rank neither moves nor uses CPU, so that watching on may tell more."""
+    views = [view.process for view in snapshot.ranks if view.process is not None and view.process.alive]
+    return any(min(view.still, view.idle) >= STILL for view in views)

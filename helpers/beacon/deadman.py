@@ -1,0 +1,53 @@
+"""The `faulthandler` of this process: a dead man's switch for its beacon, and the stacks of a crash."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+from typing import Any
+
+from .format import GIL_DUMP_AFTER
+
+
+class Slot:
+    """The one `dump_traceback_later` slot of a process: armed as a dead man's switch.
+
+    It fires when the beacon's thread cannot run, that is while a C call holds the interpreter lock.
+    From the job's first own use of the slot on, the slot is the job's.
+    """
+
+    def __init__(self) -> None:
+        self.given_away = False
+        self._later = faulthandler.dump_traceback_later
+        self._cancel = faulthandler.cancel_dump_traceback_later
+
+    def arm(self, fd: int) -> None:
+        """Start the countdown anew; when it runs out, every stack is written to `fd`."""
+        if not self.given_away:
+            # RuntimeError: no thread can be started, since memory or threads have run out.
+            with contextlib.suppress(RuntimeError):
+                self._later(GIL_DUMP_AFTER, file=fd)
+
+    def disarm(self) -> None:
+        """Stop the countdown."""
+        if not self.given_away:
+            self._cancel()
+
+    def catch_crashes(self, fd: int) -> None:
+        """Write the stacks of a crash (SIGSEGV, SIGABRT, ...) to `fd`, unless the job does it."""
+        if not faulthandler.is_enabled():
+            faulthandler.enable(file=fd)
+
+    def yield_to_job(self) -> None:
+        """Let the job's own calls of the two functions take the slot over."""
+
+        def dump_traceback_later(*args: Any, **kwargs: Any) -> Any:
+            self.given_away = True
+            return self._later(*args, **kwargs)
+
+        def cancel_dump_traceback_later() -> Any:
+            self.given_away = True
+            return self._cancel()
+
+        faulthandler.dump_traceback_later = dump_traceback_later
+        faulthandler.cancel_dump_traceback_later = cancel_dump_traceback_later

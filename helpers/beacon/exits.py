@@ -1,0 +1,134 @@
+"""How this process and the children it waits for end, without touching `sys.excepthook`.
+
+An uncaught exception is read from `sys.last_value`, which the interpreter sets before it calls any
+hook. `os.waitpid`, `os._exit` and `os.kill` are wrapped: the status of a child is noted as it comes, and
+a process that is about to end (or stop) itself says where it stands. They do what they did before.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import os
+import sys
+import time
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional
+
+from . import stacks
+
+MESSAGE_LIMIT = 8000
+
+reaped: Dict[int, int] = {}
+"""Wait status of every child that this process has waited for."""
+
+left: List[stacks.Entry] = []
+"""Where the main thread has called `sys.exit`, innermost frame first."""
+
+
+def watch(last_words: Callable[[], None]) -> None:
+    """Note the status of children from now on; call `last_words` before the process ends itself."""
+    waitpid, leave, kill, say_exit = os.waitpid, os._exit, os.kill, sys.exit
+    main = _thread.get_ident()
+
+    @functools.wraps(waitpid)
+    def noting_waitpid(pid: int, options: int) -> Any:
+        result = waitpid(pid, options)
+        if result[0] > 0 and (os.WIFEXITED(result[1]) or os.WIFSIGNALED(result[1])):
+            reaped[result[0]] = result[1]
+        return result
+
+    @functools.wraps(leave)
+    def noting_exit(status: int) -> Any:
+        last_words()
+        leave(status)
+
+    @functools.wraps(kill)
+    def noting_kill(pid: int, signal: int) -> None:
+        if pid == os.getpid() and signal:
+            last_words()
+        kill(pid, signal)
+
+    @functools.wraps(say_exit)
+    def noting_sys_exit(status: Any = None) -> Any:
+        if _thread.get_ident() == main:
+            left[:] = stacks.entries(sys._getframe(1))
+        say_exit(status)
+
+    os.waitpid, os._exit, os.kill = noting_waitpid, noting_exit, noting_kill
+    sys.exit = noting_sys_exit
+
+
+def uncaught() -> Optional[Dict[str, Any]]:
+    """The exception that is ending this process, or None."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, BaseException) or isinstance(error, SystemExit):
+        return None
+    masked: List[str] = []
+    first = error
+    for _ in range(20):
+        earlier = first.__context__
+        if earlier is None or first.__suppress_context__ or first.__cause__ is not None:
+            break
+        if _raised_by_handler(first, earlier) or isinstance(earlier, (SystemExit, GeneratorExit)):
+            break
+        masked.append(_line(first))
+        first = earlier
+    return {
+        "type": type(first).__name__,
+        "message": _text(first)[:MESSAGE_LIMIT],
+        "frames": _frames(first, error),
+        "time": time.monotonic(),
+        "masked": masked,
+    }
+
+
+def _raised_by_handler(later: BaseException, earlier: BaseException) -> bool:
+    """True when the very frame that caught `earlier` raised `later`: a deliberate translation.
+
+    An exception raised deeper, by something that the handler or a `finally` calls, is an accident on
+    the way out: it hides the first one.
+    """
+    caught = earlier.__traceback__
+    innermost: Optional[TracebackType] = later.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    return caught is not None and innermost is not None and caught.tb_frame is innermost.tb_frame
+
+
+def _frames(error: BaseException, last: BaseException) -> List[stacks.Entry]:
+    """The frames of `error`, innermost first, out to the program's own.
+
+    The traceback of an exception that was caught begins in the frame that caught it. The calls that
+    led to that frame stand in the tracebacks of the exceptions raised later, the outermost being
+    `last`.
+    """
+    found = stacks.traceback_entries(error.__traceback__)
+    chain = [last]
+    while chain[-1] is not error and chain[-1].__context__ is not None:
+        chain.append(chain[-1].__context__)
+    outermost = error.__traceback__
+    for later in chain[-2::-1]:
+        above: List[stacks.Entry] = []
+        link = later.__traceback__
+        while outermost and link and link.tb_frame is not outermost.tb_frame:
+            above.append(stacks.entry(link.tb_frame, link.tb_lineno))
+            link = link.tb_next
+        if outermost and link:
+            found += above[::-1]
+            outermost = later.__traceback__
+    if isinstance(error, SyntaxError) and error.filename and not found:
+        found = [[error.filename, error.lineno or 1, "<module>", True]]
+    return found
+
+
+def _line(error: BaseException) -> str:
+    lines = _text(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""

@@ -1,0 +1,108 @@
+"""The Python stacks of this process, and which of their frames are the user's own code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Dict, List, Optional, Tuple
+
+LIBRARIES = (
+    "torch",
+    "lightning",
+    "pytorch_lightning",
+    "lightning_fabric",
+    "lightning_utilities",
+    "torchmetrics",
+    "deepspeed",
+    "accelerate",
+    "transformers",
+    "stuck_ranks_beacon",
+)
+"""Packages that are never user code, wherever they are installed (an editable checkout, say)."""
+
+MAX_FRAMES = 120
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_STDLIB = os.path.dirname(os.path.abspath(os.__file__))
+_SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+Entry = List[Any]
+"""[file, line, function, user]"""
+
+_user_files: Dict[Tuple[str, str], bool] = {}
+
+
+def entries(frame: Optional[FrameType]) -> List[Entry]:
+    """The stack that ends in `frame`, innermost first, at most `MAX_FRAMES` frames."""
+    found: List[Entry] = []
+    while frame is not None and len(found) < MAX_FRAMES:
+        found.append(entry(frame, frame.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def traceback_entries(traceback: Optional[TracebackType]) -> List[Entry]:
+    """The frames of a traceback, innermost first."""
+    found: List[Entry] = []
+    while traceback is not None:
+        found.append(entry(traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return found[::-1][:MAX_FRAMES]
+
+
+def signature(frame: Optional[FrameType]) -> Tuple[Tuple[int, int], ...]:
+    """What changes when a thread moves: the code and the instruction of each of its frames."""
+    found: List[Tuple[int, int]] = []
+    while frame is not None and len(found) < MAX_FRAMES:
+        found.append((id(frame.f_code), frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def is_user(file: str, module: str) -> bool:
+    """True when a frame of `file`, in the module named `module`, is the user's own code."""
+    if file.startswith("<"):
+        return module == "__main__" and file in ("<string>", "<stdin>") and not _is_spawned()
+    path = os.path.abspath(file)
+    if _is_main_target(path):
+        return True
+    if path.startswith(_HERE + os.sep) or any(part in path for part in _SITE):
+        return False
+    if path.startswith(_STDLIB + os.sep):
+        return False
+    return not any(path.startswith(folder) for folder in _library_folders())
+
+
+def entry(frame: FrameType, line: Optional[int]) -> Entry:
+    """One frame of a stack or a traceback."""
+    code: CodeType = frame.f_code
+    return [code.co_filename, line or code.co_firstlineno, code.co_name, is_users(frame)]
+
+
+def is_users(frame: FrameType) -> bool:
+    """True for a frame of the user's own code."""
+    key = (frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")))
+    user = _user_files.get(key)
+    if user is None:
+        user = _user_files[key] = is_user(*key)
+    return user
+
+
+def _is_main_target(path: str) -> bool:
+    """True for the file that was started: the script, or the target of `-m`."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return isinstance(file, str) and os.path.abspath(file) == path
+
+
+def _is_spawned() -> bool:
+    """True in a child of `multiprocessing`, whose `-c` text is multiprocessing's own."""
+    return "--multiprocessing-fork" in getattr(sys, "orig_argv", ())
+
+
+def _library_folders() -> List[str]:
+    folders = []
+    for name in LIBRARIES:
+        for folder in getattr(sys.modules.get(name), "__path__", ()):
+            folders.append(os.path.abspath(str(folder)) + os.sep)
+    return folders

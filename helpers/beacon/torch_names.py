@@ -1,0 +1,316 @@
+"""Every private torch name the beacon touches, behind feature detection (torch 2.11 to 2.15).
+
+Nothing here imports torch: each function looks at modules that the job has loaded and answers None or
+an empty list when a name is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+DISTRIBUTED = "torch.distributed.distributed_c10d"
+BINDINGS = "torch._C._distributed_c10d"
+
+TAIL = 24
+"""Collectives of each group that a record carries, newest last."""
+
+COLLECTIVE_CALLS = frozenset(
+    (
+        *("all_reduce", "all_reduce_coalesced", "broadcast", "barrier", "reduce", "gather", "scatter"),
+        *("all_gather", "all_gather_into_tensor", "all_gather_coalesced", "all_gather_object"),
+        *("all_gather_single", "gather_object", "broadcast_object_list", "scatter_object_list"),
+        *("reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single", "all_to_all"),
+        *("all_to_all_single", "monitored_barrier", "gather_single", "gather_into_tensor"),
+        *("_all_gather_base", "_reduce_scatter_base", "shrink_group"),
+        *("new_group", "_new_group_with_tag", "split_group", "destroy_process_group"),
+    )
+)
+FROM_ROOT = frozenset(("broadcast", "broadcast_object_list", "scatter", "scatter_object_list"))
+"""Collectives whose data come from one rank, `src`; others that have a root send to it, `dst`."""
+
+NEW_GROUP_CALLS = frozenset(("new_group", "_new_group_with_tag", "split_group"))
+P2P_CALLS = frozenset(("send", "recv", "isend", "irecv", "send_object_list", "recv_object_list"))
+WORK_TYPES = {
+    0: "broadcast",
+    1: "all_reduce",
+    3: "reduce",
+    4: "all_gather",
+    7: "gather",
+    8: "scatter",
+    12: "isend",
+    13: "irecv",
+    14: "irecv",
+    15: "barrier",
+}
+"""Operation by the number that a `Work` tells of itself (torch's `OpType`, 2.11 to 2.15)."""
+
+RENDEZVOUS_CALLS = frozenset(("init_process_group",))
+CALL_LOGGER = "torch.distributed.c10d_logger"
+WAIT_COUNTER = "_WaitCounter"
+STORE_BARRIER = "_store_based_barrier"
+WORLD = ("default_pg", "pg_map", "pg_names", "pg_group_ranks")
+"""The tables of groups that torch keeps in `_world`."""
+
+DATALOADER_WORKER = "torch.utils.data._utils.worker._worker_loop"
+MP_SPAWN = "torch.multiprocessing.spawn._wrap"
+INDEX_ARGUMENT = {DATALOADER_WORKER: 10, MP_SPAWN: 1}
+"""Which positional argument of a process's target is its worker id or process index."""
+
+INDEX_VARIABLE = {
+    DATALOADER_WORKER: (os.path.join("utils", "data", "_utils", "worker.py"), "worker_id"),
+    MP_SPAWN: (os.path.join("torch", "multiprocessing", "spawn.py"), "i"),
+}
+"""The source file of that target, and its own name for the index."""
+
+GROUP_CLASS = "ProcessGroup"
+LOADER_ITERATOR = "_MultiProcessingDataLoaderIter"
+LOADER_WAITS = ("_try_get_data", "_get_data", "_next_data")
+"""Methods of that class in which a rank waits for its workers."""
+
+LOCK_CALLS = {
+    "wait": (os.path.join("torch", "utils", "file_baton.py"), "lock_file_path"),
+    "acquire": (os.path.join("filelock", "_api.py"), "lock_file"),
+}
+"""Functions that wait for a lock file: source file, attribute that names the file."""
+
+
+def name_in(module: str, name: str) -> Any:
+    """What a loaded module calls `name`, else None; no module is made to load anything by this."""
+    return getattr(sys.modules.get(module), "__dict__", {}).get(name)
+
+
+def c10d() -> Any:
+    """The module `torch.distributed.distributed_c10d` once it is fully loaded, else None."""
+    loaded = name_in(DISTRIBUTED, "destroy_process_group") is not None
+    return sys.modules[DISTRIBUTED] if loaded else None
+
+
+def unseen(joined: bool) -> List[str]:
+    """What this torch keeps from the beacon: `groups`, `recorder`, `nccl`, `joining`.
+
+    Empty while torch.distributed is not loaded, or is no torch that is known here. NCCL keeps its
+    collectives in a recorder of its own. That one is left alone: reading it asks CUDA for events, which
+    a graph that is being captured does not survive.
+
+    Args:
+        joined: True once this process has a group; before that only `groups` can be told.
+    """
+    if not callable(name_in(DISTRIBUTED, "init_process_group")):
+        return []
+    world = name_in(DISTRIBUTED, "_world")
+    if any(not hasattr(world, name) for name in WORLD):
+        return ["groups"]
+    if not joined:
+        return []
+    found = []
+    if _dump(False) is None:
+        found.append("recorder")
+    elif accelerator() == "cuda" and "nccl" in (process_groups() or {}).get("backend", ""):
+        found.append("nccl")
+    if name_in(CALL_LOGGER, WAIT_COUNTER) is None:
+        found.append("joining")
+    return found
+
+
+def version() -> str:
+    """The version of the loaded torch, empty when it has none."""
+    return str(name_in("torch", "__version__") or "")
+
+
+def is_distributed_file(file: str) -> bool:
+    """True for the source file that defines the collectives."""
+    return file.endswith("distributed_c10d.py")
+
+
+def is_call_wrapper(file: str) -> bool:
+    """True for the source file of the wrapper around the collectives."""
+    return file.endswith("c10d_logger.py")
+
+
+def is_rendezvous_file(file: str) -> bool:
+    """True for the source file in which `init_process_group` finds its store."""
+    return file.endswith(os.path.join("torch", "distributed", "rendezvous.py"))
+
+
+def is_lock_file(file: str, function: str) -> bool:
+    """True for a function that waits for a lock file."""
+    return function in LOCK_CALLS and file.endswith(LOCK_CALLS[function][0])
+
+
+def is_dataloader_file(file: str) -> bool:
+    """True for the source file of the DataLoader's parent side."""
+    return file.endswith(os.path.join("utils", "data", "dataloader.py"))
+
+
+def dataloader_workers(iterator: Any) -> Dict[str, int]:
+    """Pid (as text) -> worker id of the worker processes of a DataLoader's iterator."""
+    workers = getattr(iterator, "_workers", ())
+    return {str(worker.pid): number for number, worker in enumerate(workers) if worker.pid}
+
+
+def is_spawn_join(file: str, function: str) -> bool:
+    """True for the function in which the caller of `mp.spawn` waits for its processes."""
+    return function == "join" and file.endswith(os.path.join("torch", "multiprocessing", "spawn.py"))
+
+
+def spawned(context: Any) -> Dict[str, int]:
+    """Pid (as text) -> process index of the processes of an `mp.spawn` context."""
+    processes = getattr(context, "processes", ())
+    return {str(process.pid): index for index, process in enumerate(processes) if process.pid}
+
+
+def default_group() -> Any:
+    """The default process group of this process, None before there is one."""
+    return getattr(getattr(c10d(), "_world", None), "default_pg", None)
+
+
+def process_groups() -> Optional[Dict[str, Any]]:
+    """Rank, world size, backend and groups of this process, or None before there is a group."""
+    world = getattr(c10d(), "_world", None)
+    default = default_group()
+    if world is None or default is None:
+        return None
+    groups = []
+    backends = dict(getattr(world, "pg_map", {}))
+    names = dict(getattr(world, "pg_names", {}))
+    members = dict(getattr(world, "pg_group_ranks", {}))
+    for group, backend in backends.items():
+        groups.append(
+            {
+                "name": group_label(group, default),
+                "id": str(names.get(group, getattr(group, "group_name", ""))),
+                "ranks": sorted(members.get(group, {})),
+                "backend": str(backend[0]),
+            }
+        )
+    return {
+        "rank": int(default.rank()),
+        "world_size": int(default.size()),
+        "backend": str(backends[default][0]) if default in backends else "",
+        "groups": groups,
+    }
+
+
+def group_label(group: Any, default: Any) -> str:
+    """`default`, the description its maker gave it, or its name."""
+    if group is default:
+        return "default"
+    description = str(getattr(group, "group_desc", "") or "")
+    name = str(getattr(group, "group_name", "") or "")
+    return description if description not in ("", "undefined", "default_pg") else name
+
+
+def group_of(value: Any) -> Tuple[str, List[int]]:
+    """Label and global ranks of a `group` argument; None means the default group."""
+    module = c10d()
+    world = getattr(module, "_world", None)
+    default = getattr(world, "default_pg", None)
+    group = default if value is None else value
+    members = getattr(world, "pg_group_ranks", {}).get(group, {})
+    return group_label(group, default), sorted(members)
+
+
+def global_rank(group: Any, group_rank: Any) -> Optional[int]:
+    """The global rank of `group_rank` in `group` (None: the default group)."""
+    world = getattr(c10d(), "_world", None)
+    group = getattr(world, "default_pg", None) if group is None else group
+    for rank, within in dict(getattr(world, "pg_group_ranks", {}).get(group, {})).items():
+        if within == group_rank:
+            return int(rank)
+    return None
+
+
+def flight_status() -> Optional[bytes]:
+    """Flight Recorder's status without entries: cheap (0.02 ms), changes with every collective."""
+    return _dump(False)
+
+
+def pending(status: bytes) -> bool:
+    """True when a group's status shows a collective that is issued and not completed.
+
+    Point-to-point operations count as issued for ever (gloo, torch 2.13), so this may say True once
+    too often, never too rarely.
+    """
+    groups = json.loads(status).get("pg_status", {})
+    return any(
+        group.get("last_enqueued_collective") != group.get("last_completed_collective")
+        for group in groups.values()
+    )
+
+
+def flight_tail() -> List[Dict[str, Any]]:
+    """The newest collectives of every group as {group id, seq, op, sizes, done}, oldest first.
+
+    `done` is `retired`: on gloo the field `state` never leaves "scheduled" (torch 2.13).
+    """
+    raw = _dump(True)
+    if raw is None:
+        return []
+    by_group: Dict[str, List[Dict[str, Any]]] = {}
+    for entry in json.loads(raw).get("entries", ()):
+        if entry.get("is_p2p"):
+            continue
+        group = str((entry.get("process_group") or [""])[0])
+        by_group.setdefault(group, []).append(
+            {
+                "group": group,
+                "seq": int(entry.get("collective_seq_id", 0)),
+                "op": str(entry.get("profiling_name", "")).rpartition(":")[2],
+                "sizes": entry.get("input_sizes") or [],
+                "done": bool(entry.get("retired")) or entry.get("state") == "completed",
+                "created": int(entry.get("time_created_ns", 0)),
+            }
+        )
+    return [entry for entries in by_group.values() for entry in entries[-TAIL:]]
+
+
+def accelerator() -> str:
+    """`cuda` when the job has initialised CUDA, else `cpu`."""
+    check = name_in("torch.cuda", "is_initialized")
+    try:
+        return "cuda" if callable(check) and check() else "cpu"
+    except Exception:  # a module that another thread is still loading, or that is no torch of ours
+        return "cpu"
+
+
+def class_named(name: str) -> Optional[str]:
+    """`Store`, `Work` or `ProcessGroup` for the name of one of torch's classes, else None."""
+    if name in ("Work", GROUP_CLASS):
+        return name
+    return "Store" if name in ("Store", "TCPStore", "FileStore", "HashStore", "PrefixStore") else None
+
+
+def class_of(value: Any) -> Optional[str]:
+    """`Store`, `Work` or `ProcessGroup` when `value` is one of torch's, else None."""
+    for base in type(value).__mro__:
+        if base.__module__ in (BINDINGS, DISTRIBUTED) and base.__name__ in (
+            "Store",
+            "Work",
+            "ProcessGroup",
+        ):
+            return base.__name__
+    return None
+
+
+def operation_of(work: Any) -> Optional[str]:
+    """The operation of which a `Work` is the handle; None when it does not tell, or has no name."""
+    tell = getattr(work, "_get_op_type", None)
+    try:
+        return WORK_TYPES.get(int(tell())) if callable(tell) else None
+    except (RuntimeError, TypeError, ValueError):
+        return None
+
+
+def _dump(entries: bool) -> Optional[bytes]:
+    if c10d() is None:
+        return None
+    dump = name_in(BINDINGS, "_dump_fr_trace_json")
+    if dump is None:
+        return None
+    try:
+        return bytes(dump(entries, False))
+    except Exception:  # another signature, or a recorder that is switched off
+        return None

@@ -1,0 +1,78 @@
+"""Listening on a port fails because another process has it."""
+
+from __future__ import annotations
+
+from helpers.events import Event, twins
+from helpers.facts import Facts, Finding, place, spoken
+from helpers.model import ChildView, RankView
+from helpers.ports import is_taken, refused
+
+
+def find(facts: Facts) -> Finding | None:
+    """The first failure is a bind that the kernel refused with EADDRINUSE."""
+    event = facts.first
+    if event is None or event.error is None or not is_taken(event.error):
+        return None
+    port = refused(event.error)
+    blockers = tuple(b for number, b in facts.snapshot.strangers if number == port)
+    name = f"port {port}" if port is not None else "a port"
+    owner, evidence = _owner(facts, port)
+    if blockers:
+        owner = f"process {blockers[0].pid} outside the job"
+        evidence = (f"{name} belongs to process {blockers[0].pid}: {blockers[0].command}",)
+    holder = f", which {owner} holds" if owner else ""
+    who, why = _who(facts, event)
+    return Finding(
+        cause="address-in-use",
+        detail=f"{who} cannot listen on {name}{holder}",
+        summary=f"{who[0].upper()}{who[1:]} cannot listen on {name}{holder}: {why}.",
+        culprits=() if blockers or event.rank is None else (event.rank,),
+        where=event.where,
+        evidence=(f"{who}: {event.error.text}", *evidence),
+        blockers=blockers,
+    )
+
+
+def _owner(facts: Facts, port: int | None) -> tuple[str | None, tuple[str, ...]]:
+    for view in facts.snapshot.ranks:
+        processes = [(view.process, "")]
+        processes += [(child.process, _child(view, child)) for child in view.children]
+        for process, child in processes:
+            for held in process.ports if process else ():
+                if held.port == port:
+                    owner = f"{child}rank {view.rank}" if child else f"rank {view.rank}"
+                    return owner, (f"port {port} ({held.role}) is owned by {owner}",)
+    for process in facts.snapshot.launchers:
+        if any(held.port == port for held in process.ports):
+            return "the launcher", (f"port {port} is owned by the launcher",)
+    return None, ()
+
+
+def _who(facts: Facts, event: Event) -> tuple[str, str]:
+    """Who failed, and the sentence that says why it tried to listen."""
+    where = place(event.where)
+    if event.own or event.rank is None:
+        who = spoken((event.rank,)) if event.rank is not None else "the launcher"
+        return who, f"another process has taken the address before {where} runs"
+    view = facts.graph.ranks[event.rank]
+    child = next(c for c in view.children if c.process.pid == event.process.pid)
+    who = f"{_child(view, child)}rank {event.rank}"
+    if child.process.pid in twins(view):
+        return who, f"the first has taken the address before {where} runs"
+    if _runs_module_again(event):
+        return who, f"it runs the module again from the top and so calls {where} a second time"
+    return who, f"it opens the job's store itself at {where}"
+
+
+def _child(view: RankView, child: ChildView) -> str:
+    if child.process.kind == "dataloader-worker":
+        number = "" if child.worker_id is None else f" {child.worker_id}"
+        return f"DataLoader worker{number} of "
+    return "a second process as " if child.process.pid in twins(view) else "a child process of "
+
+
+def _runs_module_again(event: Event) -> bool:
+    """True when the failing line runs at module level inside multiprocessing's own start-up."""
+    stack = event.error.stack if event.error else ()
+    files = [frame.file for frame in stack]
+    return any("multiprocessing/spawn.py" in file for file in files)

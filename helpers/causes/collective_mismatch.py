@@ -1,0 +1,153 @@
+"""The ranks' calls do not match: operation, order, groups, root, or receive against receive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from helpers.facts import Facts, Finding, group_name, odd_ones, operation, place, spoken
+from helpers.graph import SENDS
+from helpers.model import Collective, Wait
+
+Divergence = tuple[str, int, dict[int, Collective]]
+
+
+def find(facts: Facts) -> Finding | None:
+    """Stuck ranks stand in different calls, and each call needs the others."""
+    if facts.first is not None:
+        return None
+    core = facts.graph.core
+    standing = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
+    if len(core) < 2 or not core <= standing.keys():
+        return None
+    diverged = facts.graph.divergence(core)
+    issued = diverged[2] if diverged else {}
+    places: dict[int, object] = {
+        rank: issued[rank].op if rank in issued else _place(wait) for rank, wait in standing.items()
+    }
+    disputed = {places[rank] for rank in core}
+    calls = {rank: wait for rank, wait in standing.items() if places[rank] in disputed}
+    odd = odd_ones({rank: places[rank] for rank in calls})
+    behind = {rank: wait for rank, wait in standing.items() if rank not in calls}
+    said = [_sentence(ranks, wait) for ranks, wait in [*_together(calls), *_together(behind)]]
+    return Finding(
+        cause="collective-mismatch",
+        detail=_against(calls, diverged),
+        summary=_summary(facts, calls, odd) + _parted(calls, diverged) + ".",
+        culprits=odd,
+        where=next((calls[rank].where for rank in odd if calls[rank].where), facts.where(odd)),
+        evidence=(*said, *_met_before(facts, diverged)),
+        hang=True,
+    )
+
+
+def _call(facts: Facts, rank: int) -> Wait | None:
+    """The collective or point-to-point call in which a rank is stuck."""
+    for wait in facts.waits(rank):
+        if wait.kind in ("collective", "p2p") and facts.graph.absent(rank, wait):
+            return wait
+    return None
+
+
+def _place(wait: Wait) -> tuple[object, ...]:
+    return wait.op, wait.group, wait.seq, wait.root
+
+
+def _against(calls: dict[int, Wait], diverged: Divergence | None) -> str:
+    if diverged is not None:
+        group, seq, issued = diverged
+        ops = dict.fromkeys(issued[rank].op for rank in sorted(issued))
+        return f"{' against '.join(ops)} at #{seq} of {group_name(group)}"
+    name = _rooted if _roots_differ(calls) else operation
+    named = [name(wait) for _, wait in sorted(calls.items())]
+    return " against ".join(dict.fromkeys(named) if len(set(named)) > 1 else named[:2])
+
+
+def _summary(facts: Facts, calls: dict[int, Wait], odd: Sequence[int]) -> str:
+    rest = {rank: wait for rank, wait in calls.items() if rank not in odd}
+    if not rest:
+        roots = _roots_differ(calls)
+        listed = "; ".join(_sentence(ranks, wait, roots) for ranks, wait in _together(calls))
+        if all(wait.kind == "p2p" and wait.op not in SENDS for wait in calls.values()):
+            return f"The ranks all wait to receive and none of them sends: {listed}"
+        return f"The ranks wait in calls that never match: {listed}"
+    is_in = "; ".join(
+        _sentence(ranks, wait)
+        for ranks, wait in _together({rank: wait for rank, wait in calls.items() if rank in odd})
+    )
+    direct = {r: wait for r, wait in rest.items() if facts.graph.waited_for[r] & set(odd)}
+    come, answer = ("comes to", "answers") if len(odd) == 1 else ("come to", "answer")
+    missed = " and never ".join(
+        f"{answer if wait.kind == 'p2p' else come} {operation(wait)}{_at(wait)}, where {spoken(ranks)} "
+        f"{'waits' if len(ranks) == 1 else 'wait'}"
+        for ranks, wait in _together(direct or rest)
+    )
+    return f"{is_in[0].upper()}{is_in[1:]} and never {missed}"
+
+
+def _parted(calls: dict[int, Wait], diverged: Divergence | None) -> str:
+    """Where the ranks' calls first differ, unless that is where they stand now."""
+    if diverged is None:
+        return ""
+    group, seq, issued = diverged
+    if all((wait.group, wait.seq) == (group, seq) for wait in calls.values()):
+        return ""
+    by_op: dict[str, list[int]] = {}
+    for rank in sorted(issued):
+        by_op.setdefault(issued[rank].op, []).append(rank)
+    listed = ", ".join(f"{op} on {spoken(ranks)}" for op, ranks in by_op.items())
+    return f"; they part at #{seq} of {group_name(group)}: {listed}"
+
+
+def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
+    """That the barrier before may have met from two lines, which nobody can see any more.
+
+    Barriers look all the same, so one too many meets the next one of the others and is content; the
+    rank that made it is then found at a barrier again.
+    """
+    if diverged is None:
+        return ()
+    group, seq, issued = diverged
+    at_barrier = [rank for rank, entry in sorted(issued.items()) if entry.op == "barrier"]
+    others = [rank for rank in sorted(issued) if rank not in at_barrier]
+    before = {
+        (entry.op, entry.done)
+        for process in facts.processes(sorted(issued))
+        for entry in process.collectives
+        if (entry.group, entry.seq) == (group, seq - 1)
+    }
+    if not at_barrier or not others or before != {("barrier", True)}:
+        return ()
+    come = "comes" if len(at_barrier) == 1 else "come"
+    twice = f"{spoken(at_barrier)} {come} to a barrier twice in a row, at #{seq - 1} and #{seq}"
+    once = f"{spoken(others)} only at #{seq - 1}"
+    return (f"{twice}, {once}: there they have met, perhaps from different lines",)
+
+
+def _together(calls: dict[int, Wait]) -> list[tuple[list[int], Wait]]:
+    """Ranks in the same call at the same line, in the order of their lowest rank."""
+    found: dict[object, tuple[list[int], Wait]] = {}
+    for rank in sorted(calls):
+        wait = calls[rank]
+        key = (_place(wait), wait.peers, wait.where)
+        found.setdefault(key, ([], wait))[0].append(rank)
+    return list(found.values())
+
+
+def _sentence(ranks: list[int], wait: Wait, root: bool = False) -> str:
+    verb = "is" if len(ranks) == 1 else "are"
+    return f"{spoken(ranks)} {verb} in {_rooted(wait) if root else operation(wait)}{_at(wait)}"
+
+
+def _roots_differ(calls: dict[int, Wait]) -> bool:
+    """True when the calls differ in their root and in nothing else."""
+    same = {(wait.op, wait.group, wait.seq) for wait in calls.values()}
+    return len(same) == 1 and len({wait.root for wait in calls.values()}) > 1
+
+
+def _rooted(wait: Wait) -> str:
+    """The operation with the rank from which, or to which, it sends."""
+    return f"{operation(wait)} with root {wait.root}" if wait.root is not None else operation(wait)
+
+
+def _at(wait: Wait) -> str:
+    return f" at {place(wait.where)}" if wait.where else ", called by a library"

@@ -1,0 +1,49 @@
+"""An uncaught exception that none of the other causes explains."""
+
+from __future__ import annotations
+
+from helpers.facts import Facts, Finding, place, spoken
+
+
+def find(facts: Facts) -> Finding | None:
+    """The first failure is an exception; ranks that raise the same one are named together."""
+    event = facts.first
+    if event is None or event.error is None:
+        return None
+    same = tuple(
+        sorted(
+            {
+                other.rank
+                for other in facts.events
+                if other.rank is not None
+                and other.error is not None
+                and not other.consequence
+                and (other.error.type, other.where) == (event.error.type, event.where)
+            }
+        )
+    )
+    ranks = same or (() if event.rank is None else (event.rank,))
+    who = spoken(ranks).capitalize() if ranks else "The command"
+    where = f" at {place(event.where)}" if event.where else ""
+    return Finding(
+        cause="error",
+        detail=event.error.text,
+        summary=f"{who} raised {event.error.text}{where}.",
+        culprits=ranks,
+        where=event.where,
+        evidence=(f"{who}: {event.error.text}",),
+    )
+
+
+def unreadable_script(facts: Facts) -> Finding | None:
+    """Python could not find or parse the script: no line of the job has run."""
+    reason = facts.snapshot.job.script_error
+    if reason is None:
+        return None
+    return Finding(
+        cause="error",
+        detail=reason,
+        summary=f"Python cannot run the script: {reason}.",
+        where=facts.snapshot.job.script_line,
+        evidence=(reason,),
+    )

@@ -1,0 +1,73 @@
+"""A lock file, or a lock on a file, that nobody will release."""
+
+from __future__ import annotations
+
+from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.model import Blocker, Wait
+
+
+def find(facts: Facts) -> Finding | None:
+    """A stuck rank waits for a lock: its holder is stuck too, or no process holds it."""
+    if facts.first is not None:
+        return None
+    for rank in sorted(facts.graph.core):
+        for wait in facts.waits(rank):
+            if wait.kind == "lock" and wait.key and wait.holder is not None:
+                return _finding(facts, wait, proved=True)
+    return None
+
+
+def _holders(facts: Facts, first: int) -> tuple[int, ...]:
+    """Every rank that holds a lock for which a stuck rank waits."""
+    found = {
+        facts.graph.rank_of(wait.holder)
+        for rank in facts.stuck
+        for wait in facts.waits(rank)
+        if wait.kind == "lock" and wait.holder
+    }
+    return tuple(sorted({first, *(rank for rank in found if rank is not None)}))
+
+
+def suspected(facts: Facts, rank: int) -> Finding | None:
+    """The same for a lock of which nobody can say that it will not be released."""
+    for wait in facts.waits(rank):
+        if wait.kind == "lock" and wait.key:
+            return _finding(facts, wait, proved=False)
+    return None
+
+
+def _finding(facts: Facts, wait: Wait, *, proved: bool) -> Finding:
+    waiting = sorted(
+        rank
+        for rank in facts.alive
+        if any(w.kind == "lock" and w.key == wait.key for w in facts.waits(rank))
+    )
+    holder = facts.graph.rank_of(wait.holder) if wait.holder else None
+    blockers: tuple[Blocker, ...] = ()
+    if holder is not None:
+        process = facts.graph.ranks[holder].process
+        who = f"rank {holder}, which is {doing(process)} at {place(process.where if process else None)}"
+    elif wait.holder:
+        who = f"process {wait.holder} outside the job"
+        blockers = (Blocker(wait.holder, f"holds the lock {wait.key}", ""),)
+    elif wait.holder == 0:
+        who = "no running process: it was left behind"
+    else:
+        who = "nobody that can be seen from here"
+    culprits = () if holder is None else _holders(facts, holder)
+    verb = "waits" if len(waiting) == 1 else "wait"
+    return Finding(
+        cause="file-lock",
+        detail=f"{spoken(waiting)} {verb} for the lock {wait.key}, held by {who}",
+        summary=f"{spoken(waiting).capitalize()} {verb} for the lock {wait.key}, held by {who}.",
+        culprits=culprits,
+        where=facts.where(culprits or tuple(waiting)),
+        evidence=(
+            f"{wait.op} on {wait.key}",
+            f"held by {who}",
+            *(f"rank {rank} waits for it at {place(facts.where([rank]))}" for rank in waiting),
+        ),
+        blockers=blockers,
+        proved=proved,
+        hang=True,
+    )

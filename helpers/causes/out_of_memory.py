@@ -1,0 +1,76 @@
+"""An allocation failed, or the kernel or a monitor killed a process for memory."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.facts import FROZEN, Facts, Finding, place, spoken
+
+_FAILED = re.compile(
+    r"[Oo]ut of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator"
+)
+_TYPES = ("MemoryError", "OutOfMemoryError")
+
+
+def find(facts: Facts) -> Finding | None:
+    """The first failure is a failed allocation, or a SIGKILL that a memory counter explains.
+
+    Without a failure: ranks that the kernel stops at the limit, where it may not kill.
+    """
+    event = facts.first
+    if event is None:
+        return _frozen(facts)
+    if event.rank is None:
+        return None
+    if event.error is not None:
+        if event.error.type not in _TYPES and not _FAILED.search(event.error.message):
+            return None
+        culprits: tuple[int, ...] = (event.rank,)
+        detail = f"{spoken(culprits)} could not allocate memory at {place(event.where)}"
+        evidence: tuple[str, ...] = (f"{spoken(culprits)}: {event.error.text}",)
+    elif event.by_signal == 9 and facts.snapshot.memory_kills:
+        culprits = _killed(facts)
+        were = "was" if len(culprits) == 1 else "were"
+        detail = f"{spoken(culprits)} {were} killed because the job ran out of memory"
+        evidence = (
+            f"{spoken(culprits)} ended by SIGKILL",
+            f"memory kills counted during the run: {facts.snapshot.memory_kills}",
+        )
+    else:
+        return None
+    others = "; the other ranks depend on it" if len(culprits) < len(facts.graph.ranks) else ""
+    return Finding(
+        cause="out-of-memory",
+        detail=detail,
+        summary=f"{detail[0].upper()}{detail[1:]}{others}.",
+        culprits=culprits,
+        where=event.where,
+        evidence=evidence,
+    )
+
+
+def _killed(facts: Facts) -> tuple[int, ...]:
+    """The ranks of the first processes that SIGKILL ended, as many as were killed for memory."""
+    killed = sorted((e.time, e.rank) for e in facts.events if e.by_signal == 9 and e.rank is not None)
+    return tuple(sorted({rank for _, rank in killed[: facts.snapshot.memory_kills]}))
+
+
+def _frozen(facts: Facts) -> Finding | None:
+    ranks = tuple(r for r in sorted(facts.stuck) if any(p.frozen for p in facts.processes((r,))))
+    limit = facts.snapshot.limit
+    if not ranks or limit is None:
+        return None
+    verb = "stands" if len(ranks) == 1 else "stand"
+    detail = f"{spoken(ranks)} {verb} still in the kernel: the memory of the job is used up"
+    return Finding(
+        cause="out-of-memory",
+        detail=detail,
+        summary=(
+            f"{detail[0].upper()}{detail[1:]}, {limit.megabytes} MB in all, and nobody is killed "
+            "who would give some back."
+        ),
+        culprits=ranks,
+        where=facts.where(ranks),
+        evidence=(f"{spoken(ranks)}: {FROZEN}",),
+        hang=True,
+    )

@@ -1,0 +1,33 @@
+"""A rank was ended by a signal."""
+
+from __future__ import annotations
+
+import signal
+
+from helpers.facts import Facts, Finding, last_seen, spoken
+
+
+def find(facts: Facts) -> Finding | None:
+    """The first failure is a rank's death by a signal."""
+    event = facts.first
+    if event is None or event.by_signal is None or not event.own or event.rank is None:
+        return None
+    name = _name(event.by_signal)
+    waiting = [rank for rank in sorted(facts.stuck) if rank != event.rank]
+    after = f"; {spoken(waiting)} still wait{'s' if len(waiting) == 1 else ''} for it" if waiting else ""
+    return Finding(
+        cause="rank-crashed",
+        detail=f"rank {event.rank} was ended by {name}",
+        summary=(f"Rank {event.rank} was ended by {name}{last_seen(event.where)}{after}."),
+        culprits=(event.rank,),
+        where=event.where,
+        evidence=(f"rank {event.rank} ended by signal {event.by_signal} ({name})",),
+        hang=bool(waiting),
+    )
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

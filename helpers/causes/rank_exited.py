@@ -1,0 +1,101 @@
+"""A rank ended without an exception while others need it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from helpers.facts import Facts, Finding, last_seen, place, spoken
+from helpers.model import Frame, RankView
+
+SEEN_LATE = 1.0
+"""Seconds by which an end may be seen later than it was; an exception tells its own time."""
+
+
+def find(facts: Facts) -> Finding | None:
+    """A rank left without an exception; others failed because of that, or wait for it."""
+    event = facts.first
+    if event is not None and not event.consequence:
+        if event.error is not None or event.by_signal is not None:
+            return None
+        if event.own and event.rank is not None:
+            return _finding(facts, (event.rank,), f"with exit code {event.process.exit_code}")
+        return None
+    gone = tuple(rank for rank, view in sorted(facts.graph.ranks.items()) if _left(view))
+    early = tuple(rank for rank in gone if _before(facts, rank))
+    needed = tuple(
+        rank
+        for rank in gone
+        if any(rank in facts.graph.waited_for.get(other, ()) for other in facts.stuck)
+        or _only_they_could_have_set_it(facts)
+    )
+    left = early if event is not None else needed
+    return _finding(facts, left, _how(facts, left)) if left else None
+
+
+def _left(view: RankView) -> bool:
+    """True for a rank that is no more, and for whose end there is neither an exception nor a signal."""
+    process = view.process
+    if process is None:
+        return view.state == "exited"
+    orderly = process.signal is None or process.left
+    return not process.alive and process.error is None and orderly
+
+
+def _how(facts: Facts, left: Sequence[int]) -> str:
+    views = [facts.graph.ranks[rank] for rank in left]
+    if all(view.process is None for view in views):
+        return "before this look"
+    unknown = [p for v in views if (p := v.process) and p.exit_code is None and not p.beacon]
+    return "in a way that nobody here saw" if unknown else "without an exception"
+
+
+def _only_they_could_have_set_it(facts: Facts) -> bool:
+    """True when the last rank waits for a key: whoever should have set it has gone."""
+    return len(facts.alive) == 1 and any(
+        wait.kind == "store" for rank in facts.stuck for wait in facts.waits(rank)
+    )
+
+
+def _before(facts: Facts, rank: int) -> bool:
+    """True when the rank had left before the first failure, which says that somebody has left.
+
+    A rank closes its connections some time before its process ends: an error that speaks of a closed
+    connection needs no comparison of times, one that speaks of a timeout does.
+    """
+    view = facts.graph.ranks[rank].process
+    first = facts.first
+    if view is None or view.ended is None or first is None:
+        return False
+    return first.own and (not first.timeout or view.ended <= first.time + SEEN_LATE)
+
+
+def _finding(facts: Facts, left: tuple[int, ...], how: str) -> Finding:
+    waiting = [rank for rank in sorted(facts.stuck) if rank not in left]
+    first = facts.first
+    view = facts.graph.ranks[left[0]].process
+    where = view.where if view else None
+    them = "it" if len(left) == 1 else "them"
+    after = ""
+    if waiting:
+        after = f" while {spoken(waiting)} still {'need' if len(waiting) != 1 else 'needs'} {them}"
+    elif first is not None and first.rank is not None and first.rank not in left:
+        after = (
+            f", and {spoken((first.rank,))}, which still needed {them}, failed at {place(first.where)}"
+        )
+    return Finding(
+        cause="rank-exited",
+        detail=f"{spoken(left)} ended {how}",
+        summary=f"{spoken(left).capitalize()} ended {how}{after}{last_seen(where)}.",
+        culprits=left,
+        where=where or _needed_at(facts, waiting),
+        evidence=tuple(f"rank {rank} ended {how}" for rank in left),
+        hang=bool(waiting) and first is None,
+    )
+
+
+def _needed_at(facts: Facts, waiting: Sequence[int]) -> Frame | None:
+    """The line at which the first of the others needed a rank that has left no line of its own."""
+    if waiting:
+        view = facts.graph.ranks[waiting[0]].process
+        return view.where if view else None
+    return facts.first.where if facts.first is not None else None

@@ -1,0 +1,158 @@
+"""Fewer processes have joined than the world size says."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.facts import Facts, Finding, doing, place, spoken
+
+_TIMEOUT = re.compile(r"waiting for clients\. (\d+)/(\d+) clients joined|worker_count=(\d+)")
+
+
+def find(facts: Facts) -> Finding | None:
+    """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
+    event = facts.first
+    if event is not None:
+        if event.error is None or not _TIMEOUT.search(event.error.message):
+            return None
+        return _finding(facts, hang=False)
+    waiting = [rank for rank in facts.stuck if facts.graph.ranks[rank].state == "rendezvous"]
+    if not waiting or any(w.kind == "lock" for rank in facts.stuck for w in facts.waits(rank)):
+        return None
+    return _finding(facts, hang=True)
+
+
+def suspected(facts: Facts) -> Finding | None:
+    """The same, when the ranks that have not joined are alive elsewhere."""
+    if not any(view.state == "rendezvous" for view in facts.graph.ranks.values()):
+        return None
+    return _finding(facts, hang=True, proved=False)
+
+
+def _finding(facts: Facts, *, hang: bool, proved: bool = True) -> Finding | None:
+    ranks = facts.graph.ranks
+    there = sorted(r for r, v in ranks.items() if v.state == "rendezvous" or v.joined)
+    failed = {event.rank for event in facts.events if event.error is not None}
+    known = set(facts.snapshot.store_ranks)
+    absent = sorted(r for r in ranks if r not in there and r not in failed and r not in known)
+    seen = [r for r in absent if ranks[r].state != "unseen"]
+    lost = [r for r in seen if r not in facts.graph.free]
+    world = facts.snapshot.job.world_size or len(ranks)
+    addresses = facts.graph.addresses()
+    if hang and not absent and len(addresses) > 1:
+        listed = "; ".join(f"{spoken(who)} at {address}" for address, who in addresses.items())
+        culprits = tuple(sorted(addresses.values(), key=lambda who: len(who))[0])
+        if len({len(who) for who in addresses.values()}) == 1:
+            culprits = tuple(sorted(rank for who in addresses.values() for rank in who))
+        return Finding(
+            cause="rendezvous-incomplete",
+            detail=f"the ranks look for the store at different addresses: {listed}",
+            summary=f"The ranks never meet: {listed}.",
+            culprits=culprits,
+            where=facts.where(culprits),
+            evidence=(listed,),
+            hang=True,
+        )
+    if not absent:
+        return _unanswered(facts, there) if hang else None
+    beyond = [rank for rank in ranks if rank >= world]
+    described = [_describe(facts, rank) for rank in seen] or ["they run on other nodes"]
+    if beyond:
+        described.append(f"{spoken(beyond)} lies beyond the world size of {world}, which begins at 0")
+    states = "; ".join(described)
+    joined = world - len(absent)
+    return Finding(
+        cause="rendezvous-incomplete",
+        detail=f"{joined} of {world} ranks joined; {spoken(absent)} did not",
+        summary=(
+            f"Only {joined} of {world} ranks have joined the process group; {spoken(absent)} never "
+            f"did: {states}."
+        ),
+        culprits=tuple(lost or seen),
+        where=facts.where(lost or seen) or facts.where(there),
+        evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
+        proved=proved,
+        hang=hang,
+    )
+
+
+def without_ranks(facts: Facts) -> Finding | None:
+    """The launcher waits in a rendezvous of its own for other nodes, and has started no rank."""
+    waiting = [
+        process
+        for process in facts.snapshot.launchers
+        if process.alive
+        and process.idle >= facts.patience
+        and any(frame.function == "next_rendezvous" for frame in process.stack)
+    ]
+    if not waiting:
+        return None
+    if facts.snapshot.strangers:
+        return _other_job(facts)
+    return Finding(
+        cause="rendezvous-incomplete",
+        detail="the launcher waits for nodes that have not joined its rendezvous",
+        summary=(
+            "The launcher has started no rank: it waits in its rendezvous for other nodes, which have "
+            f"not joined for {waiting[0].idle:.0f} s."
+        ),
+        evidence=("the launcher stands in next_rendezvous",),
+        proved=False,
+        hang=True,
+    )
+
+
+def _other_job(facts: Facts) -> Finding:
+    """The launcher has come to the rendezvous of another job, which has all its nodes."""
+    port, owner = facts.snapshot.strangers[0]
+    return Finding(
+        cause="rendezvous-incomplete",
+        detail=f"the launcher waits in a rendezvous at port {port} that belongs to another job",
+        summary=(
+            f"The launcher has started no rank: the rendezvous at port {port} belongs to process "
+            f"{owner.pid} outside the job, and there it waits for a place."
+        ),
+        evidence=(
+            "the launcher stands in next_rendezvous",
+            f"port {port} belongs to process {owner.pid}: {owner.command}",
+        ),
+        blockers=(owner,),
+        proved=False,
+        hang=True,
+    )
+
+
+def _unanswered(facts: Facts, there: list[int]) -> Finding | None:
+    """Every rank is there and looks for the store, which nobody serves."""
+    if facts.snapshot.store_answers is not False:
+        return None
+    address = facts.snapshot.job.master
+    return Finding(
+        cause="rendezvous-incomplete",
+        detail=f"nobody listens at {address}, where the ranks look for the store",
+        summary=f"The ranks look for the store at {address}, and nobody listens there.",
+        where=facts.where(there),
+        evidence=_store(facts),
+        proved=False,
+        hang=True,
+    )
+
+
+def _store(facts: Facts) -> tuple[str, ...]:
+    """What a look into the store has shown."""
+    answers, address = facts.snapshot.store_answers, facts.snapshot.job.master
+    if answers is None:
+        return ()
+    if not answers:
+        return (f"nobody listens at the store's address {address}",)
+    left = facts.snapshot.store_ranks
+    seen = f"{spoken(left)} left an address in it" if left else "no rank has left an address in it"
+    return (f"the store at {address} answers; {seen}",)
+
+
+def _describe(facts: Facts, rank: int) -> str:
+    view = facts.graph.ranks[rank]
+    if view.process is None:
+        watched = any(process.beacon for process in facts.processes(tuple(facts.alive)))
+        return f"rank {rank} {'was never started' if watched else 'has no process here'}"
+    return f"rank {rank} is {doing(view.process)} at {place(view.process.where)}"

@@ -1,0 +1,126 @@
+"""Sizes differ between ranks in one operation."""
+
+from __future__ import annotations
+
+import re
+
+from helpers.facts import Facts, Finding, odd_ones, place, spoken
+from helpers.graph import SAME_SIZE, Sizes, differ
+from helpers.model import Frame, ProcessView
+
+_MISMATCH = re.compile(
+    r"appears not to match (sizes|strides) of the same param"
+    r"|op\.preamble\.length <= op\.nbytes|op\.nbytes == op\.preamble\.length"
+    r"|Detected mismatch between collectives on ranks"
+    r"|appears not to match the number of model params"
+)
+
+
+def find(facts: Facts) -> Finding | None:
+    """The first failure is a size check between ranks, or all stand in one operation of two sizes."""
+    event = facts.first
+    if event is not None:
+        if event.error is None or not _MISMATCH.search(event.error.message):
+            return None
+        ranks = _failing(facts)
+        return Finding(
+            cause="shape-mismatch",
+            detail=f"sizes differ between ranks: {event.error.text}",
+            summary=(f"Tensor sizes differ between ranks at {place(event.where)}: {event.error.text}"),
+            culprits=ranks,
+            where=event.where,
+            evidence=(f"rank {event.rank}: {event.error.text}",),
+        )
+    return _stuck(facts)
+
+
+def _failing(facts: Facts) -> tuple[int, ...]:
+    """The odd ones out by the sizes they issued; with no majority all that took part."""
+    sizes: dict[int, object] = {}
+    newest = _newest(facts)
+    for rank, view in facts.graph.ranks.items():
+        for entry in view.process.collectives if view.process else ():
+            if newest == (entry.group, entry.seq):
+                sizes[rank] = entry.sizes
+    if len(set(sizes.values())) > 1:
+        return odd_ones(sizes)
+    places: dict[int, object] = {rank: _stood(view.process) for rank, view in facts.graph.ranks.items()}
+    odd = odd_ones(places)
+    if None not in places.values() and 0 < len(odd) < len(places):
+        return odd
+    complain = {
+        event.rank
+        for event in facts.events
+        if event.rank is not None and event.error and _MISMATCH.search(event.error.message)
+    }
+    ranks = sorted(facts.graph.ranks)
+    if 2 * len(complain) > len(ranks) and len(complain) < len(ranks):
+        return tuple(rank for rank in ranks if rank not in complain)
+    if 2 * len(complain) < len(ranks):
+        return tuple(sorted(complain))
+    return tuple(ranks)
+
+
+def _stood(process: ProcessView | None) -> Frame | None:
+    """Where a rank stood when it failed, else where it was seen last."""
+    if process is None:
+        return None
+    stack = process.error.stack if process.error is not None else ()
+    return next((frame for frame in stack if frame.user), process.where)
+
+
+def _newest(facts: Facts) -> tuple[str, int] | None:
+    places = [
+        (entry.seq, entry.group)
+        for view in facts.graph.ranks.values()
+        for entry in (view.process.collectives if view.process else ())
+        if not entry.done
+    ]
+    return (max(places)[1], max(places)[0]) if places else None
+
+
+def _stuck(facts: Facts) -> Finding | None:
+    """Members stand in one operation of one place and one root, but with different sizes.
+
+    One that is through with it counts, too.
+    """
+    roots: dict[tuple[str | None, int | None, str], set[int]] = {}
+    by_place: dict[tuple[str | None, int | None, str], dict[int, Sizes]] = {}
+    for rank in sorted(facts.stuck):
+        for wait in facts.waits(rank):
+            if wait.kind == "collective" and wait.seq is not None and wait.sizes:
+                spot = (wait.group, wait.seq, wait.op)
+                by_place.setdefault(spot, {})[rank] = wait.sizes
+                roots.setdefault(spot, set()).update(() if wait.root is None else (wait.root,))
+    standing = {spot: set(sizes) for spot, sizes in by_place.items()}
+    for view in facts.alive.values():
+        for entry in view.process.collectives if view.process else ():
+            spot = (entry.group, entry.seq, entry.op)
+            if spot in by_place and entry.sizes and view.rank is not None:
+                by_place[spot].setdefault(view.rank, entry.sizes)
+    for (group, seq, op), sizes in by_place.items():
+        same_root, there = len(roots[group, seq, op]) < 2, standing[group, seq, op]
+        first, *rest = sizes.values()
+        if op in SAME_SIZE and same_root and any(differ(first, other) for other in rest):
+            culprits = odd_ones(dict(sizes))
+            are = "one is" if len(culprits) == 1 else "ones are"
+            odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(sizes) else ""
+            listed = "; ".join(f"rank {rank} has {_shapes(sizes[rank])}" for rank in sorted(sizes))
+            return Finding(
+                cause="shape-mismatch",
+                detail=f"{op} #{seq} with different sizes: {listed}",
+                summary=(
+                    f"The ranks call the same {op} #{seq} with tensors of different sizes: "
+                    f"{listed}{odd}."
+                ),
+                culprits=culprits,
+                where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
+                evidence=(f"{op} #{seq}: {listed}",),
+                hang=True,
+            )
+    return None
+
+
+def _shapes(sizes: object) -> str:
+    shapes = sizes if isinstance(sizes, tuple) else ()
+    return ", ".join("x".join(str(n) for n in shape) or "scalar" for shape in shapes)

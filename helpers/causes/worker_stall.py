@@ -1,0 +1,99 @@
+"""A DataLoader worker died or is stuck, and its rank waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from helpers.events import Event
+from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.graph import blocking
+from helpers.model import ChildView, ErrorView
+
+
+def find(facts: Facts) -> Finding | None:
+    """The first failure is a worker's end, or a stuck rank waits for a worker that cannot go on."""
+    event = facts.first
+    if event is not None:
+        return _died(facts, event)
+    return stalled(facts, tuple(facts.graph.core), proved=True)
+
+
+def stalled(facts: Facts, ranks: Sequence[int], *, proved: bool) -> Finding | None:
+    """The finding for those of `ranks` that wait for a live worker; None when none does."""
+    waiting = {rank: child for rank in sorted(ranks) if (child := _stalled_worker(facts, rank))}
+    if not waiting:
+        return None
+    rank, child = next(iter(waiting.items()))
+    process = facts.graph.ranks[rank].process
+    name = _name(child)
+    state = doing(child.process)
+    return Finding(
+        cause="worker-stall",
+        detail=f"{name} of rank {rank} is {state}",
+        summary=(
+            f"Rank {rank} waits at {place(process.where if process else None)} for {name}, which is "
+            f"{state} at {place(child.process.where)}."
+        ),
+        culprits=tuple(waiting),
+        where=child.process.where,
+        evidence=tuple(
+            f"{_name(c)} of rank {r} has not moved for a while: {doing(c.process)}"
+            for r, c in waiting.items()
+        ),
+        proved=proved,
+        hang=True,
+    )
+
+
+def _stalled_worker(facts: Facts, rank: int) -> ChildView | None:
+    view = facts.graph.ranks[rank]
+    if view.process is None or all(wait.op != "DataLoader" for wait in blocking(view.process)):
+        return None
+    return next((child for child in view.children if _stalls(child)), None)
+
+
+def _died(facts: Facts, event: Event) -> Finding | None:
+    if event.rank is None:
+        return None
+    error = event.process.error
+    if event.own:
+        if error is None or not _lost_worker(error, follows=event.consequence):
+            return None
+        name, how, where = "a DataLoader worker", "ended", event.where
+    elif event.process.kind == "dataloader-worker":
+        view = facts.graph.ranks[event.rank]
+        child = next(c for c in view.children if c.process.pid == event.process.pid)
+        name, how, where = _name(child), event.text, event.where
+    else:
+        return None
+    return Finding(
+        cause="worker-stall",
+        detail=f"{name} of {spoken((event.rank,))} died: {how}",
+        summary=(
+            f"{name[0].upper()}{name[1:]} of rank {event.rank} died ({how}) at {place(where)}, and "
+            f"rank {event.rank} cannot get its next batch."
+        ),
+        culprits=(event.rank,),
+        where=where,
+        evidence=(f"{name} of rank {event.rank}: {event.text}",),
+    )
+
+
+def _lost_worker(error: ErrorView, *, follows: bool) -> bool:
+    loading = any(frame.function == "_try_get_data" for frame in error.stack)
+    return "DataLoader worker (pid" in error.message or (follows and loading)
+
+
+def _stalls(child: ChildView) -> bool:
+    return child.process.kind == "dataloader-worker" and child.process.alive and not _idle_worker(child)
+
+
+def _idle_worker(child: ChildView) -> bool:
+    """True for a worker that waits for its next task, as a healthy one does."""
+    return any(frame.function == "_worker_loop" for frame in child.process.stack) and not any(
+        frame.function == "fetch" for frame in child.process.stack
+    )
+
+
+def _name(child: ChildView) -> str:
+    return "a DataLoader worker" if child.worker_id is None else f"DataLoader worker {child.worker_id}"

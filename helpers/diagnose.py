@@ -1,0 +1,271 @@
+"""Snapshots -> Verdict. Pure: no I/O and no clock; the same history gives the same verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from helpers.causes import (
+    address_in_use,
+    collective_mismatch,
+    device_mismatch,
+    duplicate_rank,
+    error,
+    file_lock,
+    missing_rank,
+    out_of_memory,
+    rank_crashed,
+    rank_exited,
+    rendezvous_incomplete,
+    shape_mismatch,
+    unknown,
+    worker_stall,
+)
+from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.graph import stands_still
+from helpers.model import Cause, Outcome, ProcessView, Snapshot, Verdict
+
+Find = Callable[[Facts], Finding | None]
+
+CAUSES: dict[Cause, Find] = {
+    "address-in-use": address_in_use.find,
+    "duplicate-rank": duplicate_rank.find,
+    "out-of-memory": out_of_memory.find,
+    "worker-stall": worker_stall.find,
+    "shape-mismatch": shape_mismatch.find,
+    "device-mismatch": device_mismatch.find,
+    "rank-crashed": rank_crashed.find,
+    "rank-exited": rank_exited.find,
+    "rendezvous-incomplete": rendezvous_incomplete.find,
+    "file-lock": file_lock.find,
+    "missing-rank": missing_rank.find,
+    "error": error.find,
+    "collective-mismatch": collective_mismatch.find,
+    "unknown": unknown.find,
+}
+"""Tried in this order: the first that explains the first event wins. `error` stands behind the causes
+that read its text, and `collective-mismatch` behind those that name a reason outside the group."""
+
+PROOF_SPAN = 0.5
+"""Seconds over which every snapshot must lead to the same proof."""
+
+
+def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool = False) -> Verdict:
+    """Say what the newest snapshot of a history means.
+
+    Args:
+        history: snapshots in the order of time, the newest last; a few seconds suffice.
+        patience: seconds after which a rank that uses no CPU and does not leave its line is suspect.
+        final: True when there will be no further snapshot, so a suspicion becomes the outcome.
+
+    Returns:
+        The verdict; `hang` and `error` with `proved` True follow from what was seen alone.
+
+    Raises:
+        ValueError: when the history is empty.
+    """
+    if not history:
+        raise ValueError("diagnose needs at least one snapshot")
+    snapshot = history[-1]
+    facts = Facts(snapshot, patience)
+    finding = _first_finding(facts)
+    if finding is not None and finding.hang and finding.proved and not _lasting(history, finding):
+        finding = None
+    suspicion = None
+    if finding is None:
+        suspicion = _suspect(facts)
+        if suspicion is not None and final:
+            finding = suspicion
+    if finding is not None:
+        return _verdict(facts, finding)
+    if snapshot.job.exit_code == 0:
+        summary = "The job ended well: every rank came to its end."
+        return Verdict("ok", "none", summary=summary, evidence=_limit(snapshot))
+    late = _late(facts) if final else None
+    if late is not None:
+        return replace(_verdict(facts, late), outcome="running", since=None)
+    waiting = _live_line(facts)
+    return Verdict(
+        outcome="running",
+        cause="none",
+        summary=waiting or "The job is running.",
+        suspicion=suspicion.summary if suspicion else waiting,
+    )
+
+
+def _first_finding(facts: Facts) -> Finding | None:
+    unreadable = error.unreadable_script(facts)
+    if unreadable is not None:
+        return unreadable
+    if not facts.events and not facts.stuck:
+        return duplicate_rank.find(facts) or _ended_badly(facts)
+    for find in CAUSES.values():
+        finding = find(facts)
+        if finding is not None:
+            return finding
+    return None
+
+
+def _ended_badly(facts: Facts) -> Finding | None:
+    job = facts.snapshot.job
+    return unknown.find(facts) if job.exit_code or job.signal else None
+
+
+def _lasting(history: Sequence[Snapshot], finding: Finding) -> bool:
+    """True when the snapshots of the last `PROOF_SPAN` seconds all prove the same."""
+    newest = history[-1].time
+    for snapshot in reversed(history[:-1]):
+        facts = Facts(snapshot)
+        earlier = _first_finding(facts)
+        if earlier is None or (earlier.cause, earlier.culprits) != (
+            finding.cause,
+            finding.culprits,
+        ):
+            return False
+        if newest - snapshot.time >= PROOF_SPAN:
+            return True
+    return False
+
+
+def _suspect(facts: Facts) -> Finding | None:
+    """The finding that patience alone supports, or None."""
+    alive = facts.alive
+    if not alive and not facts.snapshot.ranks:
+        return rendezvous_incomplete.without_ranks(facts)
+    waited_for = {peer for rank in alive for peer in facts.graph.waited_for[rank]}
+    absent = tuple(sorted(r for r in alive if not facts.graph.waited_for[r]))
+    still = tuple(rank for rank in absent if _unmoved(facts, rank))
+    missing = [r for r, v in facts.graph.ranks.items() if v.process is None and v.state == "missing"]
+    if missing and all(_unmoved(facts, rank) for rank in alive) and alive:
+        found = rendezvous_incomplete.suspected(facts)
+        if found is not None:
+            return found
+    if not still or (waited_for and not waited_for & set(still)):
+        return None
+    if not waited_for and still != tuple(sorted(alive)):
+        return None
+    if not any(process.beacon or process.stack for process in facts.processes(still)):
+        return unknown.unseen(facts, still)
+    for rank in still:
+        finding = file_lock.suspected(facts, rank) or worker_stall.stalled(facts, still, proved=False)
+        if finding is not None:
+            return finding
+    in_collective = [rank for rank in still if any(w.kind == "collective" for w in facts.waits(rank))]
+    if in_collective and len(in_collective) == len(still):
+        return unknown.together(facts, still) or unknown.apart(facts, still)
+    joining = rendezvous_incomplete.suspected(facts)
+    return joining or missing_rank.describe(facts, still, proved=False)
+
+
+def _late(facts: Facts) -> Finding | None:
+    """The ranks that others have waited for longer than patience, although they are at work."""
+    waiting = [
+        rank
+        for rank, view in facts.alive.items()
+        if view.process is not None and view.process.still >= facts.patience
+    ]
+    late = {
+        peer
+        for rank in waiting
+        for peer in facts.graph.waited_for[rank]
+        if peer in facts.alive and not facts.graph.waited_for[peer]
+    }
+    return missing_rank.describe(facts, tuple(sorted(late)), proved=False) if late else None
+
+
+def _unmoved(facts: Facts, rank: int) -> bool:
+    view = facts.graph.ranks[rank]
+    if view.process is None or not view.process.alive:
+        return False
+    needed = [view.process]
+    if any(wait.kind == "process" for wait in facts.waits(rank)):
+        needed += [child.process for child in view.children if child.process.alive]
+    return view.process.still >= facts.patience and all(
+        process.idle >= facts.patience for process in needed
+    )
+
+
+def _live_line(facts: Facts) -> str | None:
+    """Who waits for whom just now, for the live view: `rank 0 waits for rank 1, which is at ...`."""
+    for rank, view in sorted(facts.alive.items()):
+        peers = facts.graph.waited_for[rank]
+        if view.process is None or not peers or not stands_still(view.process):
+            continue
+        waiting = [r for r in sorted(facts.alive) if facts.graph.waited_for[r] == peers]
+        peer = min(peers)
+        process = facts.graph.ranks[peer].process if peer in facts.graph.ranks else None
+        verb = "waits" if len(waiting) == 1 else "wait"
+        which = "which" if len(peers) == 1 else f"of which rank {peer}"
+        awaited = f"{spoken(waiting).capitalize()} {verb} for {spoken(sorted(peers))}"
+        return f"{awaited}, {which} {_stands(process)}."
+    return None
+
+
+def _stands(process: ProcessView | None) -> str:
+    """`is at prep.py:12 (asleep)`, `is importing`, `has ended`, `is not there yet`."""
+    if process is None:
+        return "is not there yet"
+    if process.where is not None:
+        return f"is at {place(process.where)} ({doing(process)})"
+    return f"is {doing(process)}" if process.alive else "has ended"
+
+
+def _verdict(facts: Facts, finding: Finding) -> Verdict:
+    outcome: Outcome = "error"
+    command_ended = facts.snapshot.job.ended is not None
+    raised = any(event.error is not None for event in facts.events)
+    if finding.hang and not raised and not (command_ended and facts.snapshot.job.exit_code):
+        outcome = "hang"
+    return Verdict(
+        outcome=outcome,
+        cause=finding.cause,
+        proved=finding.proved,
+        detail=finding.detail,
+        culprits=finding.culprits,
+        blockers=finding.blockers,
+        where=finding.where,
+        summary=finding.summary,
+        masked=_masked(facts, finding),
+        evidence=(*finding.evidence, *_limit(facts.snapshot)),
+        since=_since(facts, finding),
+    )
+
+
+def _limit(snapshot: Snapshot) -> tuple[str, ...]:
+    """The limit on memory under which the job ran, and who enforced it."""
+    limit = snapshot.limit
+    if limit is None:
+        return ()
+    return (f"the job might use {limit.megabytes} MB of memory; enforced by {limit.enforcer}",)
+
+
+def _masked(facts: Facts, finding: Finding) -> tuple[str, ...]:
+    """The exceptions that follow from the first event, and those that hide another on the way out."""
+    first = facts.first
+    if first is None:
+        return ()
+    told = first.error if finding.cause == "error" or not first.consequence else None
+    found = list(told.masked) if told is not None else []
+    for event in facts.events:
+        error = event.error
+        if error is None or error is told:
+            continue
+        relayed = event.rank is None and f"{error.text} (rank " in " ".join(found)
+        same = told is not None and (error.type, error.message) == (told.type, told.message)
+        if not relayed and not same:
+            who = "launcher" if event.rank is None else f"rank {event.rank}"
+            found.append(f"{error.text} ({who})")
+        found += error.masked
+    return tuple(dict.fromkeys(found))
+
+
+def _since(facts: Facts, finding: Finding) -> float | None:
+    """When the stall began: the time from which the newest of the waiting ranks has not moved."""
+    if not finding.hang:
+        return None
+    held = [
+        view.process.still
+        for view in facts.alive.values()
+        if view.process is not None and (stands_still(view.process) or not finding.proved)
+    ]
+    return max(0.0, facts.snapshot.time - min(held)) if held else None

@@ -1,0 +1,202 @@
+"""What ended in a job, in order, and which of it follows from something earlier. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from helpers.graph import AGENTS
+from helpers.model import ErrorView, Frame, ProcessView, RankView, Snapshot
+
+SIGTERM = 15
+
+_CONSEQUENCE = re.compile(
+    r"Connection (closed|reset) by peer|Broken pipe|Timed out waiting \d+ms|Socket Timeout"
+    r"|recvValue failed|sendBytes failed|failed to recv, got 0 bytes|remote process exited"
+    r"|Connection was likely closed|DataLoader worker \(pid|NCCL communicator was aborted"
+    r"|Wait timeout|wait timeout after|store has been destroyed|application bug|Failed to check"
+    r"|Application timeout caused pair closure|failed to pass monitoredBarrier"
+)
+_RELAYED = (
+    "ChildFailedError",
+    "ProcessRaisedException",
+    "ProcessExitedException",
+    "SignalException",
+    "CalledProcessError",
+    "WorkerGroupFailureError",
+)
+_OTHER_END_GONE = (
+    "EOFError",
+    "BrokenPipeError",
+    "ConnectionAbortedError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "FileNotFoundError",
+)
+_TIMEOUT = re.compile(r"Timed out|timed out|Timeout|timeout|failed to pass monitoredBarrier")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One process of the job that ended, or failed.
+
+    Attributes:
+        rank: its rank, or the rank that started it; None for a launcher.
+        own: True when the process is the rank itself.
+        consequence: True when it says itself that it follows from the end of another process.
+        started_at: the user's line, in the process that started this one, that did so.
+    """
+
+    time: float
+    rank: int | None
+    process: ProcessView
+    own: bool
+    error: ErrorView | None = None
+    consequence: bool = False
+    started_at: Frame | None = None
+
+    @property
+    def by_signal(self) -> int | None:
+        """The signal that ended the process, unless an exception did."""
+        return self.process.signal if self.error is None else None
+
+    @property
+    def where(self) -> Frame | None:
+        """The innermost user line: of the exception, else where the process last stood.
+
+        What a library runs in a spawned or forked process may have no such line there: then it is the
+        line that had the process started.
+        """
+        if self.process.kind == "launcher":
+            return None
+        if self.error is not None and self.error.stack:
+            return _user_line(self.error.stack) or self.started_at
+        return self.process.where
+
+    @property
+    def text(self) -> str:
+        """The event in a few words."""
+        if self.error is not None:
+            return self.error.text
+        if self.process.signal is not None:
+            return f"ended by signal {self.process.signal}"
+        return f"ended with exit code {self.process.exit_code}"
+
+    @property
+    def timeout(self) -> bool:
+        """True for an exception that says a wait took too long."""
+        return self.error is not None and bool(_TIMEOUT.search(self.error.message))
+
+
+def events(snapshot: Snapshot) -> tuple[Event, ...]:
+    """Every failing end in the job, the most telling first.
+
+    First causes stand before what follows from them, exceptions before signals, and each of these in
+    the order of time. A child of a rank counts only when its rank, or the job, has failed too: a job
+    may well start a helper that fails and go on. Its twin counts as the rank itself does. A script
+    that starts the ranks later may fail and go on, too: of the processes outside the ranks, those that
+    have no rank below them count when the job has ended.
+    """
+    found: list[Event] = []
+    starters = {} if snapshot.job.launcher in AGENTS else {p.pid: p for p in snapshot.launchers}
+    for view in snapshot.ranks:
+        process = view.process
+        if process is None:
+            continue
+        own = _event(process, view.rank, own=True)
+        if own is not None and process.parent in starters:
+            own = replace(own, started_at=_standing(starters[process.parent]))
+        if own is not None:
+            found.append(own)
+        hurt = own is not None or snapshot.job.exit_code not in (0, None) or _needs_ended(view)
+        same = twins(view)
+        for child in view.children:
+            counts = hurt or child.process.pid in same
+            event = _event(child.process, view.rank, own=False) if counts else None
+            if event is not None:
+                found.append(event)
+    above = _above_ranks(snapshot)
+    for launcher in snapshot.launchers:
+        event = _event(launcher, None, own=False)
+        matters = launcher.pid in above or snapshot.job.ended is not None
+        if event is not None and matters and snapshot.job.exit_code != 0:
+            found.append(event)
+    return tuple(sorted(found, key=_weight))
+
+
+def twins(view: RankView) -> frozenset[int]:
+    """Pids of processes that have the number of this rank and were not started below it."""
+    if view.process is None:
+        return frozenset()
+    below = {view.process.pid, *(child.process.pid for child in view.children)}
+    return frozenset(
+        child.process.pid
+        for child in view.children
+        if child.process.kind == "process"
+        and child.process.parent is not None
+        and child.process.parent not in below
+    )
+
+
+def _standing(process: ProcessView) -> Frame | None:
+    """The user's line that a process is in, or was in when it failed."""
+    return (_user_line(process.error.stack) if process.error else None) or process.where
+
+
+def _user_line(stack: Sequence[Frame]) -> Frame | None:
+    return next((frame for frame in stack if frame.user), None)
+
+
+def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None:
+    error = process.error
+    if error is not None:
+        relayed = error.type in _RELAYED or bool(_CONSEQUENCE.search(error.message))
+        follows = relayed or _other_end_gone(error)
+        return Event(error.time, rank, process, own, error, follows)
+    if process.ended is None or process.kind == "helper":
+        return None
+    if process.left and process.signal == SIGTERM:
+        return None
+    if process.signal is not None:
+        return Event(process.ended, rank, process, own, consequence=process.signal == SIGTERM)
+    if process.exit_code:
+        return Event(process.ended, rank, process, own, consequence=process.kind == "launcher")
+    return None
+
+
+def _other_end_gone(error: ErrorView) -> bool:
+    """True when a connection of `multiprocessing` broke: the process at its other end is gone.
+
+    A batch of a DataLoader comes over such a connection, and reading it fails in one of these ways
+    before the loader itself notices that its worker has died.
+    """
+    inside = itertools.takewhile(lambda frame: not frame.user, error.stack)
+    return error.type in _OTHER_END_GONE and any(
+        frame.file.endswith("multiprocessing/connection.py") for frame in inside
+    )
+
+
+def _above_ranks(snapshot: Snapshot) -> set[int]:
+    """Pids of the processes from which a rank descends."""
+    parents = {process.pid: process.parent for process in snapshot.launchers}
+    above: set[int] = set()
+    for view in snapshot.ranks:
+        pid = view.process.parent if view.process else None
+        while pid is not None and pid not in above:
+            above.add(pid)
+            pid = parents.get(pid)
+    return above
+
+
+def _weight(event: Event) -> tuple[bool, bool, bool, float]:
+    signalled = event.error is None
+    return (event.consequence, event.rank is None, signalled, event.time)
+
+
+def _needs_ended(view: RankView) -> bool:
+    """True when the rank waits for a child that may have ended: no wait for a living one will do."""
+    alive = any(child.process.alive for child in view.children)
+    waits = view.process.waits if view.process else ()
+    return any(wait.kind == "process" and not (wait.op == "wait" and alive) for wait in waits)

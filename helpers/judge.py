@@ -1,0 +1,195 @@
+"""Judges a run by how its ranks ended and by what they have left."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from helpers.lab_model import Results
+from helpers.labs import Lab
+from helpers.model import ProcessView, Report
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a healthy run has.
+
+    Attributes:
+        what: the thing, as a short sentence.
+        why: what was seen instead; empty when it passed.
+    """
+
+    what: str
+    why: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """True when nothing else was seen."""
+        return not self.why
+
+
+@dataclass(frozen=True, repr=False)
+class Judgement:
+    """What a run is worth: every check, in the order in which they are made."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """True when every check has passed."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """One line: passed, or how many checks did not."""
+        failed = sum(not check.passed for check in self.checks)
+        total = len(self.checks)
+        return f"passed: {total} checks" if not failed else f"not yet: {failed} of {total} fail"
+
+    def __repr__(self) -> str:
+        width = max(len(check.what) for check in self.checks)
+        lines = [
+            f"{'ok ' if check.passed else 'no '} {check.what.ljust(width)}  {check.why}".rstrip()
+            for check in self.checks
+        ]
+        return "\n".join([self.verdict, *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{'✓ yes' if check.passed else '✗ no'}</td>"
+            f'<td style="text-align:left">{escape(check.what)}</td>'
+            f'<td style="text-align:left">{escape(check.why)}</td></tr>'
+            for check in self.checks
+        )
+        heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "Check", "Seen instead"))
+        return (
+            f"<p><strong>{escape(self.verdict)}</strong></p>"
+            f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def judge(
+    lab: Lab, program: str, report: Report, folder: Path, knobs: Mapping[str, str] | None = None
+) -> Judgement:
+    """Judge a run of a lab's program.
+
+    Args:
+        lab: whose `lab.toml` says what the ranks leave.
+        program: the program's name.
+        report: of the run, which is over.
+        folder: where its ranks have left their results.
+        knobs: values that differed from the defaults.
+    """
+    return judge_results(report, lab.results(folder), lab.ranks(program, knobs or {}), lab.file.results)
+
+
+def judge_results(
+    report: Report, results: Sequence[Mapping[str, Any]], world_size: int, kept: Results
+) -> Judgement:
+    """Judge a run by its report and by what its ranks ended with.
+
+    Args:
+        report: of the run, which is over.
+        results: one object a rank, in any order, with `rank`, `world_size` and what `kept` names.
+        world_size: how many ranks there have to be.
+        kept: which values have to be equal on all ranks, and which finite.
+    """
+    checks = [
+        Check(f"the world size is {world_size}", _world_size(report, results, world_size)),
+        Check("every rank ends by itself with exit code 0", _ends(report, world_size)),
+        Check("every rank leaves one result", _one_each(results, world_size)),
+    ]
+    checks += [
+        Check(f"{key} is a finite number on every rank", _finite(results, key)) for key in kept.finite
+    ]
+    checks += [Check(f"{key} is equal on all ranks", _equal(results, key)) for key in kept.equal]
+    return Judgement(
+        (
+            *checks,
+            Check("no two processes act as one rank", _duplicates(report)),
+            Check("nothing is left running", _left(report)),
+        )
+    )
+
+
+def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: int) -> str:
+    seen = {report.snapshot.job.world_size} | {result.get("world_size") for result in results}
+    wrong = sorted("unknown" if one is None else str(one) for one in seen - {wanted})
+    return f"it is {' and '.join(wrong)}" if wrong else ""
+
+
+def _ends(report: Report, world_size: int) -> str:
+    """How a failed rank ended is not said: after the first error, the others end in a race."""
+    ends = {view.rank: view.process for view in report.snapshot.ranks}
+    wrong = [str(rank) for rank in range(world_size) if not _clean(ends.get(rank))]
+    return f"not rank {', '.join(wrong)}" if wrong else ""
+
+
+def _clean(process: ProcessView | None) -> bool:
+    return process is not None and not process.alive and process.exit_code == 0
+
+
+def _one_each(results: Sequence[Mapping[str, Any]], world_size: int) -> str:
+    counted = Counter(result.get("rank") for result in results)
+    lacking = [str(rank) for rank in range(world_size) if counted[rank] == 0]
+    strange = sum(count for rank, count in counted.items() if rank not in range(world_size))
+    said = []
+    if lacking:
+        said.append(f"none from rank {', '.join(lacking)}")
+    if double := sorted(str(r) for r, n in counted.items() if r in range(world_size) and n > 1):
+        said.append(f"more than one from rank {', '.join(double)}")
+    if strange:
+        said.append(f"{strange} without a rank of this job")
+    return "; ".join(said)
+
+
+def _finite(results: Sequence[Mapping[str, Any]], key: str) -> str:
+    if not results:
+        return "there is no result"
+    values = [result.get(key) for result in results]
+    good = [isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values]
+    return "" if all(good) else f"it is not on {good.count(False)} of {len(values)}"
+
+
+def _equal(results: Sequence[Mapping[str, Any]], key: str) -> str:
+    if not results:
+        return "there is no result"
+    if any(key not in result for result in results):
+        return "a rank has not written it"
+    return "" if all(result[key] == results[0][key] for result in results) else "the ranks differ"
+
+
+def _duplicates(report: Report) -> str:
+    if _failed_first(report):
+        return "the run failed before this could be seen"
+    joined = {
+        child.joined_as_rank
+        for view in report.snapshot.ranks
+        for child in view.children
+        if child.joined_as_rank is not None
+    }
+    if joined:
+        return f"a child joined as rank {', '.join(map(str, sorted(joined)))}"
+    return "the report says they do" if report.verdict.cause == "duplicate-rank" else ""
+
+
+def _left(report: Report) -> str:
+    """Helper processes of Python do not count: they end on their own, after the rank."""
+    if _failed_first(report):
+        return "the run failed before this could be seen"
+    views = report.snapshot.ranks
+    ranks = [view.process for view in views if view.process is not None]
+    workers = [c.process for v in views for c in v.children if c.worker_id is not None]
+    if any(process.alive for process in (*ranks, *workers)):
+        return "a rank or a worker was still there when the run was ended"
+    return "" if report.snapshot.job.ended is not None else "the job did not end by itself"
+
+
+def _failed_first(report: Report) -> bool:
+    """True when the instrument ended the run, at a moment that chance has a part in."""
+    return report.verdict.outcome != "ok" and report.verdict.cause != "duplicate-rank"

@@ -1,0 +1,176 @@
+"""Tables and differences of a lab as text and HTML; the panel only displays them."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from helpers.lab_model import BY_CHANCE, MINE, Claim
+from helpers.labs import Lab
+from helpers.model import Report
+from helpers.report_parts import spans
+from helpers.report_stable import chosen_by_chance
+
+_COLUMN = 44
+"""Characters after which a cell of a text table goes on in the next line."""
+
+_DIFF = {
+    "+": ("var(--jp-success-color1, #1b7f3b)", "added"),
+    "-": ("var(--jp-error-color1, #b3261e)", "removed"),
+    "@": ("var(--jp-info-color1, #0b57d0)", "place"),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A table that shows itself as text and as HTML.
+
+    Attributes:
+        heads: titles of the columns.
+        rows: cells, each row as long as `heads`.
+        note: a line above the table, or nothing.
+    """
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def __repr__(self) -> str:
+        table = [
+            [textwrap.wrap(cell, _COLUMN) or [""] for cell in row] for row in (self.heads, *self.rows)
+        ]
+        widths = [max(len(line) for row in table for line in row[at]) for at in range(len(self.heads))]
+        lines = [self.note] if self.note else []
+        for number, row in enumerate(table):
+            for parts in itertools.zip_longest(*row, fillvalue=""):
+                cells = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
+                lines.append("  ".join(cells).rstrip())
+            if number == 0:
+                lines.append("  ".join("-" * width for width in widths))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f'<th scope="col" style="text-align:left">{_inline(h)}</th>' for h in self.heads)
+        rows = "".join(
+            "<tr>"
+            + "".join(f'<td style="text-align:left">{_inline(cell)}</td>' for cell in row)
+            + "</tr>"
+            for row in self.rows
+        )
+        note = f"<p>{_inline(self.note)}</p>" if self.note else ""
+        return f"{note}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+@dataclass(frozen=True, repr=False)
+class Difference:
+    """What changes from one program to another, as a unified diff.
+
+    Attributes:
+        lines: of the diff, without line ends; none when the programs are equal.
+    """
+
+    lines: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines) or "no difference"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{'<br>'.join(map(_diff_line, self.lines)) or 'no difference'}</pre>"
+
+
+def difference(lab: Lab, old: str = "broken", new: str = "fixed") -> Difference:
+    """The change from one program of a lab to another.
+
+    Raises:
+        LabError: the lab has no such program.
+    """
+    lab.command(old, {})
+    lab.command(new, {})
+    if MINE in (old, new):
+        lab.my_copy()
+    before, after = lab.programs[old].file, lab.programs[new].file
+    lines = difflib.unified_diff(
+        (lab.folder / before).read_text(encoding="utf-8").splitlines(),
+        (lab.folder / after).read_text(encoding="utf-8").splitlines(),
+        before,
+        after,
+        lineterm="",
+    )
+    return Difference(tuple(lines))
+
+
+def claims_table(claims: Sequence[Claim]) -> Table:
+    """Each claim of the source document, what became of it, and what shows that."""
+    rows = tuple((claim.claim, claim.verdict, claim.shown_by) for claim in claims)
+    return Table(("What the document says", "What we found", "Shown by"), rows)
+
+
+def labs_table(labs: Sequence[Lab]) -> Table:
+    """The map of the labs: what each is about, how long it takes and what it needs."""
+    rows = tuple((lab.name, lab.title, f"{lab.minutes} min", lab.needs) for lab in labs)
+    return Table(("lab", "about", "takes", "needs"), rows)
+
+
+def measured(runs: Sequence[tuple[str, Sequence[Mapping[str, object]]]], key: str) -> Table:
+    """What the ranks of some runs have left under one key: a row a run, a column a rank."""
+    ranks = max((len(results) for _, results in runs), default=0)
+    rows = tuple(
+        (name, *(str(result.get(key, "")) for result in results), *[""] * (ranks - len(results)))
+        for name, results in runs
+    )
+    return Table((key, *(f"rank {number}" for number in range(ranks))), rows)
+
+
+def comparison(first: Report, second: Report, names: tuple[str, str] = ("first", "second")) -> Table:
+    """Two runs side by side: what the causes decide, not pids, ports or seconds."""
+    left, right = _facts(first), _facts(second)
+    rows = tuple((what, left[what], right[what]) for what in left)
+    return Table(("", *names), rows)
+
+
+def _facts(report: Report) -> dict[str, str]:
+    verdict, snapshot = report.verdict, report.snapshot
+    clean = sum(view.process is not None and view.process.exit_code == 0 for view in snapshot.ranks)
+    errors = sorted(
+        {
+            process.error.type
+            for view in snapshot.ranks
+            if view.rank in verdict.culprits
+            for process in [view.process, *(child.process for child in view.children)]
+            if process is not None and process.error is not None
+        }
+    )
+    world = snapshot.job.world_size
+    return {
+        "outcome": verdict.outcome,
+        "cause": verdict.cause,
+        "culprits": BY_CHANCE if chosen_by_chance(report) else spans(verdict.culprits) or "none",
+        "where": "not the same each time" if chosen_by_chance(report) else _where(report),
+        "errors of the culprits": ", ".join(errors) or "none",
+        "ranks that end with exit code 0": f"{clean} of {'unknown' if world is None else world}",
+    }
+
+
+def _where(report: Report) -> str:
+    frame = report.verdict.where
+    return f"{frame.file}:{frame.line}" if frame else "nowhere"
+
+
+def _inline(text: str) -> str:
+    """HTML of a line of text, with `code` in backticks."""
+    parts = text.split("`")
+    return "".join(
+        f"<code>{escape(part)}</code>" if number % 2 and number < len(parts) - 1 else escape(part)
+        for number, part in enumerate(parts)
+    )
+
+
+def _diff_line(line: str) -> str:
+    colour = _DIFF.get(line[:1])
+    if colour is None:
+        return escape(line)
+    return f'<span style="color:{colour[0]}" title="{colour[1]}">{escape(line)}</span>'

@@ -1,0 +1,317 @@
+"""The labs of the guide: finds them, and runs their programs under the instrument."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from helpers import preflight, run_folder
+from helpers.lab_file import read_lab_file
+from helpers.lab_model import BEST, MINE, Expected, Knob, LabFile, Program, Value
+from helpers.lab_table import LabError
+from helpers.memory_limit import Limit
+from helpers.needs import lacking
+from helpers.processes import identity
+
+if TYPE_CHECKING:
+    from helpers.session import Session
+
+__all__ = ["Knob", "Lab", "LabError", "Program", "RunFolder", "Value", "all_labs", "find_lab"]
+
+NOTEBOOKS = "STUCK_RANKS_NOTEBOOKS"
+"""Variable that names the folder of the labs; without it, `notebooks/` beside this package."""
+
+
+class RunFolder:
+    """A folder for what one run of a lab leaves: results, caches. Only this user can enter it.
+
+    A context manager; also removed when it is no longer used or the process ends. If the process
+    is killed, the next run of anything removes it (`helpers.launch.reap_leftovers`).
+
+    Attributes:
+        path: the folder.
+
+    Raises:
+        LabError: it cannot be made.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self.path = run_folder.home() / f"lab-{secrets.token_hex(4)}"
+            self.path.mkdir(mode=0o700)
+            record = {"run_id": self.path.name, "command": [], "processes": []}
+            run_folder.write_record(self.path, record | {"owner": identity(os.getpid())})
+        except OSError as error:
+            raise LabError(f"there is no room for the results of a run: {error}") from error
+        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Remove the folder and all in it; idempotent."""
+        self._remove()
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class Lab:
+    """One lab, as it is on this machine.
+
+    Attributes:
+        file: everything that its `lab.toml` says.
+        knobs: those of the file; `BEST` has become a value, and one that cannot run here says why.
+    """
+
+    def __init__(self, file: LabFile) -> None:
+        self.file = file
+        self.name, self.title, self.folder = file.name, file.title, file.folder
+        self.minutes, self.needs = file.minutes, file.needs
+        self.programs = file.programs
+        self.knobs = {name: self._here(knob) for name, knob in file.knobs.items()}
+        self.hints, self.quiz, self.predict = file.hints, file.quiz, file.predict
+        self.claims, self.references = file.claims, file.references
+
+    def __repr__(self) -> str:
+        return f"Lab({self.name!r})"
+
+    def applying(self, program: str, knobs: Mapping[str, str]) -> dict[str, str]:
+        """Those of some knobs that apply to a program. Raises LabError."""
+        return {name: knobs[name] for name in self._program(program).knobs if name in knobs}
+
+    def settings(self, program: str, knobs: Mapping[str, str]) -> dict[str, str]:
+        """A value for every knob that applies to a program: the given ones, else the defaults.
+
+        Raises:
+            LabError: there is no such program, knob or value, the knob does not apply to the program,
+                or the values do not go together; the text names what there is.
+        """
+        applying = self._program(program).knobs
+        for name, value in knobs.items():
+            if name not in self.knobs:
+                raise LabError(f'{self.name} has no knob "{name}", only {_list(self.knobs)}')
+            if value not in self.knobs[name].values:
+                known = _list(self.knobs[name].values)
+                raise LabError(f'{self.name}: "{value}" is no value of {name}, only {known}')
+            if name not in applying:
+                which = f"which has {_list(applying)}"
+                raise LabError(f'{self.name}: knob "{name}" does not apply to {program}, {which}')
+        settings = {name: knobs.get(name, self.knobs[name].default) for name in applying}
+        for refused in self.file.refused:
+            if refused.covers(settings):
+                shown = ", ".join(f"{name} {settings[name]}" for name in refused.knobs)
+                raise LabError(f"{self.name}: {shown} do not go together: {refused.why}")
+        return settings
+
+    def command(self, program: str, knobs: Mapping[str, str]) -> list[str]:
+        """The command that runs a program, as a person would type it in the lab's folder.
+
+        Raises:
+            LabError: as for `settings`.
+        """
+        chosen = self._chosen(program, knobs)
+        launchers = [value.launcher for value in chosen if value.launcher]
+        words = list(launchers[0]) if launchers else ["python"]
+        words.append(self.programs[program].file)
+        return words + [word for value in chosen for word in value.arguments]
+
+    def ranks(self, program: str, knobs: Mapping[str, str]) -> int:
+        """The world size that a run is to have. Raises LabError."""
+        chosen = self._chosen(program, knobs)
+        return next((value.ranks for value in chosen if value.ranks), self.file.ranks)
+
+    def environment(self, program: str, folder: Path, knobs: Mapping[str, str]) -> dict[str, str]:
+        """The variables that a run gets on top of those of this process. Raises LabError."""
+        added = dict(self.file.environment)
+        for value in self._chosen(program, knobs):
+            added |= dict(value.environment)
+        added[self.file.results.environment] = str(folder)
+        return {name: text.replace("{folder}", str(folder)) for name, text in added.items()}
+
+    def memory_limit(self, program: str, knobs: Mapping[str, str]) -> Limit | None:
+        """How much memory a run may take; None without a limit. Raises LabError."""
+        chosen = self._chosen(program, knobs)
+        megabytes = next((value.memory for value in chosen if value.memory), None)
+        at_limit = next((value.at_limit for value in chosen if value.at_limit), "")
+        return Limit(megabytes, at_limit == "freeze") if megabytes and at_limit else None
+
+    def lacking(self, program: str, knobs: Mapping[str, str] | None = None) -> str:
+        """What this machine lacks for a program with some knobs: who needs what, or "".
+
+        Args:
+            program: its name.
+            knobs: values that differ from the defaults; None asks for the program alone.
+
+        Raises:
+            LabError: as for `settings`.
+        """
+        ranks = self.file.ranks if knobs is None else self.ranks(program, knobs)
+        takers = [(program, self._program(program).needs)]
+        if knobs is not None:
+            settings = self.settings(program, knobs)
+            takers += [(f"{k} {v}", self.knobs[k].values[v].needs) for k, v in settings.items()]
+        for who, needs in takers:
+            for need in needs:
+                if what := lacking(need, ranks):
+                    return f"{who} {what}"
+        return ""
+
+    def session(self, program: str, *, folder: Path | None = None, **knobs: str) -> Session:
+        """A session of one of the programs, not started yet.
+
+        Args:
+            program: its name; `mine` is the learner's own copy, made here if it is not there.
+            folder: where the ranks leave their results; one that lasts as long as the session
+                when None.
+            knobs: values that differ from the defaults.
+
+        Raises:
+            LabError: as for `settings`, or the machine lacks what the run takes.
+        """
+        from helpers.session import Session
+
+        words = self.command(program, knobs)
+        if reason := self.lacking(program, knobs):
+            raise LabError(f"{self.name} cannot run this here: {reason}")
+        keep = None if folder is not None else RunFolder()
+        where = folder if keep is None else keep.path
+        assert where is not None
+        env = dict(os.environ) | self.environment(program, where, knobs)
+        writes = (where, self.folder)
+        if reason := preflight.refusal(self.file.memory, self.file.disk, writes, words, env):
+            raise LabError(f"{self.name} is not started: {reason}")
+        if program == MINE:
+            self.my_copy()
+        session = Session(
+            [beside_python(words[0]), *words[1:]],
+            cwd=self.folder,
+            env=env,
+            max_seconds=self.file.max_seconds,
+            memory_limit=self.memory_limit(program, knobs),
+        )
+        if keep is not None:
+            weakref.finalize(session, keep.remove)
+        return session
+
+    def expected(self, program: str, knobs: Mapping[str, str]) -> Expected:
+        """The report that a program is to get. Raises LabError, also for the learner's copy."""
+        settings = self.settings(program, knobs)
+        for one in self.file.expected:
+            if one.covers(program, settings):
+                return one
+        raise LabError(f"{self.name} expects no report of {program}")
+
+    def results(self, folder: Path) -> list[dict[str, Any]]:
+        """What the ranks have left in a folder, in the order of the files' names.
+
+        A file that is no JSON object counts as an empty one: a rank was ended while it wrote.
+        """
+        pattern = self.file.results.file.replace("{rank}", "*")
+        return [_object(file) for file in sorted(folder.glob(pattern))]
+
+    @property
+    def copy(self) -> Path:
+        """Where the learner's own program is, or is to be."""
+        return self.folder / self.programs[MINE].file
+
+    def my_copy(self) -> Path:
+        """The learner's own program: a copy of the one to repair, made where it is missing."""
+        if not self.copy.exists():
+            shutil.copyfile(self._original, self.copy)
+        return self.copy
+
+    def start_over(self) -> Path:
+        """Make the learner's program anew; what it was is kept under the next free number.
+
+        Returns:
+            The backup: `your_turn.1.py`, `your_turn.2.py`, ...
+        """
+        number = 1
+        while (backup := self.copy.with_suffix(f".{number}{self.copy.suffix}")).exists():
+            number += 1
+        os.rename(self.copy, backup)
+        self.my_copy()
+        return backup
+
+    @property
+    def _original(self) -> Path:
+        return self.folder / self.programs[self.file.copy_of].file
+
+    def _program(self, name: str) -> Program:
+        if name not in self.programs:
+            raise LabError(f'{self.name} has no program "{name}", only {_list(self.programs)}')
+        return self.programs[name]
+
+    def _chosen(self, program: str, knobs: Mapping[str, str]) -> list[Value]:
+        settings = self.settings(program, knobs)
+        return [self.knobs[name].values[value] for name, value in settings.items()]
+
+    def _here(self, knob: Knob) -> Knob:
+        """A knob as it is on this machine."""
+        here, runs = {}, [next(iter(knob.values))]
+        for name, value in knob.values.items():
+            ranks = value.ranks or self.file.ranks
+            why = next((why for need in value.needs if (why := lacking(need, ranks))), "")
+            here[name] = replace(value, text=f"{value.text} (not here: it {why})") if why else value
+            runs += [] if why else [name]
+        return replace(knob, values=here, default=runs[-1] if knob.default == BEST else knob.default)
+
+
+def labs_folder() -> Path:
+    """The folder that holds the labs. Raises LabError when it is not there."""
+    given = os.environ.get(NOTEBOOKS)
+    folder = Path(given) if given else Path(__file__).resolve().parent.parent / "notebooks"
+    if not folder.is_dir():
+        raise LabError(f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder")
+    return folder
+
+
+def find_lab(name: str) -> Lab:
+    """The lab of a name (`05_spawn_ports`) or of a number (`05`, `5`).
+
+    Raises:
+        LabError: there is none, or its `lab.toml` is wrong.
+    """
+    names = _names()
+    wanted = name.zfill(2) if name.isdigit() else name
+    for one in names:
+        if wanted in (one, one.split("_")[0]):
+            return Lab(read_lab_file(labs_folder() / one / "lab.toml"))
+    raise LabError(f'there is no lab "{name}", only {_list(names)}')
+
+
+def all_labs() -> list[Lab]:
+    """Every lab, in the order of the guide. Raises LabError when one of them is wrong."""
+    return [find_lab(name) for name in _names()]
+
+
+def _names() -> list[str]:
+    return sorted(file.parent.name for file in labs_folder().glob("*/lab.toml"))
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def beside_python(word: str) -> str:
+    """The program of this environment, whatever PATH says: `python`, `torchrun`, ..."""
+    if word == "python":
+        return sys.executable
+    return shutil.which(word, path=os.path.dirname(sys.executable)) or word
+
+
+def _object(file: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,355 @@
+"""Start any command under a guardian process, see what it starts, and end all of it.
+
+Nothing of a run outlives the process that launched it: see `helpers.guardian`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from helpers import run_folder
+from helpers.control_group import remove
+from helpers.memory_limit import Enforcer
+from helpers.processes import carriers, end_all, identity, is_alive, same_process
+
+GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
+LIMIT = 2.0
+"""Seconds that a guardian has to end its job before this process takes over."""
+RESCAN = 5.0
+"""Seconds between two searches of the environment of every process."""
+
+
+class LaunchError(Exception):
+    """The command cannot be started; the text says why in one sentence."""
+
+
+class Launch:
+    """One started command, the guardian above it and its run directory; made by `launch`.
+
+    Attributes:
+        run_id: name of the run; every process of the job carries it as STUCK_RANKS_ID.
+        folder: the run directory (see `helpers.run_folder`).
+        guardian_pid: the guardian, which is no part of the job.
+        pid: the command's own process.
+        started: `time.time()` when the command was started.
+    """
+
+    guardian_pid: int
+    pid: int
+    started: float
+
+    def __init__(self, folder: Path, limit: Enforcer | None = None) -> None:
+        self.run_id = folder.name
+        self.folder = folder
+        self._limit = limit
+        self._group: Path | None = None
+        self._record: dict[str, Any] = {}
+        self._reaped: dict[int, int] = {}
+        self._empty = False
+        self._over = threading.Event()
+        self._looking = threading.Lock()
+        self._scanned = -RESCAN
+        self._escaped: list[psutil.Process] = []
+        self._seen: list[psutil.Process] = []
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._gate = threading.Lock()
+        self._begun = self._cancelled = False
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+
+    def poll(self) -> int | None:
+        """The command's status as `os.waitpid` gives it, None while the command runs."""
+        return self._reaped.get(self.pid)
+
+    def reaped(self) -> dict[int, int]:
+        """Status by pid of every process the guardian has reaped: the command and all orphans."""
+        return dict(self._reaped)
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything of this run that is alive, the guardian excluded.
+
+        That is what descends from the guardian, as of now, and what carries the run's id in its
+        environment, as of at most 5 seconds ago.
+        """
+        with self._looking:
+            if self._over.is_set():
+                return []
+            now = time.monotonic()
+            if now - self._scanned >= RESCAN:
+                self._escaped = carriers(self.run_id)
+                self._scanned = now
+            below: list[psutil.Process] = []
+            with suppress(psutil.NoSuchProcess):
+                below = psutil.Process(self.guardian_pid).children(recursive=True)
+            self._seen = [p for p in dict.fromkeys(below + self._escaped) if is_alive(p)]
+            return list(self._seen)
+
+    def stop(self) -> None:
+        """End every process of this run; returns when none is left, within about 2 seconds.
+
+        May be called from any thread, and more than once. A process that even SIGKILL does not
+        end (it stands in the kernel, or runs as another user) makes it return all the same.
+        """
+        with suppress(OSError, ValueError):  # the guardian has gone, or `close` was here before
+            self._lifeline.write(b"stop\n")
+        if not self._over.wait(LIMIT) and self._guardian is not None:
+            self.processes()  # remembers what descends from a guardian that does not answer
+            self._guardian.kill()
+            self._over.wait(LIMIT)
+
+    def close(self, keep: bool = False) -> None:
+        """Stop, then remove the run directory.
+
+        Args:
+            keep: leave the run directory where it is, for good.
+        """
+        self.stop()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        elif self.folder.is_dir():
+            run_folder.write_record(self.folder, self._record | {"kept": True})
+        self._lifeline.close()
+
+    def _live(
+        self, command: list[str], path: str, cwd: Path | None, env: dict[str, str], silent: bool
+    ) -> None:
+        """The run from its start to its end, in a thread that no KeyboardInterrupt reaches."""
+        with self._gate:
+            if self._cancelled:
+                return
+            self._begun = True
+        try:
+            with ExitStack() as undo:
+                undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
+                self._record = {"run_id": self.run_id, "command": command, "processes": []}
+                self._record["owner"] = identity(os.getpid())
+                run_folder.furnish(self.folder, self._record)
+                command, path = self._limited(command, path, undo)
+                self._start_guardian(cwd, silent, undo)
+                self._start_command(command, path, env, silent)
+                undo.pop_all()
+        except BaseException as error:
+            self._failure = error
+            self._ready.set()
+        else:
+            self._ready.set()
+            self._listen()
+
+    def _limited(self, command: list[str], path: str, undo: ExitStack) -> tuple[list[str], str]:
+        """The command and its program, with what puts it under the limit on memory before it."""
+        if self._limit is None:
+            return command, path
+        undo.callback(self._limit.close)
+        words = self._limit.open(self.run_id)
+        self._group = self._limit.group
+        if self._group is not None:
+            self._record["group"] = str(self._group)
+            run_folder.write_record(self.folder, self._record)
+        return [*words, path, *command[1:]], words[0] if words else path
+
+    def _start_guardian(self, cwd: Path | None, silent: bool, undo: ExitStack) -> None:
+        _open_standard_streams()
+        # Python makes pipes that are closed on exec: no program of ours holds the lifeline open.
+        far_lifeline, near = os.pipe()
+        self._lifeline = os.fdopen(near, "wb", buffering=0)
+        near, far_events = os.pipe()
+        self._events = os.fdopen(near, "rb")
+        undo.callback(self._events.close)
+        inherited = (far_lifeline, far_events)
+        arguments = (*map(str, inherited), str(self.folder), str(os.getpid()))
+        try:
+            with open(self.folder / "guardian.log", "wb") as log:
+                self._guardian = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(GUARDIAN), *arguments],
+                    stdin=subprocess.DEVNULL if silent else None,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    cwd=cwd,
+                    pass_fds=inherited,
+                    start_new_session=True,
+                )
+            undo.callback(self._guardian.wait)
+            self.guardian_pid = self._guardian.pid
+        finally:
+            for end in inherited:
+                os.close(end)
+            undo.callback(self._lifeline.close)  # the first to be undone: the guardian ends then
+
+    def _start_command(self, command: list[str], path: str, env: dict[str, str], silent: bool) -> None:
+        env = env | run_folder.environment(self.folder, self.guardian_pid, env)
+        job: dict[str, Any] = {
+            "path": _as_latin_1(path),
+            "command": [_as_latin_1(part) for part in command],
+            "env": {_as_latin_1(name): _as_latin_1(value) for name, value in env.items()},
+            "mark": f"STUCK_RANKS_ID={self.run_id}",
+            "silent": silent,
+        }
+        if self._group is not None:
+            job["group"] = str(self._group)
+        rest = json.dumps(job).encode() + b"\n"
+        with suppress(BrokenPipeError):  # the guardian has gone: its answer is empty
+            while rest:
+                rest = rest[self._lifeline.write(rest) :]
+        answer = json.loads(self._events.readline() or "{}")
+        if "started" not in answer:
+            words = (self.folder / "guardian.log").read_text(errors="replace").splitlines()
+            lost = f"the guardian of the job did not start: {words[-1] if words else 'it ended'}"
+            raise LaunchError(answer.get("failed", lost))
+        self.pid, self.started = answer["started"], answer["time"]
+        with suppress(psutil.NoSuchProcess):
+            self._seen = [psutil.Process(self.pid)]
+        self._record["processes"] = [identity(self.guardian_pid), identity(self.pid)]
+        run_folder.write_record(self.folder, self._record)
+
+    def _listen(self) -> None:
+        """Take in the guardian's events until it has gone. Without a guardian, end the job."""
+        with self._events:
+            for line in self._events:
+                event = json.loads(line) if line.endswith(b"\n") else {}
+                if "reaped" in event:
+                    self._reaped.setdefault(event["reaped"], event["status"])
+                self._empty |= "empty" in event
+        if self._guardian is not None:
+            self._guardian.wait()
+        if not self._empty or sys.platform != "linux":
+            end_all(lambda: [*self._seen, *carriers(self.run_id)])
+            self._reaped.setdefault(self.pid, int(signal.SIGKILL))
+        if self._group is not None:
+            remove(self._group)
+        self._over.set()
+
+    def _cancel(self) -> None:
+        """Undo a start that did not succeed or was interrupted."""
+        with self._gate:
+            self._cancelled = True
+        if self._begun:
+            self._ready.wait()
+            if self._failure is None:
+                self.close()
+
+
+def launch(
+    command: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: Literal["inherit", "silent"] = "silent",
+    kind_of_run: str = "job",
+    limit: Enforcer | None = None,
+) -> Launch:
+    """Start a command under a guardian. An interrupt at any moment leaves nothing behind.
+
+    Its standard output and error go to `folder/output/job.log`.
+
+    Args:
+        command: the program, found as a shell finds it (in PATH of `env`), and its arguments.
+        cwd: where it runs; the current folder when None.
+        env: its whole environment, to which STUCK_RANKS_* is added and PYTHONPATH extended; that
+            of this process when None.
+        stdin: `inherit` gives it the standard input of this process, `silent` an open pipe that
+            never delivers.
+        kind_of_run: first part of the run's id.
+        limit: who limits the memory of the job.
+
+    Raises:
+        LaunchError: the command or the folder does not exist or cannot be used, or the run
+            directory cannot be made. Nothing is left running then.
+    """
+    environment = dict(os.environ if env is None else env)
+    path = _find_program(command, cwd, environment)
+    try:
+        run = Launch(run_folder.home() / f"{kind_of_run}-{secrets.token_hex(4)}", limit)
+        arguments = (list(command), path, cwd, environment, stdin == "silent")
+        life = threading.Thread(target=run._live, args=arguments, name=run.run_id, daemon=True)
+        try:
+            life.start()
+            run._ready.wait()
+            if run._failure is not None:
+                raise run._failure
+            return run
+        except BaseException:
+            run._cancel()
+            raise
+    except OSError as error:
+        raise LaunchError(f"the run cannot be prepared: {error}") from error
+
+
+def reap_leftovers() -> int:
+    """End what is left of this user's runs whose owner has gone, and remove their directories.
+
+    A process is part of a run by the run's id in its environment, or by the pid and the start
+    time that the run has recorded.
+
+    Returns:
+        How many runs were cleaned up.
+
+    Raises:
+        LaunchError: the folder of the runs cannot be used.
+    """
+    cleaned = 0
+    try:
+        for folder, record in run_folder.leftovers():
+            _end_run(folder.name, record["processes"])
+            if record.get("group"):
+                remove(Path(record["group"]))
+            shutil.rmtree(folder, ignore_errors=True)
+            cleaned += 1
+    except OSError as error:
+        raise LaunchError(f"the runs cannot be listed: {error}") from error
+    return cleaned
+
+
+def _end_run(run_id: str, identities: list[tuple[int, float]]) -> None:
+    recorded = [process for one in identities if (process := same_process(*one))]
+    end_all(lambda: [*recorded, *carriers(run_id)])
+
+
+def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, str]) -> str:
+    """The path to execute; a name with a slash stays as it is. Raises LaunchError."""
+    if not command or not command[0]:
+        raise LaunchError("no command is given")
+    if any("\0" in text for text in (*command, *env, *env.values())):
+        raise LaunchError("a command and its environment cannot hold a NUL character")
+    base = Path() if cwd is None else cwd
+    if not base.is_dir():
+        raise LaunchError(f"no such folder: {base}")
+    if not os.access(base, os.X_OK):
+        raise LaunchError(f"the folder {base} cannot be entered")
+    name = command[0]
+    has_slash = os.sep in name
+    wanted = str(base / name) if has_slash else name
+    places = env.get("PATH", os.defpath).split(os.pathsep)
+    search = os.pathsep.join(str(base / place) for place in places)
+    if found := shutil.which(wanted, path=search):
+        return name if has_slash else os.path.abspath(found)
+    if shutil.which(wanted, os.F_OK, search) or (has_slash and os.path.isdir(wanted)):
+        raise LaunchError(f"{name} is not executable")
+    raise LaunchError(f"command not found: {name}")
+
+
+def _as_latin_1(text: str) -> str:
+    """Text of the operating system in a form that JSON carries, whatever its bytes are."""
+    return os.fsencode(text).decode("latin-1")
+
+
+def _open_standard_streams() -> None:
+    """Open /dev/null where 0, 1 or 2 is closed, so that no pipe of a run gets that number."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)

@@ -1,0 +1,125 @@
+"""What the processes of a job print: read as it comes, bounded in memory and on disk."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from helpers.holes import punch
+from helpers.model import Snapshot
+from helpers.observe.ranks import is_launcher
+
+KEEP = 2000
+"""Lines kept for each process."""
+
+CHUNK = 1 << 20
+
+BACKLOG = 64 << 20
+"""Bytes that may wait to be read; of a process that prints faster than that, lines are left out."""
+
+BEHIND = 1 << 20
+"""Bytes that stay on disk although they have been read: an error is looked for in the end of a file."""
+
+FREED_AT_ONCE = 8 << 20
+"""Bytes after which what has been read is given back to the disk."""
+
+LONGEST = 1 << 16
+"""Bytes kept of a line that has not ended yet; a carriage return starts it anew, as on a terminal."""
+
+
+class Logs:
+    """Lines by label: `rank 0`, `rank 0 worker 1`, `launcher`, and `job` for a program of no rank."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[str]] = {}
+        self._offsets: dict[str, int] = {}
+        self._freed: dict[str, int] = {}
+        self._rest: dict[str, bytes] = {}
+
+    def labels(self) -> list[str]:
+        """The labels seen so far, ranks first."""
+        return sorted(self._lines, key=_natural)
+
+    def tail(self, label: str, lines: int = 200) -> list[str]:
+        """The last lines of one process."""
+        return list(self._lines.get(label, ()))[-lines:]
+
+    def read(
+        self, folder: Path, root: int, snapshot: Snapshot, *, last: bool = False
+    ) -> Iterator[tuple[str, str]]:
+        """New lines as (label, line), oldest first within each process.
+
+        Args:
+            folder: the run directory.
+            root: pid of the command, whose own output counts as `job` until it is a rank.
+            snapshot: says which process is which rank.
+            last: also give lines that have no end yet.
+        """
+        names = _labels(snapshot, root)
+        for path in sorted((folder / "output").glob("*.log")):
+            pid = int(path.stem) if path.stem.isdigit() else root
+            label = names.get(pid, "job")
+            for line in self._new_lines(path, last):
+                self._lines.setdefault(label, deque(maxlen=KEEP)).append(line)
+                yield label, line
+
+    def _new_lines(self, path: Path, last: bool) -> list[str]:
+        offset = self._offsets.get(path.name, 0)
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                waiting = size - offset
+                left_out = waiting - CHUNK if waiting > BACKLOG else 0
+                file.seek(offset + left_out)
+                data = file.read(BACKLOG if last else CHUNK)
+        except OSError:
+            return []
+        if not data and not (last and path.name in self._rest):
+            return []
+        self._offsets[path.name] = offset + left_out + len(data)
+        self._free(path)
+        text = self._rest.pop(path.name, b"") + data
+        if left_out:
+            text = b"... %d MB of output came too fast and are left out ...\n" % (left_out >> 20)
+            text += data.partition(b"\n")[2]
+        if last:
+            text = text.rstrip(b"\n") + b"\n"
+        complete, newline, rest = text.rpartition(b"\n")
+        rest = rest.rpartition(b"\r")[2][-LONGEST:]
+        if rest:
+            self._rest[path.name] = rest
+        lines = complete.decode("utf-8", "replace").split("\n") if newline else []
+        return [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+
+    def _free(self, path: Path) -> None:
+        """Give back the disk space of what has been read, now and then."""
+        start, end = self._freed.get(path.name, 0), self._offsets[path.name] - BEHIND
+        if end - start >= FREED_AT_ONCE and punch(path, start, end):
+            self._freed[path.name] = end
+
+
+def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:
+    """Ranks first, numbers by value: `rank 2` before `rank 10`."""
+    words = [(word.isdigit(), int(word) if word.isdigit() else 0, word) for word in label.split()]
+    return not label.startswith("rank"), words
+
+
+def _labels(snapshot: Snapshot, root: int) -> dict[int, str]:
+    found = {}
+    alone = snapshot.job.world_size in (None, 1)
+    for view in snapshot.ranks:
+        if view.process is None:
+            continue
+        unnamed = view.rank is None or (alone and view.local_rank is None and not view.joined)
+        name = "job" if unnamed else f"rank {view.rank}"
+        found[view.process.pid] = name
+        for child in view.children:
+            number = "" if child.worker_id is None else f" {child.worker_id}"
+            kind = "worker" if child.process.kind == "dataloader-worker" else "child"
+            found[child.process.pid] = f"{name} {kind}{number}"
+    for launcher in snapshot.launchers:
+        is_program = launcher.pid == root and not is_launcher(launcher.command)
+        found[launcher.pid] = "job" if is_program else "launcher"
+    return found

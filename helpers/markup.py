@@ -1,0 +1,75 @@
+"""Small pieces of HTML that the report's page and the panel share. Every text given is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from helpers.pages import blocks
+from helpers.report_parts import one_line
+
+_TAGS = {
+    "text": ("", "p", ""),
+    "list": ("<ul>", "li", "</ul>"),
+    "steps": ("<ol>", "li", "</ol>"),
+}
+
+
+def text(given: str) -> str:
+    """Text of the job on one line."""
+    return escape(one_line(given))
+
+
+def code(given: str) -> str:
+    """The same as code; nothing for no text."""
+    return f"<code>{text(given)}</code>" if given else ""
+
+
+def inline(given: str) -> str:
+    """One line in which `code` stands in backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(given))
+
+
+def paragraph(given: str) -> str:
+    """A paragraph with `code` in backticks."""
+    return f"<p>{inline(given)}</p>"
+
+
+def section(markdown: str) -> str:
+    """The paragraphs, lists and steps of a page."""
+    parts = []
+    for block in blocks(markdown):
+        before, tag, after = _TAGS[block.kind]
+        items = "".join(f"<{tag}>{inline(item)}</{tag}>" for item in block.items)
+        parts.append(f"{before}{items}{after}")
+    return "".join(parts)
+
+
+def items(entries: Iterable[str]) -> str:
+    """A list of HTML; nothing for no entries."""
+    found = "".join(f"<li>{entry}</li>" for entry in entries)
+    return f"<ul>{found}</ul>" if found else ""
+
+
+def folded(summary: str, html: str) -> str:
+    """HTML that a person unfolds; nothing where there is none."""
+    return f"<details><summary>{text(summary)}</summary>{html}</details>" if html else ""
+
+
+def row(name: str, cells: Iterable[str]) -> str:
+    """A row of a table: its name and its cells, all of them HTML."""
+    data = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><th scope="row">{name}</th>{data}</tr>'
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[str]) -> str:
+    """A table with a caption; `rows` are HTML, as `row` makes them.
+
+    Args:
+        heads: titles of the columns; none for a table of names and values.
+    """
+    titles = "".join(f'<th scope="col">{text(head)}</th>' for head in heads)
+    head = f"<thead><tr>{titles}</tr></thead>" if heads else ""
+    body = f"<tbody>{''.join(rows)}</tbody>"
+    return f'<table class="sr-table"><caption>{text(caption)}</caption>{head}{body}</table>'

@@ -1,0 +1,136 @@
+"""Every program of the labs with every combination of its knobs: what is expected, and what comes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from helpers.judge import judge
+from helpers.lab_model import BY_CHANCE, MINE, Expected, combinations
+from helpers.labs import Lab, LabError, RunFolder, beside_python
+from helpers.model import Report
+from helpers.report_stable import chosen_by_chance
+from helpers.session import Session
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program with one value for each knob that applies to it.
+
+    Attributes:
+        alone: True for the program as somebody starts it in a terminal, without what a lab adds.
+    """
+
+    lab: Lab
+    program: str
+    knobs: Mapping[str, str]
+    alone: bool = False
+
+    @property
+    def shown(self) -> str:
+        """`05_spawn_ports broken launcher=python`."""
+        knobs = [f"{name}={value}" for name, value in self.knobs.items()]
+        return " ".join([self.lab.name, self.program, *knobs, *(["alone"] if self.alone else [])])
+
+    @property
+    def expected(self) -> Expected:
+        """What `lab.toml` says of it."""
+        return self.lab.expected(self.program, self.knobs)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a case.
+
+    Attributes:
+        got: the outcome, the cause and the culprits, or why there is none.
+        failed: what a run that ended well should have left and did not, one line each check.
+    """
+
+    got: str
+    seconds: float
+    failed: tuple[str, ...] = ()
+
+
+def cases(labs: Iterable[Lab]) -> Iterator[Case]:
+    """All cases of some labs, in the order of their files; what should end well also runs alone."""
+    for lab in labs:
+        for program in (name for name in lab.programs if name != MINE):
+            for knobs in combinations(lab.file, program):
+                yield Case(lab, program, knobs)
+            alone = Case(lab, program, lab.settings(program, {}), alone=True)
+            if alone.expected.outcome == "ok":
+                yield alone
+
+
+def run(case: Case) -> Result:
+    """Run a case, and judge what its ranks have left when it is expected to end well."""
+    begun = time.monotonic()
+    try:
+        with RunFolder() as folder:
+            session = _session(case, folder).start()
+            try:
+                report = session.wait()
+            except BaseException:
+                session.stop()
+                raise
+            failed: tuple[str, ...] = ()
+            if case.expected.outcome == "ok" and not case.alone:
+                judgement = judge(case.lab, case.program, report, folder, case.knobs)
+                failed = tuple(f"{c.what}: {c.why}" for c in judgement.checks if not c.passed)
+    except LabError as refused:
+        return Result(str(refused), time.monotonic() - begun)
+    return Result(_of_report(report), time.monotonic() - begun, failed)
+
+
+def _session(case: Case, folder: Path) -> Session:
+    lab = case.lab
+    if not case.alone:
+        return lab.session(case.program, folder=folder, **case.knobs)
+    words = lab.command(case.program, case.knobs)
+    return Session(
+        [beside_python(words[0]), *words[1:]], cwd=lab.folder, max_seconds=lab.file.max_seconds
+    )
+
+
+def main(labs: Iterable[Lab]) -> int:
+    """Run all cases that this machine can run, and print a line for each.
+
+    Returns:
+        0 when every one gives what is expected of it, else 1.
+    """
+    listed = [(case, case.lab.lacking(case.program, case.knobs)) for case in cases(labs)]
+    width = max((len(case.shown) for case, why in listed if not why), default=0)
+    counted: Counter[str] = Counter()
+    print(f"{'':4}  {'program and knobs':{width}}  {'expected':36}  {'got':36}  seconds", flush=True)
+    for case, why in listed:
+        if why:
+            counted[f"skipped: {why}"] += 1
+            continue
+        wanted, result = _of_expected(case.expected), run(case)
+        word = "ok" if result.got == wanted and not result.failed else "DIFF"
+        counted[word] += 1
+        line = f"{word:4}  {case.shown:{width}}  {wanted:36}  {result.got:36}  {result.seconds:7.1f}"
+        print("\n      ".join([line, *result.failed]), flush=True)
+    print(f"{counted.pop('ok', 0)} as expected, {counted['DIFF']} not")
+    for reason in sorted(set(counted) - {"DIFF"}):
+        print(f"{counted[reason]} {reason}")
+    return int(counted["DIFF"] > 0)
+
+
+def _of_expected(expected: Expected) -> str:
+    return _words(expected.outcome, expected.cause, expected.culprits)
+
+
+def _of_report(report: Report) -> str:
+    verdict = report.verdict
+    culprits = None if chosen_by_chance(report) else verdict.culprits
+    return _words(verdict.outcome, verdict.cause, culprits)
+
+
+def _words(outcome: str, cause: str, culprits: Iterable[int] | None) -> str:
+    ranks = BY_CHANCE if culprits is None else ", ".join(map(str, culprits))
+    return outcome if cause == "none" else f"{outcome} {cause} [{ranks}]"

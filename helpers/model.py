@@ -1,0 +1,376 @@
+"""Every fact that flows through the instrument, as frozen dataclasses.
+
+Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` becomes a `Verdict`, a
+`Verdict` becomes a `Report`. Times are seconds since the command was started. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["hang", "error", "ok", "running"]
+State = Literal[
+    "starting",
+    "importing",
+    "rendezvous",
+    "running",
+    "waiting",
+    "stopped",
+    "exited",
+    "missing",
+    "unseen",
+]
+WaitKind = Literal["collective", "p2p", "store", "rendezvous", "lock", "process", "input", "io"]
+Cause = Literal[
+    "address-in-use",
+    "duplicate-rank",
+    "out-of-memory",
+    "worker-stall",
+    "shape-mismatch",
+    "device-mismatch",
+    "rank-crashed",
+    "error",
+    "rank-exited",
+    "rendezvous-incomplete",
+    "collective-mismatch",
+    "file-lock",
+    "missing-rank",
+    "unknown",
+    "none",
+]
+"""In the order of the contract: the first row that explains the first event wins."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One Python frame.
+
+    Attributes:
+        file: relative to the job's working directory where it lies inside it, else absolute.
+        line: line number, from 1.
+        function: name of the function, `<module>` at top level.
+        user: True when it is the user's own code, not a library's and not the instrument's.
+    """
+
+    file: str
+    line: int
+    function: str
+    user: bool = True
+
+
+@dataclass(frozen=True)
+class Port:
+    """One listening TCP socket.
+
+    Attributes:
+        role: `store` (the TCPStore of the job), `gloo` (a process group's listener), `rendezvous`
+            (a launcher's own store) or `other`.
+    """
+
+    address: str
+    port: int
+    role: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One thing that a process has pending or waits for.
+
+    Attributes:
+        kind: what it waits in.
+        op: the operation: `all_reduce`, `recv`, `init_process_group`, `flock`, `read`, ...
+        group: name of the process group, `default` for the default one.
+        group_ranks: the group's members as global ranks.
+        seq: sequence number in the group (Flight Recorder's `collective_seq_id`, from 1).
+        sizes: shapes of the input tensors.
+        peers: global ranks that could end the wait by acting.
+        key: the store key, the lock file, the file or address read from.
+        thread: name of the waiting thread.
+        where: innermost user frame of that thread.
+        blocking: True when the thread stands in it; False for an asynchronous operation that is
+            pending while the thread does something else.
+        holder: pid of the process that holds the lock; 0 when no process does; None when unknown.
+        root: the rank from which, or to which, a collective such as `broadcast` sends.
+    """
+
+    kind: WaitKind
+    op: str
+    group: str | None = None
+    group_ranks: tuple[int, ...] = ()
+    seq: int | None = None
+    sizes: tuple[tuple[int, ...], ...] = ()
+    peers: tuple[int, ...] = ()
+    key: str | None = None
+    thread: str = "MainThread"
+    where: Frame | None = None
+    blocking: bool = True
+    holder: int | None = None
+    root: int | None = None
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective a rank has issued, from the tail of its Flight Recorder.
+
+    Attributes:
+        done: True when it has completed on this rank.
+    """
+
+    group: str
+    seq: int
+    op: str
+    sizes: tuple[tuple[int, ...], ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class ErrorView:
+    """An exception that ended a process.
+
+    Attributes:
+        type: class name, `torch.distributed.DistNetworkError` shortened to `DistNetworkError`.
+        message: its text.
+        stack: innermost frame first.
+        time: seconds since the start of the command.
+        masked: exceptions raised later on the way out, as `Type: message`; they hide this one.
+    """
+
+    type: str
+    message: str
+    stack: tuple[Frame, ...] = ()
+    time: float = 0.0
+    masked: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """`Type: first line of the message`."""
+        first = self.message.strip().splitlines()[0] if self.message.strip() else ""
+        return f"{self.type}: {first}" if first else self.type
+
+
+@dataclass(frozen=True)
+class ProcessView:
+    """What is known of one process of the job: a rank, a child of a rank, or a launcher.
+
+    Attributes:
+        kind: `rank`, `dataloader-worker`, `process` (any other child of a rank) or `launcher`.
+        stack: innermost frame first, of the thread that waits, else of the main thread.
+        still: seconds since the stack, the waits and the collectives last changed.
+        idle: seconds since the process last used a noticeable amount of CPU.
+        asleep: the system call it stands in, when it is a sleep: `nanosleep`.
+        gil_held: True when the beacon's own thread cannot run although the process is alive.
+        frozen: True while the kernel stops it, because the job is at its limit of memory.
+        beacon: True when a beacon reports from inside the process.
+        ended: seconds at which it was seen to have ended, else None.
+        signal: number of the signal that ended it.
+        left: True once its interpreter has come to an orderly end without an exception; a launcher's
+            signal may still hit the process after that.
+        acting: name of a thread beside the one that waits, which runs the user's code and may still act.
+        waited: True when an ended process stood in a collective or a point-to-point operation.
+        memory: resident bytes, cpu: percent of one core over the last sample.
+    """
+
+    pid: int
+    kind: str
+    parent: int | None = None
+    command: tuple[str, ...] = ()
+    state: State = "starting"
+    stack: tuple[Frame, ...] = ()
+    where: Frame | None = None
+    waits: tuple[Wait, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    ports: tuple[Port, ...] = ()
+    still: float = 0.0
+    idle: float = 0.0
+    asleep: str | None = None
+    gil_held: bool = False
+    frozen: bool = False
+    beacon: bool = False
+    started: float = 0.0
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    error: ErrorView | None = None
+    left: bool = False
+    acting: str | None = None
+    waited: bool = False
+    memory: int = 0
+    cpu: float = 0.0
+
+    @property
+    def alive(self) -> bool:
+        """True while the process has not ended."""
+        return self.ended is None
+
+
+@dataclass(frozen=True)
+class ChildView:
+    """A process that a rank started and that is no rank itself: a DataLoader worker, a helper.
+
+    Attributes:
+        joined_as_rank: the rank it has taken in the job's process group, which it should not have.
+        joined_at: the user's line at which it, or else a rank before it, joined.
+    """
+
+    process: ProcessView
+    worker_id: int | None = None
+    joined_as_rank: int | None = None
+    joined_at: Frame | None = None
+
+
+@dataclass(frozen=True)
+class RankView:
+    """One rank of the job.
+
+    Attributes:
+        rank: global rank; None until it is known.
+        process: None for a rank that was never started here.
+        joined: True once its process group is initialised.
+        master: `address:port` at which it looks for the store.
+    """
+
+    rank: int | None
+    local_rank: int | None = None
+    node: int = 0
+    state: State = "missing"
+    process: ProcessView | None = None
+    children: tuple[ChildView, ...] = ()
+    joined: bool = False
+    master: str | None = None
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A process outside the job that stands in its way."""
+
+    pid: int
+    what: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job as a whole.
+
+    Attributes:
+        master: `address:port` of the store, when known.
+        single_node: True when every rank of the world size must be on this machine.
+        restarts: how often the launcher may still start all ranks anew.
+        exit_code: of the command itself; None while it runs or when a signal ended it.
+        ran: True once a Python process of the job has run a line of user code.
+        script_error: why Python could not run the script at all, in its own words; script_line: the
+            line it could not parse.
+    """
+
+    command: tuple[str, ...]
+    launcher: str = "python"
+    world_size: int | None = None
+    nodes_seen: int = 1
+    attempt: int = 0
+    restarts: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    ended: float | None = None
+    hardware: str = "cpu"
+    backends: tuple[str, ...] = ()
+    master: str | None = None
+    single_node: bool = True
+    ran: bool = False
+    script_error: str | None = None
+    script_line: Frame | None = None
+
+
+@dataclass(frozen=True)
+class LimitView:
+    """The limit on the memory of the whole job, and what has come of it.
+
+    Attributes:
+        megabytes: that all processes may have together.
+        enforcer: who enforces it, in words.
+        kills: how many processes were killed.
+        full: True while processes that want more stand still, because nobody is killed.
+        not_seen: what the enforcer may miss.
+    """
+
+    megabytes: int
+    enforcer: str
+    kills: int = 0
+    full: bool = False
+    not_seen: str = ""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything known of a job at one moment, processes that have ended included.
+
+    Attributes:
+        time: seconds since the command was started.
+        ranks: one entry per rank, in order; entries of unknown rank last.
+        launchers: processes that are neither a rank nor below one.
+        strangers: processes outside the job that own a port the job asked for.
+        memory_kills: processes killed for memory by the kernel in the job's cgroup, or by a monitor.
+        limit: the limit on the job's memory, where the instrument has set one.
+        not_seen: what could not be seen, one sentence each.
+        store_answers: whether the store listens at its address; None when nobody has looked.
+        store_ranks: ranks that have left their address in the store, on other nodes too.
+    """
+
+    time: float
+    job: Job
+    ranks: tuple[RankView, ...] = ()
+    launchers: tuple[ProcessView, ...] = ()
+    strangers: tuple[tuple[int, Blocker], ...] = ()
+    memory_kills: int = 0
+    limit: LimitView | None = None
+    not_seen: tuple[str, ...] = ()
+    stdin: str = "terminal"
+    store_answers: bool | None = None
+    store_ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `diagnose` makes of a history of snapshots.
+
+    Attributes:
+        proved: True when the outcome follows from what was seen, False when only patience says so.
+        detail: the cause in this job's own terms, one clause.
+        culprits: the ranks that must change for the job to go on.
+        where: the line of the first cause; it may be in a child.
+        since: seconds at which the stall began.
+        suspicion: the sentence that a live view shows while nothing is proved.
+    """
+
+    outcome: Outcome
+    cause: Cause
+    proved: bool = True
+    detail: str = ""
+    culprits: tuple[int, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
+    where: Frame | None = None
+    summary: str = ""
+    masked: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    since: float | None = None
+    suspicion: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """One finished (or stopped) run: its verdict, its last snapshot and the text of its cause.
+
+    Attributes:
+        explanation, fix, references: from the page of the cause.
+        first_rank: seconds at which the first rank was seen, stall and verdict likewise.
+    """
+
+    verdict: Verdict
+    snapshot: Snapshot
+    explanation: str = ""
+    fix: str = ""
+    references: tuple[str, ...] = ()
+    interrupted: bool = False
+    first_rank: float | None = None
+    stall: float | None = None
+    verdict_at: float | None = None

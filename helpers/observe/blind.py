@@ -1,0 +1,95 @@
+"""Processes without a beacon: why they have none, what would help, and what stays unseen. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .table import Row
+
+EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
+
+OF_ATTACHED = (
+    "the job runs without a beacon, its stacks are read from outside by py-spy: sequence numbers, "
+    "tensor sizes, asynchronous operations and the members of groups other than the default one cannot "
+    "be seen",
+    "what happened before this look cannot be seen: exceptions, exit codes, what was printed",
+)
+"""What nobody can see in a job that was started without the instrument."""
+
+
+def is_certain(row: Row) -> bool:
+    """True when the process can never have a beacon, however new it is."""
+    return bool(_flag(row)) or (row.environment is not None and not _on_path(row.environment))
+
+
+def name(row: Row, rank: int | None) -> str:
+    """`rank 1`, or the first words of the command."""
+    return f"rank {rank}" if rank is not None else f"the process `{' '.join(row.command[:3])}`"
+
+
+def why(row: Row, who: str, failure: str) -> str:
+    """Why a process has no beacon, and what to do.
+
+    Args:
+        who: the process, as the sentence names it.
+        failure: what its beacon said when it could not start; empty when it never tried.
+    """
+    if failure:
+        return f"{who} has no beacon: it failed there ({failure})"
+    flag = _flag(row)
+    if flag:
+        return f"{who} runs with {flag}: no beacon"
+    if row.environment is not None and "STUCK_RANKS_PATH" not in row.environment:
+        return (
+            f"{who} has no beacon: its environment was emptied (`env -i`, sudo, a container); start "
+            "the instrument behind that, as in `env -i NAME=VALUE ... stuck-ranks diagnose -- COMMAND`"
+        )
+    return f"{who} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
+
+
+def instead(who: str, seen: bool, problem: str | None) -> list[str]:
+    """What is seen of a process in place of a beacon's record; nothing before the first look."""
+    if problem is not None:
+        return [f"the stack of {who} cannot be seen: {problem}"]
+    if seen:
+        return [
+            f"the stack of {who} is read from outside, by py-spy; sequence numbers, sizes and "
+            "asynchronous operations cannot be seen there"
+        ]
+    return []
+
+
+def _flag(row: Row) -> str:
+    """The option of the command line that keeps `sitecustomize` or PYTHONPATH out, else nothing."""
+    for word in row.command[1:]:
+        if not word.startswith("-"):
+            break
+        if not word.startswith("--") and set(word[1:].partition("c")[0]) & set("IES"):
+            return word
+    return ""
+
+
+def _on_path(environment: Mapping[str, str]) -> bool:
+    wanted = environment.get("STUCK_RANKS_PATH", "")
+    return bool(wanted) and wanted in environment.get("PYTHONPATH", "").split(os.pathsep)
+
+
+UNSEEN = {
+    "groups": "this torch{version} keeps its process groups where nobody here knows: their members and "
+    "sizes cannot be seen",
+    "recorder": "this torch{version} has no Flight Recorder that can be read: sequence numbers and "
+    "asynchronous operations cannot be seen",
+    "nccl": "the Flight Recorder of NCCL is not read: sequence numbers and asynchronous operations of "
+    "its groups cannot be seen",
+    "joining": "this torch{version} does not tell when a process joins: one that has joined and left "
+    "its group between two looks goes unnoticed",
+}
+"""What a torch keeps from the beacon, as `torch_names.unseen` names it."""
+
+
+def kept_back(record: Mapping[str, Any]) -> list[str]:
+    """One sentence for each thing that the torch of a process keeps from its beacon."""
+    version = f" ({record['torch']})" if record.get("torch") else ""
+    return [UNSEEN[word].format(version=version) for word in record.get("unseen", ()) if word in UNSEEN]

@@ -1,0 +1,282 @@
+"""A dump of py-spy -> a record like a beacon's, with what can be told from outside. Pure.
+
+A dump (`py-spy dump --json --locals`, py-spy 0.4) has, for each thread, its frames innermost first,
+and each frame's variables as text. A torch object appears there by its class and address alone, so the
+members of a group, sequence numbers and sizes stay unknown. A group is known to be the default one when
+none was given.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from helpers.beacon import format as records
+from helpers.beacon import stacks, torch_names
+
+SOURCE = "py-spy"
+"""What the key `source` of such a record says; a beacon's own has no such key."""
+
+LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
+
+_OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) at 0x")
+_GROUP = torch_names.GROUP_CLASS
+_LOADER = torch_names.LOADER_ITERATOR
+_NOTHING: Mapping[str, Any] = {
+    "group": None,
+    "ranks": [],
+    "peers": [],
+    "sizes": [],
+    "key": None,
+    "rank": None,
+    "world_size": None,
+}
+
+Call = dict[str, Any]
+DumpedFrame = Mapping[str, Any]
+
+
+def record(
+    dump: Sequence[Mapping[str, Any]],
+    *,
+    pid: int,
+    parent: int,
+    started: float,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: str,
+) -> dict[str, Any]:
+    """The record of process `pid`; `since` and `native` of its threads are for the caller to fill in.
+
+    Args:
+        dump: what py-spy has printed, parsed.
+        started: monotonic seconds at which the process was started.
+        argv: its command line.
+        environment: its environment, as it was when it was started.
+        cwd: its working directory.
+    """
+    dumped = [(thread, list(thread["frames"])) for thread in dump]
+    main = next((frames for thread, frames in dumped if _is_main(thread, pid)), [])
+    target = main_file(main)
+    threads = [
+        {
+            "id": thread["thread_id"],
+            "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
+            "name": thread["thread_name"] or f"thread {thread['thread_id']}",
+            "main": _is_main(thread, pid),
+            "frames": entries,
+            "call": torch_call(_called(frames, entries)),
+            "site": _site(frames[0], cwd) if entries and entries[0][3] else None,
+            "native": None,
+        }
+        for thread, frames in dumped
+        for entries in [[_entry(frame, cwd, target, argv) for frame in frames]]
+    ]
+    env = {key: environment[key] for key in records.ENVIRONMENT if key in environment}
+    files = [frame["filename"] for frame in main]
+    importing = any(file.startswith("<frozen importlib") for file in files)
+    ran = any(entry[3] for thread in threads if thread["main"] for entry in thread["frames"])
+    return {
+        "v": records.VERSION,
+        "source": SOURCE,
+        "pid": pid,
+        "ppid": parent,
+        "started": started,
+        "argv": list(argv),
+        "cwd": cwd,
+        "main": target,
+        "env": {**env, **_address(main)},
+        "process": _own_part(main),
+        "phase": "importing" if importing else "running" if ran else "starting",
+        "threads": threads,
+        "dist": None,
+        "accelerator": "cpu",
+        "flight": None,
+        "torch": "",
+        "unseen": [],
+        "workers": {},
+        "spawned": {},
+        "joining": [],
+        "reaped": {},
+        "left": [],
+        "error": None,
+        "ended": False,
+    }
+
+
+def _is_main(thread: Mapping[str, Any], pid: int) -> bool:
+    """True for the main thread.
+
+    For Python 3.8 to 3.10 py-spy tells the kernel's thread only when it stops the process; there the
+    main thread is the one that runs the top level of a module.
+    """
+    if thread["os_thread_id"] is not None:
+        return bool(thread["os_thread_id"] == pid)
+    return bool(thread["frames"]) and thread["frames"][-1]["name"] == "<module>"
+
+
+def _called(frames: Sequence[DumpedFrame], entries: Sequence[Sequence[Any]]) -> Sequence[DumpedFrame]:
+    """The frames that the innermost line of the user's own has led to."""
+    first = next((index for index, entry in enumerate(entries) if entry[3]), len(entries))
+    return frames[:first]
+
+
+def torch_call(frames: Sequence[DumpedFrame]) -> Call | None:
+    """The torch call on a stack, as a beacon reports it; the outermost of several nested ones."""
+    found: Call | None = None
+    for index, frame in enumerate(frames):
+        name, file = _function(frame), frame["filename"]
+        if torch_names.is_distributed_file(file):
+            found = _distributed(name, frame, frames[index + 1 :], found) or found
+        elif found is None and torch_names.is_dataloader_file(file):
+            if name in torch_names.LOADER_WAITS and _class(_locals(frame).get("self")) == _LOADER:
+                found = _bare("process", "DataLoader")
+        elif found is None and torch_names.is_spawn_join(file, name):
+            found = {**_bare("process", "mp.spawn"), **_number_of_processes(frames[index:])}
+        elif found is None and torch_names.is_lock_file(file, name):
+            found = _bare("lock", "lock file")
+    return found
+
+
+def main_file(frames: Sequence[DumpedFrame]) -> str | None:
+    """The file of `__main__`, which is the outermost top level of the main thread; None for `-c`."""
+    outermost = next((f for f in reversed(frames) if f["name"] == "<module>"), None)
+    file = str(outermost["filename"]) if outermost else "<none>"
+    return None if file.startswith("<") else file
+
+
+def _distributed(
+    name: str, frame: DumpedFrame, outer: Sequence[DumpedFrame], inner: Call | None
+) -> Call | None:
+    values = _locals(frame)
+    if name in torch_names.RENDEZVOUS_CALLS:
+        return {
+            **_bare("rendezvous", "init_process_group"),
+            "group": "default",
+            "key": _text(values.get("init_method")) or "env://",
+            "rank": _number(values.get("rank")),
+            "world_size": _number(values.get("world_size")),
+        }
+    if name in torch_names.NEW_GROUP_CALLS:
+        key = inner["key"] if inner else None
+        return {**_bare("collective", "new_group"), "group": "default", "key": key}
+    if name in torch_names.COLLECTIVE_CALLS:
+        return {**_bare("collective", name), "group": _group(values, outer)}
+    if name in torch_names.P2P_CALLS:
+        peer = _number(values.get("src" if "recv" in name else "dst"))
+        peers = [] if peer is None else [peer]
+        return {**_bare("p2p", name), "group": _group(values, outer), "peers": peers}
+    if name == torch_names.STORE_BARRIER:
+        return {**_bare("store", "store_barrier"), "key": _text(values.get("store_key"))}
+    return None
+
+
+def _bare(kind: str, op: str) -> Call:
+    return {"kind": kind, "op": op, **_NOTHING}
+
+
+def _group(values: Mapping[str, str], outer: Sequence[DumpedFrame]) -> str | None:
+    """`default` when the call was given no group, None when it may be any.
+
+    The function itself may put the default group in place of none; torch's wrapper around it keeps
+    the arguments as they were given.
+    """
+    if values.get("group") == "None":
+        return "default"
+    if not outer or not torch_names.is_call_wrapper(outer[0]["filename"]):
+        return None
+    given = _locals(outer[0])
+    words = (given.get("args", "..."), given.get("kwargs", "..."))
+    if any("..." in word for word in words):
+        return None
+    without = [word.replace('"group": None', "") for word in words]
+    return "default" if not any(_GROUP in word or '"group"' in word for word in without) else None
+
+
+def _address(frames: Sequence[DumpedFrame]) -> dict[str, str]:
+    """Where the process looks for the store, from torch's own rendezvous."""
+    for frame in frames:
+        values = _locals(frame)
+        host, port = _text(values.get("master_addr")), _number(values.get("master_port"))
+        if torch_names.is_rendezvous_file(frame["filename"]) and host and port:
+            return {"MASTER_ADDR": host, "MASTER_PORT": str(port)}
+    return {}
+
+
+def _own_part(frames: Sequence[DumpedFrame]) -> dict[str, Any] | None:
+    """Target and index of a child of `multiprocessing`, from the frame of torch that runs it."""
+    for frame in reversed(frames):
+        for target, (file, variable) in torch_names.INDEX_VARIABLE.items():
+            named = _function(frame) == target.rpartition(".")[2]
+            if named and frame["filename"].endswith(file):
+                index = _number(_locals(frame).get(variable))
+                return {"name": None, "target": target, "index": index, "error_file": None}
+    return None
+
+
+def _number_of_processes(frames: Sequence[DumpedFrame]) -> dict[str, int | None]:
+    found = (_number(_locals(frame).get("nprocs")) for frame in frames)
+    return {"world_size": next((number for number in found if number is not None), None)}
+
+
+def _entry(frame: DumpedFrame, cwd: str, target: str | None, argv: Sequence[str]) -> list[Any]:
+    file = str(frame["filename"])
+    path = file if file.startswith("<") else os.path.join(cwd, file)
+    user = file == target or is_user(path, argv)
+    return [path, int(frame["line"]), _function(frame), user]
+
+
+def is_user(file: str, argv: Sequence[str]) -> bool:
+    """True when code in `file` is the user's own, as far as its path tells."""
+    if file.startswith("<"):
+        return file == "<string>" and "-c" in argv and not any("multiprocessing" in w for w in argv)
+    return not LIBRARY.search(file) and _package(os.path.dirname(file)) not in stacks.LIBRARIES
+
+
+@functools.lru_cache(maxsize=4096)
+def _package(folder: str) -> str:
+    """Name of the outermost package that `folder` belongs to: a library may be worked on in place."""
+    if not os.path.exists(os.path.join(folder, "__init__.py")):
+        return ""
+    parent = os.path.dirname(folder)
+    return _package(parent) or os.path.basename(folder)
+
+
+def _site(frame: DumpedFrame, cwd: str) -> dict[str, Any]:
+    """The line of the innermost frame, the torch objects among its variables, and its texts."""
+    names: dict[str, str] = {}
+    strings: dict[str, str] = {}
+    for name, text in _locals(frame).items():
+        kind = torch_names.class_named(_class(text))
+        if kind is not None:
+            names[name] = kind
+        elif not text.startswith("<"):
+            strings[name] = _text(text)
+    file = os.path.join(cwd, str(frame["filename"]))
+    return {"file": file, "position": [frame["line"]], "names": names, "strings": strings}
+
+
+def _function(frame: DumpedFrame) -> str:
+    """The function's own name; since Python 3.11 py-spy gives the qualified one."""
+    return str(frame["name"]).rpartition(".")[2]
+
+
+def _locals(frame: DumpedFrame) -> dict[str, str]:
+    return {one["name"]: one["repr"] or "" for one in frame.get("locals") or ()}
+
+
+def _class(text: str | None) -> str:
+    match = _OBJECT.match(text or "")
+    return match[1] if match else ""
+
+
+def _text(text: str | None) -> str:
+    return (text or "").strip('"') if text != "None" else ""
+
+
+def _number(text: str | None) -> int | None:
+    bare = _text(text)
+    return int(bare) if bare.isdigit() else None

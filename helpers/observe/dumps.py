@@ -1,0 +1,177 @@
+"""Looks into processes that have no beacon, with py-spy: nothing is written there, nothing stopped.
+
+py-spy reads the memory of the process (`--nonblocking`), for which the kernel asks the same right as a
+debugger: the same user, and `kernel.yama.ptrace_scope` 0, or root.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from helpers.beacon import native
+
+from . import dumped
+from .table import Row
+
+EVERY = 0.4
+"""Seconds between two looks."""
+
+SHARE = 0.2
+"""Share of the time that looking may take, with many processes."""
+
+LIMIT = 5.0
+"""Seconds that one look may take; a dump takes 0.02 s."""
+
+AGAIN_AFTER = 3.0
+"""Seconds after a look that failed before the next one."""
+
+MOVING = "it moves too fast to be read"
+
+WAKES_NOT = ("collective", "p2p", "store")
+"""A thread that stands in one of these is never scheduled before it ends; the rest may poll."""
+
+
+@dataclass
+class _Thread:
+    """One thread, from look to look."""
+
+    signature: Any
+    since: float
+
+
+@dataclass
+class _Process:
+    """One process, from look to look."""
+
+    record: dict[str, Any] | None = None
+    problem: str | None = None
+    failed: float = float("-inf")
+    threads: dict[int, _Thread] = field(default_factory=dict)
+
+
+class Dumps:
+    """The newest record of each process that is looked into."""
+
+    def __init__(self) -> None:
+        self.tool = find_tool()
+        self._known: dict[int, _Process] = {}
+        self._next = 0.0
+
+    def look(self, rows: Iterable[Row]) -> dict[int, dict[str, Any]]:
+        """Look into these processes, if it is time to, and return every record there is."""
+        if self.tool is not None and time.monotonic() >= self._next:
+            begun = time.monotonic()
+            due = [row for row in rows if begun - self._process(row.pid).failed > AGAIN_AFTER]
+            running = [(row, self._start(row.pid)) for row in due]
+            for row, process in running:
+                self._take_in(row, process, begun + LIMIT)
+            ended = time.monotonic()
+            self._next = max(begun + EVERY, ended + (ended - begun) * (1 / SHARE - 1))
+        return {pid: one.record for pid, one in self._known.items() if one.record is not None}
+
+    def problem(self, pid: int) -> str | None:
+        """Why process `pid` cannot be looked into, None when it can."""
+        if self.tool is None:
+            return "py-spy, which could read its stack, is not installed"
+        known = self._known.get(pid)
+        return known.problem if known is not None and known.record is None else None
+
+    def _process(self, pid: int) -> _Process:
+        return self._known.setdefault(pid, _Process())
+
+    def _start(self, pid: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [str(self.tool), "dump", "--json", "--locals", "--nonblocking", "--pid", str(pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def _take_in(self, row: Row, process: subprocess.Popen[bytes], deadline: float) -> None:
+        known = self._process(row.pid)
+        try:
+            out, problem = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            found = json.loads(out)
+        except (subprocess.TimeoutExpired, ValueError) as failure:
+            late = isinstance(failure, subprocess.TimeoutExpired)
+            if late:
+                process.kill()
+                process.communicate()
+            known.problem = (
+                "py-spy does not answer" if late else reason(problem.decode("utf-8", "replace"))
+            )
+            known.failed = time.monotonic()
+            return
+        cwd = "/"
+        with suppress(psutil.Error):
+            cwd = psutil.Process(row.pid).cwd()
+        now = time.monotonic()
+        known.record = dumped.record(
+            found,
+            pid=row.pid,
+            parent=row.parent,
+            started=now - (time.time() - row.started),
+            argv=row.command,
+            environment=row.environment or {},
+            cwd=cwd,
+        )
+        known.problem = None
+        ids = [thread["id"] for thread in known.record["threads"]]
+        known.threads = {one: seen for one, seen in known.threads.items() if one in ids}
+        for thread in known.record["threads"]:
+            if thread["native_id"] is not None:
+                thread["native"] = native.standing_in(thread["native_id"], str(row.pid))
+            thread["since"] = self._since(known, row.pid, thread, now)
+
+    def _since(self, known: _Process, pid: int, thread: Mapping[str, Any], now: float) -> float:
+        """When the thread last moved, as far as two looks can tell."""
+        call = thread["call"]
+        polls = call is None or call["kind"] not in WAKES_NOT
+        signature = (thread["frames"], None if polls else _switches(pid, thread["native_id"]))
+        before = known.threads.get(thread["id"])
+        if before is None or before.signature != signature:
+            known.threads[thread["id"]] = before = _Thread(signature, now)
+        return before.since
+
+
+def find_tool() -> Path | None:
+    """The `py-spy` beside this interpreter, else the first on PATH."""
+    beside = Path(sys.executable).with_name("py-spy")
+    found = str(beside) if beside.exists() else shutil.which("py-spy")
+    return Path(found) if found else None
+
+
+def reason(text: str) -> str:
+    """Why py-spy could not read a process, from its own words."""
+    if "ermission" in text or "not permitted" in text:
+        return "py-spy may not read it: the kernel asks for root, or kernel.yama.ptrace_scope=0"
+    if "python version" in text:
+        return "py-spy finds no Python in it that it knows"
+    if "stack trace" in text:
+        return MOVING
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "it gave no reason")
+    return f"py-spy cannot read it: {line.removeprefix('Error: ')}"
+
+
+def _switches(pid: int, thread: int | None) -> object:
+    """How often a thread has been scheduled: what stands in a wait, is not.
+
+    Of a thread that the kernel's list cannot be told from, each look gives another answer.
+    """
+    if thread is None:
+        return object()
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/task/{thread}/status").read_text().splitlines()
+        return tuple(line for line in lines if "ctxt_switches" in line)
+    return ()

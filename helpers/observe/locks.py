@@ -1,0 +1,129 @@
+"""Who holds the lock that a process waits for (Linux).
+
+A lock of the kernel (`flock`, `fcntl`, `lockf`) belongs to the process that the kernel names. A lock
+file, whose existence is the lock, belongs to the process that it names in its first line, else to one
+that has it open: torch's `FileBaton` and `filelock.SoftFileLock` keep it open until they remove it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import psutil
+
+KERNEL_LOCKS = ("flock", "fcntl")
+OWN_FILE = "existing file"
+"""The operation of a wait for a lock file that the program makes itself, and may have closed at once."""
+
+TIMED_FILE = "existing file, maybe for a time"
+"""The same in a loop that may give up, or remove the file when it is old."""
+
+
+PIDS = range(100, 2**22)
+"""Numbers in a lock file that are taken for a pid: smaller ones may be a rank, larger ones a time."""
+
+_NETWORK = re.compile(r"(nfs|cifs|smb|lustre|gpfs|beegfs|ceph|glusterfs|afs|fuse\.(sshfs|glusterfs))")
+"""File systems that processes on other machines may use at the same time."""
+
+
+def holder(op: str, path: str, waiter: int) -> int | None:
+    """Pid of the process that holds the lock for which process `waiter` waits.
+
+    Args:
+        op: `flock` or `fcntl` for a lock of the kernel, else that of a wait for a lock file.
+
+    Returns:
+        0 when no process holds it; None when the lock is gone or its holder cannot be seen from here.
+    """
+    if op in KERNEL_LOCKS:
+        return holder_of_lock(path, waiter)
+    found = holder_of_file(path, waiter)
+    if found == 0 and op in (OWN_FILE, TIMED_FILE):
+        return 0 if op == OWN_FILE and _is_lock(path) and _named(path) is not None else None
+    return found
+
+
+def holder_of_lock(path: str, waiter: int) -> int | None:
+    """Holder of a lock of the kernel, from `/proc/locks`; None when the kernel does not tell.
+
+    A waiting line carries `->` and the number of the lock that it waits for. A process that asks again
+    and again has no such line: then the lock on the file itself counts.
+    """
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+        status = os.stat(path)
+        file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    except OSError:
+        return None
+    holders: dict[str, int] = {}
+    of_file: list[int] = []
+    for fields in (line.split() for line in lines):
+        if "->" in fields:
+            if int(fields[5]) == waiter:
+                return _seen(holders.get(fields[0]))
+        elif len(fields) > 5:
+            holders[fields[0]] = int(fields[4])
+            of_file += [int(fields[4])] if fields[5] == file else []
+    return next((pid for pid in map(_seen, of_file) if pid is not None), None)
+
+
+def holder_of_file(path: str, waiter: int) -> int | None:
+    """Holder of a lock file; 0 when nobody holds it, None when it is gone or nobody here can tell."""
+    try:
+        status, path = os.stat(path), os.path.realpath(path)
+    except OSError:
+        return None
+    named = _named(path) if _is_lock(path) else None
+    if named is not None:
+        pid, here = named
+        return (pid if _older(pid, status.st_mtime) else 0) if here else None
+    for process in psutil.process_iter():
+        try:
+            if process.pid != waiter and any(file.path == path for file in process.open_files()):
+                return int(process.pid)
+        except psutil.Error:
+            continue
+    mine = os.geteuid() in (0, status.st_uid)
+    return 0 if mine and not _shared(path) else None
+
+
+def _is_lock(path: str) -> bool:
+    """True for a name that says lock: a number in another file may count anything."""
+    name = os.path.basename(path).lower()
+    return "lock" in name or "pid" in name
+
+
+def _named(path: str) -> tuple[int, bool] | None:
+    """The pid that a lock file names, and whether it means a process of this machine."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            words = file.read(1024).split()
+    except OSError:
+        return None
+    if not words or not words[0].isdecimal() or int(words[0]) not in PIDS:
+        return None
+    return int(words[0]), len(words) < 2 or words[1] == socket.gethostname()
+
+
+def _older(pid: int, moment: float) -> bool:
+    """True for a living process that was there at `moment`; a later one has its number by chance."""
+    try:
+        return psutil.Process(pid).create_time() <= moment + 1.0
+    except psutil.Error:
+        return False
+
+
+def _shared(path: str) -> bool:
+    """True on a file system that other machines may write to."""
+    mounts = psutil.disk_partitions(all=True)
+    inside = [m for m in mounts if Path(path).is_relative_to(m.mountpoint)]
+    mount = max(inside, key=lambda m: len(m.mountpoint), default=None)
+    return mount is not None and bool(_NETWORK.match(mount.fstype))
+
+
+def _seen(pid: int | None) -> int | None:
+    """None for a holder that has no number here, as one in another container."""
+    return pid if pid is not None and pid > 0 else None

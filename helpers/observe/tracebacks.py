@@ -1,0 +1,94 @@
+"""Read Python tracebacks back from text: a child's error as its parent words it, or a log."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+from helpers.model import ErrorView, Frame
+
+_FRAME = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)$')
+_SYNTAX = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)$')
+_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*?)(?:: (?P<message>.*))?$")
+_RANK = re.compile(r"^\[rank\d+\]: ?")
+"""What torch writes before each line of an uncaught exception once a process group exists."""
+
+_BY_ACCIDENT = "During handling of the above exception, another exception occurred:"
+_ON_PURPOSE = "The above exception was the direct cause of the following exception:"
+
+NO_SCRIPT = re.compile(
+    r"can't open file '[^']*': \[Errno \d+\] .+|No module named (?!.*Traceback).+"
+    r"|can't find '__main__' module in .+|Error while finding module specification .+"
+)
+
+
+def first_error(text: str) -> ErrorView | None:
+    """The first cause among the tracebacks in `text`, with the later ones as `masked`.
+
+    A traceback that follows another one "during the handling" of it hides the earlier one, unless the
+    frame that caught the first raised the second itself: then the later one is the message meant.
+    Frames keep the text's file names; whether a frame is the user's is decided by the caller.
+    """
+    errors = _blocks(text)
+    if not errors:
+        return None
+    chosen = errors[-1][0]
+    masked: list[str] = []
+    for (earlier, _), (later, link) in zip(errors[-2::-1], errors[:0:-1], strict=False):
+        if link != _BY_ACCIDENT or _translated(earlier, later):
+            break
+        masked.append(chosen.text)
+        chosen = earlier
+    return ErrorView(chosen.type, chosen.message, chosen.stack, chosen.time, tuple(masked))
+
+
+def pickled_text(path: str) -> str:
+    """The traceback that a child of `mp.spawn` leaves for its parent: a pickled string.
+
+    Nothing but a string is unpickled; anything else, or no file, gives an empty text.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = _StringsOnly(file).load()
+    except Exception:  # a pickle that is not what it claims to be raises anything
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+class _StringsOnly(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> object:
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed here")
+
+
+def _translated(earlier: ErrorView, later: ErrorView) -> bool:
+    if not earlier.stack or not later.stack:
+        return False
+    caught, raised = earlier.stack[-1], later.stack[0]
+    return (caught.file, caught.function) == (raised.file, raised.function)
+
+
+def _blocks(text: str) -> list[tuple[ErrorView, str]]:
+    """Every traceback in `text` in order, with the sentence that links it to the one before."""
+    found: list[tuple[ErrorView, str]] = []
+    frames: list[Frame] | None = None
+    link = ""
+    for raw in text.splitlines():
+        line = _RANK.sub("", raw).rstrip()
+        if line.endswith("Traceback (most recent call last):"):
+            frames = []
+        elif line.strip() in (_BY_ACCIDENT, _ON_PURPOSE):
+            link = line.strip()
+        elif frames is not None:
+            match = _FRAME.match(line) or _SYNTAX.match(line)
+            if match:
+                function = match.groupdict().get("function", "<module>")
+                frames.append(Frame(match["file"], int(match["line"]), function))
+            elif line and not line[0].isspace():
+                error = _ERROR.match(line)
+                if error:
+                    kind = error["type"].rpartition(".")[2]
+                    view = ErrorView(kind, error["message"] or "", tuple(reversed(frames)))
+                    found.append((view, link if found else ""))
+                    link = ""
+                frames = None
+    return found

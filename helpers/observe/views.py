@@ -1,0 +1,275 @@
+"""One process, seen by the system and by its beacon -> a `ProcessView`. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from helpers.model import ErrorView, Frame, Port, ProcessView, State, Wait
+
+from . import dumped, tracebacks, waits
+from .table import Row
+
+NO_BEACON_AFTER = 3.0
+"""Seconds after its start from which a Python process without a beacon is taken to have none."""
+
+FRESH = 0.5
+"""Age of a record, in seconds, up to which a process is taken to be where the record says."""
+
+STALE = 1.2
+"""Seconds without a new record after which a live process's beacon counts as unable to run."""
+
+_WRAPPED = re.compile(
+    r"Original Traceback \(most recent call last\):|terminated with the following error:"
+)
+
+
+_ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
+SIGABRT = 6
+EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
+
+
+def view(
+    row: Row,
+    record: Mapping[str, Any] | None,
+    *,
+    kind: str,
+    now: float,
+    start: float,
+    cwd: str,
+    written: float | None,
+    stacks: str,
+    ports: Sequence[Port],
+    log_tail: str,
+    told: str = "",
+) -> ProcessView:
+    """Put together what is known of one process.
+
+    Args:
+        record: the newest beacon record, None when the process has no beacon.
+        now, start: monotonic seconds of this sample and of the command's start.
+        cwd: the job's working directory.
+        written: monotonic time at which the record was last touched.
+        stacks: what `faulthandler` wrote in a crash, or while the interpreter lock was held.
+        log_tail: the end of what the process printed, looked at only after it failed.
+        told: the traceback that a child of `mp.spawn` has left for its parent.
+    """
+    alive = row.ended is None
+    found: list[Wait] = []
+    stack: tuple[Frame, ...] = ()
+    since, asleep = row.active, None
+    held = False
+    if record is not None and not (record["ended"] and record["error"] is None):
+        thread, found = _waiting_thread(record, cwd)
+        if thread is not None:
+            stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
+            since, asleep = thread["since"], waits.asleep(thread)
+        flight = record.get("flight")
+        if found and flight and found[0].seq is not None:
+            since = max(since, flight["since"])
+        held = alive and not row.stopped and written is not None and now - written > STALE
+        if stacks and (held or row.signal is not None):
+            stack, found = _dumped_stack(stacks, stack, cwd), []
+    elif record is not None:
+        stack = tuple(waits.frame(entry, cwd) for entry in record.get("left", ()))
+    elif row.waits_for_child:
+        found = [Wait(kind="process", op="wait")]
+    late = written is not None and now - written > FRESH and not (held or row.stopped)
+    seen = written if written is not None and late else now
+    error = _error(row, record, cwd, start, log_tail, told)
+    waited = not alive and any(wait.kind in ("collective", "p2p") for wait in found)
+    if not alive or (record is not None and (record["ended"] or record["error"])):
+        found = []
+    return ProcessView(
+        pid=row.pid,
+        kind=kind,
+        parent=row.parent,
+        command=row.command,
+        state="running" if held else _state(row, record, found, now - start - job_time(row, start)),
+        stack=stack,
+        where=waits.innermost_user(stack),
+        waits=tuple(found),
+        collectives=waits.collectives(record) if record else (),
+        ports=tuple(ports),
+        still=max(0.0, seen - since),
+        idle=max(0.0, now - row.active),
+        asleep=asleep,
+        gil_held=held,
+        beacon=record is not None and "source" not in record,
+        started=job_time(row, start),
+        ended=None if row.ended is None else row.ended - start,
+        exit_code=row.exit_code,
+        signal=row.signal,
+        error=error,
+        left=record is not None and bool(record["ended"]) and error is None,
+        acting=_acting(record, cwd) if record is not None and found else None,
+        waited=waited and error is None,
+        memory=row.memory,
+        cpu=row.cpu,
+    )
+
+
+def job_time(row: Row, start: float) -> float:
+    """Seconds after the start of the command at which a process was started."""
+    return max(0.0, row.started - time.time() + time.monotonic() - start)
+
+
+def _waiting_thread(record: Mapping[str, Any], cwd: str) -> tuple[Mapping[str, Any] | None, list[Wait]]:
+    """The thread to show and the waits of the process, oldest first.
+
+    The main thread, unless it only waits for other threads of its own process, which then count.
+    Collectives that other threads stand in are added, since they are pending in the same groups; they
+    do not block a process whose main thread is free.
+    """
+    threads = [thread for thread in record.get("threads", ()) if thread["frames"]]
+    main = next((thread for thread in threads if thread["main"]), None)
+    others = [thread for thread in threads if not thread["main"]]
+    found = waits.thread_waits(main, record, cwd) if main is not None else []
+    inside = {id(thread): waits.thread_waits(thread, record, cwd) for thread in others}
+    distributed = [
+        thread
+        for thread in others
+        if thread.get("call") and any(w.kind in ("collective", "p2p") for w in inside[id(thread)])
+    ]
+    within = [thread for thread in distributed if _in_process(found)]
+    if main is None or within:
+        shown = distributed[0] if distributed else None
+        return shown, _merged([inside[id(thread)] for thread in distributed])
+    if not any(wait.blocking for wait in found):
+        common = {"thread": "MainThread", "where": waits.innermost_user(_frames(main, cwd))}
+        pending = waits.pending_waits(record, common)
+        aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
+        return main, [replace(wait, blocking=False) for wait in aside]
+    return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
+
+
+def _acting(record: Mapping[str, Any], cwd: str) -> str | None:
+    """The name of a thread beside the main one that is at a task, and waits for nobody to go on with it.
+
+    A task is the user's code, or what an executor was given. A thread that waits for another thread, for
+    a rank or for a key of the store cannot act by itself.
+    """
+    for thread in record.get("threads", ()):
+        if thread["main"] or not any(_is_task(entry) for entry in thread["frames"]):
+            continue
+        found = waits.thread_waits(thread, record, cwd)
+        if not found or found[0].kind in ("io", "process"):
+            return str(thread["name"])
+    return None
+
+
+def _is_task(entry: Sequence[Any]) -> bool:
+    return bool(entry[3]) or (entry[2] == "run" and str(entry[0]).endswith(EXECUTOR))
+
+
+def _in_process(found: Sequence[Wait]) -> bool:
+    """True for the wait for another thread of the same process."""
+    return bool(found) and found[0].kind == "lock" and found[0].key is None
+
+
+def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:
+    """The waits of several threads; a collective is listed once, with the thread that stands in it."""
+    merged: list[Wait] = []
+    for wait in (wait for group in groups for wait in group):
+        same = [w for w in merged if w.seq is not None and (w.group, w.seq) == (wait.group, wait.seq)]
+        if not same:
+            merged.append(wait)
+        elif wait.blocking and not same[0].blocking:
+            merged[merged.index(same[0])] = wait
+    return merged
+
+
+def _frames(thread: Mapping[str, Any], cwd: str) -> list[Frame]:
+    return [waits.frame(entry, cwd) for entry in thread["frames"]]
+
+
+def _state(row: Row, record: Mapping[str, Any] | None, found: Sequence[Wait], age: float) -> State:
+    if row.ended is not None:
+        return "exited"
+    if row.stopped:
+        return "stopped"
+    if record is None:
+        return "starting" if row.is_python and age < NO_BEACON_AFTER else "running"
+    blocking = [wait for wait in found if wait.blocking]
+    if any(wait.kind == "rendezvous" for wait in blocking):
+        return "rendezvous"
+    if blocking:
+        return "waiting"
+    if record.get("phase") in ("starting", "importing"):
+        return "importing" if record["phase"] == "importing" else "starting"
+    return "running"
+
+
+def _dumped_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
+    """The frames of the thread that crashed, else of the main one, in a `faulthandler` dump."""
+    known = {(frame.file, frame.function): frame.user for frame in before}
+    if "Current thread" in text:
+        block = text.partition("Current thread")[2].partition("\n\n")[0]
+    else:
+        block = text.rpartition("(most recent call first):")[2]
+    frames = []
+    for match in re.finditer(r'File "(.+?)", line (\d+) in (.+)', block):
+        file = waits.relative(match[1], cwd)
+        user = known.get(
+            (file, match[3]), not file.startswith(("/", "<")) and not dumped.LIBRARY.search(match[1])
+        )
+        frames.append(Frame(file, int(match[2]), match[3], user))
+    return tuple(frames) or tuple(before)
+
+
+def _error(
+    row: Row, record: Mapping[str, Any] | None, cwd: str, start: float, log_tail: str, told: str
+) -> ErrorView | None:
+    raw = record.get("error") if record else None
+    if raw is not None:
+        error = ErrorView(
+            raw["type"],
+            raw["message"],
+            tuple(waits.frame(entry, cwd) for entry in raw["frames"]),
+            raw["time"] - start,
+            tuple(raw["masked"]),
+        )
+        return unwrap(error, cwd)
+    text = told or (log_tail if row.exit_code is not None else "")
+    if row.ended is not None and row.exit_code != 0 and text:
+        found = tracebacks.first_error(text)
+        if found is not None:
+            return replace(found, stack=mark_user(found.stack, cwd), time=row.ended - start)
+    abort = _ABORT.search(log_tail) if row.ended is not None and row.signal == SIGABRT else None
+    if abort is not None:
+        return ErrorView(abort[1], abort[2].strip(), (), (row.ended or 0.0) - start)
+    return None
+
+
+def unwrap(error: ErrorView, cwd: str) -> ErrorView:
+    """The error of a child that its parent raises again with the child's traceback as text.
+
+    Its stack goes on with the parent's: the calls that had the child do what failed.
+    """
+    if not _WRAPPED.search(error.message):
+        return error
+    text = error.message.replace("Original Traceback", "Traceback")
+    original = tracebacks.first_error(text)
+    if original is None:
+        return error
+    return ErrorView(
+        original.type,
+        original.message,
+        mark_user(original.stack, cwd) + error.stack,
+        error.time,
+        original.masked + error.masked,
+    )
+
+
+def mark_user(stack: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
+    """Frames read from text: those inside the job's folder, and outside any library, are the user's."""
+    found = []
+    for frame in stack:
+        file = waits.relative(frame.file, cwd)
+        library = dumped.LIBRARY.search(frame.file) or file.startswith("<frozen")
+        found.append(replace(frame, file=file, user=not library))
+    return tuple(found)

@@ -1,0 +1,318 @@
+"""One beacon record -> what each thread of that process waits for. Pure, but for reading sources."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from helpers.model import Collective, Frame, Wait, WaitKind
+
+from . import locks, polling, sources
+
+Record = Mapping[str, Any]
+
+_IN_PROCESS = ("threading.py", "queue.py", os.path.join("concurrent", "futures", "_base.py"))
+_CHILD_FILES = (
+    "subprocess.py",
+    os.path.join("multiprocessing", "popen_fork.py"),
+    os.path.join("multiprocessing", "process.py"),
+    os.path.join("torch", "multiprocessing", "spawn.py"),
+)
+_PROMPT_FILES = ("pdb.py", "cmd.py", "bdb.py")
+_READS = ("read", "readv", "pread", "recvfrom", "recvmsg")
+_WRITES = ("write", "writev", "sendto", "sendmsg")
+_POLLS = ("poll", "select", "epoll_wait", "accept", "connect", "open")
+_CHILD_CALLS = ("wait4", "waitid")
+
+
+def frame(entry: Sequence[Any], cwd: str) -> Frame:
+    """A `Frame` from a record's [file, line, function, user], relative to the job's folder."""
+    return Frame(relative(str(entry[0]), cwd), int(entry[1]), str(entry[2]), bool(entry[3]))
+
+
+def relative(file: str, cwd: str) -> str:
+    """`file` relative to `cwd` where it lies inside it, else absolute."""
+    if file.startswith("<"):
+        return file
+    absolute = os.path.normpath(os.path.join(cwd, file))
+    inside = absolute.startswith(cwd.rstrip(os.sep) + os.sep)
+    return os.path.relpath(absolute, cwd) if inside else absolute
+
+
+def innermost_user(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code."""
+    return next((frame for frame in frames if frame.user), None)
+
+
+def collectives(record: Record) -> tuple[Collective, ...]:
+    """The tail of the record's Flight Recorder, oldest first."""
+    labels = _labels(record)
+    return tuple(
+        Collective(
+            group=labels.get(entry["group"], ("group " + entry["group"], ()))[0],
+            seq=entry["seq"],
+            op=entry["op"],
+            sizes=_sizes(entry["sizes"]),
+            done=entry["done"],
+        )
+        for entry in sorted((record.get("flight") or {}).get("entries", ()), key=_created)
+    )
+
+
+def thread_waits(thread: Mapping[str, Any], record: Record, cwd: str) -> list[Wait]:
+    """What one thread stands in, oldest first; empty when it is not known to wait."""
+    frames = [frame(entry, cwd) for entry in thread["frames"]]
+    call, native = thread.get("call"), thread.get("native")
+    common = {"thread": thread["name"], "where": innermost_user(frames)}
+    if call is not None:
+        if call["kind"] == "collective":
+            return _collective(call, record, common)
+        return [
+            Wait(
+                kind=cast(WaitKind, call["kind"]),
+                op=call["op"],
+                group=call["group"],
+                group_ranks=tuple(call["ranks"]),
+                sizes=_sizes(call["sizes"]),
+                peers=tuple(call["peers"]),
+                key=_key(call["key"], cwd) if call["kind"] == "lock" else call["key"],
+                **common,
+            )
+        ]
+    return _other(frames, native, thread.get("site"), record, common, cwd)
+
+
+def _collective(call: Mapping[str, Any], record: Record, common: dict[str, Any]) -> list[Wait]:
+    """The pending entries of the call's group; the call blocks on the newest of its own operation.
+
+    Where none has the name of the call, it blocks on the newest of all: an operation on objects is made
+    of others. Those that are newer than its own have been issued by other threads.
+    """
+    pending = [wait for wait in pending_waits(record, common) if wait.group == call["group"]]
+    recorded = call["op"] not in ("new_group", "monitored_barrier", "destroy_process_group")
+    if pending and recorded:
+        own = next((wait for wait in pending[::-1] if wait.op == call["op"]), pending[-1])
+        return [
+            replace(wait, root=call.get("root")) if wait is own else replace(wait, blocking=False)
+            for wait in pending
+        ]
+    return [
+        Wait(
+            kind="collective",
+            op=call["op"],
+            group=call["group"],
+            group_ranks=tuple(call["ranks"]),
+            sizes=_sizes(call["sizes"]),
+            key=call["key"],
+            root=call.get("root"),
+            **common,
+        )
+    ]
+
+
+def pending_waits(record: Record, common: Mapping[str, Any]) -> list[Wait]:
+    """Every collective that the Flight Recorder has as issued and not completed, oldest first."""
+    labels = _labels(record)
+    found = []
+    for entry in sorted((record.get("flight") or {}).get("entries", ()), key=_created):
+        if entry["done"]:
+            continue
+        label, ranks = labels.get(entry["group"], ("group " + entry["group"], ()))
+        found.append(
+            Wait(
+                kind="collective",
+                op=entry["op"],
+                group=label,
+                group_ranks=ranks,
+                seq=entry["seq"],
+                sizes=_sizes(entry["sizes"]),
+                **common,
+            )
+        )
+    return found
+
+
+def _other(
+    frames: Sequence[Frame],
+    native: Mapping[str, Any] | None,
+    site: Mapping[str, Any] | None,
+    record: Record,
+    common: dict[str, Any],
+    cwd: str,
+) -> list[Wait]:
+    called = called_at(site) if site else None
+    if called is not None and called[0] == "Store":
+        return [Wait(kind="store", op=called[1], key=called[2], **common)]
+    if not frames or native is None:
+        return []
+    system_call = native["call"]
+    target = native.get("target") or ""
+    polled = polling.lock_file(site) if site and system_call == "nanosleep" else None
+    if site and polled is not None:
+        op = locks.TIMED_FILE if polling.gives_up(site) else locks.OWN_FILE
+        return [Wait(kind="lock", op=op, key=_key(polled, cwd), **common)]
+    prompts = system_call in _READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
+    if prompts or _is_prompt(native):
+        return [Wait(kind="input", op="read", key=target or None, **common)]
+    if system_call in ("flock", "fcntl"):
+        return [Wait(kind="lock", op=system_call, key=_key(target, cwd), **common)]
+    if system_call in _CHILD_CALLS or _among(_called(frames), _CHILD_FILES):
+        return [Wait(kind="process", op="wait", **common)]
+    if system_call in _READS + _WRITES + _POLLS:
+        return [Wait(kind="io", op=system_call, key=target or None, **common)]
+    if system_call == "futex":
+        if _among(frames[:1], _IN_PROCESS):
+            return [Wait(kind="lock", op=frames[0].function, **common)]
+        if called is not None and called[0] == "lock":
+            return [Wait(kind="lock", op=called[1], **common)]
+        handle, peer = (called[0], called[2]) if called is not None else ("", None)
+        operation = handle.partition("Work.")[2]
+        if operation in ("isend", "irecv"):
+            peers = (int(peer),) if peer is not None and peer.isdecimal() else ()
+            return [Wait(kind="p2p", op=operation, peers=peers, **common)]
+        pending = pending_waits(record, common)
+        if pending and (handle.startswith("Work") or _may_wait_for_work(frames[0], cwd)):
+            return _either(pending, operation)
+        if handle.startswith("Work"):
+            return [Wait(kind="p2p", op="wait", **common)]
+    return []
+
+
+def _may_wait_for_work(innermost: Frame, cwd: str) -> bool:
+    """True where the innermost line is torch's own, or calls a method `wait`.
+
+    Other calls that block without a system call of their own, such as that of a semaphore, have nothing
+    to do with a collective that is on its way meanwhile.
+    """
+    if not innermost.user and f"{os.sep}torch{os.sep}" in innermost.file:
+        return True
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "wait"
+        and node.lineno <= innermost.line <= (node.end_lineno or node.lineno)
+        for node in ast.walk(sources.tree(os.path.join(cwd, innermost.file)))
+    )
+
+
+def _either(pending: Sequence[Wait], operation: str) -> list[Wait]:
+    """Pending collectives of which a thread waits for one, by a handle that does not say which.
+
+    It may be the oldest of any group; those of the handle's own operation come first into question.
+    """
+    alike = [wait for wait in pending if wait.op == operation] or pending
+    oldest = {wait.group: wait for wait in reversed(alike)}
+    return [replace(wait, blocking=oldest.get(wait.group) is wait) for wait in pending]
+
+
+def asleep(thread: Mapping[str, Any]) -> str | None:
+    """`nanosleep` when the thread sleeps for a time of its own choosing."""
+    call = (thread.get("native") or {}).get("call")
+    return call if call in ("nanosleep", "pause") else None
+
+
+def called_at(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
+    """(class, method, key) of the call on a known object at a source position, or None.
+
+    `with lock:` counts as its `acquire`; it stands at the lock, before Python 3.12 at the whole block.
+
+    The beacon names the objects it could see; the source says which of them is called and with what.
+    Seen from outside, only the line is known: it tells when it holds one such call.
+    """
+    if len(site["position"]) == 1:
+        return _only_call(site)
+    line, end_line, column, end_column = site["position"]
+    for node in ast.walk(sources.tree(str(site["file"]))):
+        if not isinstance(node, ast.expr | ast.With) or (
+            (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            != (line, end_line, column, end_column)
+        ):
+            continue
+        entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
+        if any(site["names"].get(ast.unparse(each)) == "lock" for each in entered):
+            return "lock", "acquire", None
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        kind = site["names"].get(_expression(node.func.value))
+        if kind is not None:
+            key = _argument(node, site["strings"]) if kind == "Store" else None
+            return kind, node.func.attr, key
+        if isinstance(node.func.value, ast.Call):
+            return _at_once(node.func.value, node.func.attr, site["strings"])
+    return None
+
+
+def _only_call(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
+    """The call on a known object in a line, when the line holds one such call."""
+    (line,) = site["position"]
+    found = []
+    for node in ast.walk(sources.tree(str(site["file"]))):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        kind = site["names"].get(_expression(node.func.value))
+        if kind is not None and node.lineno <= line <= (node.end_lineno or node.lineno):
+            key = _argument(node, site["strings"]) if kind == "Store" else None
+            found.append((kind, node.func.attr, key))
+    return found[0] if len(found) == 1 else None
+
+
+def _expression(node: ast.expr) -> str:
+    """An expression as the beacon names it; a member of a container has its container's name."""
+    if isinstance(node, ast.Subscript):
+        return f"{ast.unparse(node.value)}[*]"
+    return ast.unparse(node)
+
+
+def _at_once(
+    made: ast.Call, method: str, strings: Mapping[str, str]
+) -> tuple[str, str, str | None] | None:
+    """The handle of a call that is waited for in the same expression: `irecv(part, src=1).wait()`."""
+    name = ast.unparse(made.func).rpartition(".")[2]
+    if method != "wait" or name not in ("isend", "irecv"):
+        return None
+    peers = [word.value for word in made.keywords if word.arg in ("src", "dst")] + made.args[1:2]
+    return f"Work.{name}", method, sources.text(peers[0], strings) if peers else None
+
+
+def _argument(node: ast.Call, strings: Mapping[str, str]) -> str | None:
+    if not node.args:
+        return None
+    return sources.text(node.args[0], strings)
+
+
+def _is_prompt(native: Mapping[str, Any]) -> bool:
+    target = native.get("target") or ""
+    terminal = target.startswith(("/dev/pts/", "/dev/tty"))
+    return native["call"] in _READS and (native.get("fd") == 0 or terminal)
+
+
+def _called(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """The innermost frames, down to the user's own: what the user's line has called."""
+    return list(itertools.takewhile(lambda frame: not frame.user, frames[:4]))
+
+
+def _among(frames: Sequence[Frame], endings: Sequence[str]) -> bool:
+    """True when one of the frames lies in one of these library files; the user's own never count."""
+    names = tuple(os.sep + ending for ending in endings)
+    return any(not frame.user and frame.file.endswith(names) for frame in frames)
+
+
+def _key(key: str | None, cwd: str) -> str | None:
+    return relative(key, cwd) if key else None
+
+
+def _labels(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
+    groups = (record.get("dist") or {}).get("groups", ())
+    return {group["id"]: (group["name"], tuple(group["ranks"])) for group in groups}
+
+
+def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(size) for size in shape) for shape in value or ())
+
+
+def _created(entry: Mapping[str, Any]) -> int:
+    return int(entry.get("created", 0))

@@ -1,0 +1,124 @@
+"""The page of each cause: what it means, how it is recognised, why it happens, what to do.
+
+A page is a Markdown file in `causes/`, named as its cause with `_` for `-`. It uses a small part of
+Markdown: paragraphs, lists and `code`; that is all `blocks` has to read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
+from typing import Literal, get_args
+
+from helpers.model import Cause
+
+Kind = Literal["text", "list", "steps"]
+HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")
+_URL = re.compile(r"https?://[^\s<>()]+")
+_ITEM = re.compile(r"^(-|\d+\.) +(.*)$")
+
+
+class UnknownCauseError(KeyError):
+    """There is no page for this cause; the message lists the causes that have one."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page.
+
+    Attributes:
+        meaning: one sentence.
+        recognised, why, fix, confirm: Markdown, the headings left out.
+        references: the addresses, in the order of the page.
+        markdown: the whole page as it is in the file.
+    """
+
+    cause: str
+    meaning: str
+    recognised: str
+    why: str
+    fix: str
+    confirm: str
+    references: tuple[str, ...]
+    markdown: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """One piece of a page.
+
+    Attributes:
+        kind: `text` for a paragraph, `list` and `steps` for a list with points or numbers.
+        items: the paragraph, or one text per item; line breaks are taken out.
+    """
+
+    kind: Kind
+    items: tuple[str, ...]
+
+
+def names() -> list[str]:
+    """The causes that have a page, in the order in which they are tried."""
+    return [cause for cause in get_args(Cause) if cause != "none"]
+
+
+@cache
+def page(cause: str) -> Page:
+    """Reads the page of a cause.
+
+    Args:
+        cause: `file-lock`, for example.
+
+    Raises:
+        UnknownCauseError: there is no such page.
+    """
+    if cause not in names():
+        raise UnknownCauseError(f"There is no cause {cause!r}; the causes are {', '.join(names())}.")
+    source = files("helpers") / "causes" / f"{cause.replace('-', '_')}.md"
+    markdown = source.read_text(encoding="utf-8")
+    head, *sections = re.split(r"^## +", markdown, flags=re.MULTILINE)
+    by_title = {}
+    for section in sections:
+        title, _, body = section.partition("\n")
+        by_title[title.strip()] = body.strip()
+    recognised, why, fix, confirm, references = (by_title[title] for title in HEADINGS)
+    return Page(
+        cause=cause,
+        meaning=" ".join(head.partition("\n")[2].split()),
+        recognised=recognised,
+        why=why,
+        fix=fix,
+        confirm=confirm,
+        references=tuple(_URL.findall(references)),
+        markdown=markdown,
+    )
+
+
+def blocks(markdown: str) -> list[Block]:
+    """Splits a section of a page into paragraphs and lists.
+
+    Args:
+        markdown: a section as `Page` holds it; a text without any markup is one paragraph per
+            group of lines.
+    """
+    found: list[Block] = []
+    for part in re.split(r"\n\s*\n", markdown.strip()):
+        pieces: list[tuple[Kind, str]] = []
+        for line in part.splitlines():
+            item = _ITEM.match(line)
+            if item:
+                pieces.append(("list" if item[1] == "-" else "steps", item[2]))
+            elif pieces:
+                kind, text = pieces[-1]
+                pieces[-1] = (kind, f"{text} {line.strip()}")
+            elif line.strip():
+                pieces.append(("text", line.strip()))
+        for kind, group in groupby(pieces, key=itemgetter(0)):
+            found.append(Block(kind, tuple(text for _, text in group)))
+    return found

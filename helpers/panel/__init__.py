@@ -1,0 +1,10 @@
+"""The live view in a notebook: `open_lab` for a lab, `open_job` for a command of your own.
+
+`open_recording` shows a run again that was saved from either.
+"""
+
+from helpers.panel.job_panel import open_job
+from helpers.panel.lab_panel import open_lab
+from helpers.panel.replay import open_recording
+
+__all__ = ["open_job", "open_lab", "open_recording"]

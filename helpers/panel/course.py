@@ -1,0 +1,153 @@
+"""Where a learner stands in a lab: shown, kept on disk, and asked about before it is taken up again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from ipywidgets import HTML, VBox
+
+from helpers import progress
+from helpers.panel import learn_view
+from helpers.panel.controls import button, row
+from helpers.progress import Progress, ProgressError
+
+STEPS = {
+    "predicted": "predict",
+    "broken": "run broken",
+    "fixed": "run fixed",
+    "checked": "your turn",
+    "quiz": "quiz",
+}
+"""The steps of every lab by the names under which they are kept."""
+
+
+def in_jupyter() -> bool:
+    """True in the kernel of a notebook that a person has open; not under nbval or nbclient.
+
+    Jupyter Server gives the kernels of its sessions this variable.
+    """
+    return "JPY_SESSION_NAME" in os.environ
+
+
+class Course(VBox):
+    """The steps of a lab. Nothing is read or written unless it is kept.
+
+    Args:
+        lab: its name.
+        kept: whether it is kept on disk.
+        on_restore: called with what was kept, when the learner wants to go on from there.
+        leave: gives the focus to what comes next, before the question and its buttons go away.
+
+    Attributes:
+        progress: where the learner stands.
+    """
+
+    def __init__(
+        self,
+        lab: str,
+        kept: bool,
+        on_restore: Callable[[Progress], None],
+        leave: Callable[[], None],
+    ) -> None:
+        self.progress = Progress(lab)
+        self._lab, self._kept, self._on_restore, self._leave = lab, kept, on_restore, leave
+        self._before: Progress | None = None
+        self._steps, self._said = HTML(), HTML()
+        self._ask = row(
+            [
+                button("Go on", "forward", "Take up the lab where you left it", self._go_on),
+                button("Start over", "undo", "Forget where you were", self._start_over),
+            ]
+        )
+        super().__init__()
+        self.add_class("sr-course")
+        self._read()
+        self._show()
+
+    def done(self, step: str, *, score: int | None = None) -> None:
+        """Note that a step is done; with `score`, how a prediction came out."""
+        steps = [name for name in STEPS if name in (*self.progress.done, step)]
+        self._keep(done=tuple(steps), score=self.progress.score if score is None else score)
+
+    def answered(self, answers: tuple[str | None, ...]) -> None:
+        """Note the answers to the quiz."""
+        self._keep(answers=answers)
+
+    def reset(self) -> None:
+        """Forget where the learner stands, on disk too."""
+        self.progress, self._before = Progress(self._lab), None
+        self._say("")
+        if self._kept:
+            self._try(lambda: progress.clear(self._lab))
+        self._show()
+
+    def _keep(self, **changes: object) -> None:
+        new = replace(self.progress, **changes)  # type: ignore[arg-type]
+        if new == self.progress:
+            return
+        self.progress = new
+        if self._kept and self._before is None:
+            self._try(lambda: progress.save(new))
+        self._show()
+
+    def _read(self) -> None:
+        if not self._kept:
+            return
+        try:
+            before = progress.read(self._lab)
+        except ProgressError as error:
+            self._say(f"{error}{self._set_aside()}")
+            return
+        if before is not None and before != Progress(self._lab):
+            self._before = before
+            self._say(f"You were at **{_standing(before)}**. Go on from there, or start over?")
+
+    def _set_aside(self) -> str:
+        try:
+            return f"; it is kept as {progress.set_aside(self._lab)}."
+        except ProgressError:
+            self._kept = False
+            return "; nothing is kept this time."
+
+    def _go_on(self) -> None:
+        before, self._before = self._before, None
+        if before is None:
+            return
+        now = self.progress
+        done = tuple(name for name in STEPS if name in (*before.done, *now.done))
+        score = before.score if now.score is None else now.score
+        self._say("You go on from there.")
+        self._leave()
+        self._keep(done=done, score=score, answers=now.answers or before.answers)
+        self._on_restore(self.progress)
+        self._show()
+
+    def _start_over(self) -> None:
+        self._leave()
+        self.reset()
+        self._say("You start over.")
+
+    def _try(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except ProgressError as error:
+            self._say(f"{error}.")
+
+    def _say(self, text: str) -> None:
+        self._said.value = learn_view.note(text)
+
+    def _show(self) -> None:
+        self._steps.value = learn_view.steps(
+            [(name, step in self.progress.done) for step, name in STEPS.items()]
+        )
+        asked = [self._ask] if self._before is not None else []
+        self.children = [self._steps, self._said, *asked]
+
+
+def _standing(before: Progress) -> str:
+    """The first step that is open, and how many are done."""
+    following = next((name for step, name in STEPS.items() if step not in before.done), "the end")
+    done = sum(step in before.done for step in STEPS)
+    return f"{following}, {done} of {len(STEPS)} steps done"

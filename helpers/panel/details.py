@@ -1,0 +1,106 @@
+"""The tabs below the picture: ranks, ports, processes, memory, stacks, output."""
+
+from __future__ import annotations
+
+import threading
+
+from ipywidgets import HTML, Tab, VBox
+
+from helpers.panel import words
+from helpers.panel.choice import Choice
+from helpers.panel.family import family
+from helpers.panel.log_view import LogView
+from helpers.panel.memory import memory_bars
+from helpers.panel.moment import Moment
+from helpers.panel.ports import port_map
+from helpers.panel.ranks import rank_table
+from helpers.panel.stacks import stack
+from helpers.panel.tree import process_tree
+from helpers.panel.view import rendezvous
+
+TITLES = ("Ranks", "Ports", "Processes", "Memory", "Stacks", "Output")
+
+
+class Details(Tab):
+    """Shows a run in tabs, of which only the open one is filled, until the run is over.
+
+    Args:
+        lock: held by whoever calls a method: no two threads may draw at once.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._moment: Moment | None = None
+        self._reveal = True
+        self._ranks, self._ports, self._tree, self._memory = _pane(), _pane(), _pane(), _pane()
+        self._which, self._stack = Choice("Stack of", self._refresh), _pane()
+        self._logs = LogView(self._refresh)
+        super().__init__(
+            [
+                self._ranks,
+                self._ports,
+                self._tree,
+                self._memory,
+                VBox([self._which, self._stack]),
+                self._logs,
+            ],
+            titles=TITLES,
+            selected_index=0,
+        )
+        self.observe(lambda _: self._refresh(), "selected_index")
+
+    def show(self, moment: Moment, *, reveal: bool = True) -> None:
+        """Show a run as it is now; `reveal` as for the screen."""
+        self._moment, self._reveal = moment, reveal
+        self.layout.display = None
+        for index in range(len(TITLES)) if moment.report else (self.selected_index,):
+            self._fill(index, moment)
+
+    def clear(self) -> None:
+        """Show nothing, not even the tabs."""
+        self._moment = None
+        self.layout.display = "none"
+        self._which.forget()
+        self._logs.clear()
+        for part in (self._ranks, self._ports, self._tree, self._memory, self._stack):
+            part.value = ""
+
+    def _refresh(self) -> None:
+        """Show at once what a person has asked for."""
+        with self._lock:
+            if self._moment is not None:
+                self._fill(self.selected_index, self._moment)
+
+    def _fill(self, index: int | None, moment: Moment) -> None:
+        newest = moment.newest
+        if index == 0:
+            caption = "Ranks, as they were at the end" if moment.report else "Ranks"
+            self._ranks.value = rank_table(newest, caption, reveal=self._reveal)
+        elif index == 1:
+            self._ports.value = rendezvous(words.rendezvous_line(newest)) + port_map(
+                newest, reveal=self._reveal
+            )
+        elif index == 2:
+            self._tree.value = process_tree(newest)
+        elif index == 3:
+            self._memory.value = memory_bars(moment.snapshots)
+        elif index == 4:
+            self._fill_stack(moment)
+        elif index == 5:
+            self._logs.show(moment.logs)
+
+    def _fill_stack(self, moment: Moment) -> None:
+        members = {member.name: member for member in family(moment.newest)}
+        ranks = [name for name in members if name.startswith("rank")]
+        culprits = moment.verdict.culprits if self._reveal and moment.report else ()
+        wanted = f"rank {culprits[0]}" if culprits else None
+        self._which.offer([*ranks, *(name for name in members if name not in ranks)], wanted)
+        chosen = members.get(self._which.value)
+        self._stack.value = stack(chosen.name, chosen.process, moment.sources) if chosen else ""
+
+
+def _pane() -> HTML:
+    """A part that scrolls, with the keyboard too, and keeps its place when its content is replaced."""
+    pane = HTML(tabbable=True)
+    pane.add_class("sr-scroll")
+    return pane

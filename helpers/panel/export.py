@@ -1,0 +1,159 @@
+"""A run that is over, as files to keep: the report for a ticket, a web page, a recording."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ipywidgets import HTML, VBox
+
+from helpers.markup import code, text
+from helpers.model import Report, Snapshot
+from helpers.panel.controls import button, row
+from helpers.panel.log_view import LINES, Lines
+from helpers.recording import Recording, pack, provenance
+from helpers.report import to_html, to_json, to_markdown
+from helpers.source import Sources
+
+FOLDER = "stuck-ranks-saved"
+"""Where files go, beside the notebook."""
+
+LARGEST = 4_000_000
+"""Bytes up to which a saved file is also offered for download."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that is over, with all that its files need.
+
+    Attributes:
+        name: what ran, for people.
+        made: machine, versions and date.
+    """
+
+    name: str
+    report: Report
+    snapshots: tuple[Snapshot, ...]
+    logs: Lines
+    sources: Sources
+    made: dict[str, str] = field(default_factory=provenance)
+
+    @property
+    def stem(self) -> str:
+        """The name of its files without their end: what ran, and when, in letters that are safe."""
+        when = re.sub(r"[^0-9T]", "", self.made.get("date", "").partition("+")[0])
+        name = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:60]
+        return "-".join(filter(None, (name, when))) or "run"
+
+
+def markdown(run: Finished) -> bytes:
+    """The report for a ticket."""
+    return to_markdown(run.report).encode()
+
+
+def document(run: Finished) -> bytes:
+    """The report for programs, as `diagnose --json` writes it."""
+    return (json.dumps(to_json(run.report), indent=2) + "\n").encode()
+
+
+def page(run: Finished) -> bytes:
+    """The report as one web page with the picture."""
+    return to_html(run.report, run.snapshots).encode()
+
+
+def recording(run: Finished) -> bytes:
+    """The run for a replay, with the newest lines that each process printed."""
+    for snapshot in run.snapshots[-1:]:
+        for view in snapshot.ranks:
+            for process in [view.process, *(child.process for child in view.children)]:
+                for frame in process.stack if process else ():
+                    run.sources.line(frame)
+    logs = {label: run.logs.tail(label, LINES) for label in run.logs.labels()}
+    return pack(Recording(run.made, tuple(run.snapshots), run.name, logs, run.sources.known()))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file: its button, its end and how it is made."""
+
+    title: str
+    tooltip: str
+    end: str
+    mime: str
+    make: Callable[[Finished], bytes]
+
+
+KINDS = (
+    Kind("Markdown", "Save the report for a ticket", ".md", "text/markdown", markdown),
+    Kind("JSON", "Save the report for programs", ".json", "application/json", document),
+    Kind("Web page", "Save the report with its picture as one file", ".html", "text/html", page),
+    Kind("Recording", "Save the run for a replay", ".jsonl.gz", "application/gzip", recording),
+)
+
+
+class ExportBar(VBox):
+    """A button for each kind of file, and where the last one is; empty without a run.
+
+    Attributes:
+        run: what is offered.
+    """
+
+    def __init__(self) -> None:
+        self.run: Finished | None = None
+        self._said = HTML()
+        self._buttons = row(
+            [
+                HTML('<span class="sr-note">Save as</span>'),
+                *(button(kind.title, "download", kind.tooltip, self._saver(kind)) for kind in KINDS),
+            ]
+        )
+        super().__init__()
+
+    def offer(self, run: Finished | None) -> None:
+        """Offer the files of a run; None offers nothing."""
+        self.run = run
+        self._said.value = ""
+        self.children = [self._buttons, self._said] if run else []
+
+    def save(self, kind: Kind) -> Path:
+        """Write one file of the run into `FOLDER` in the current directory.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        assert self.run is not None, "there is a button only for a run"
+        content = kind.make(self.run)
+        path = Path.cwd() / FOLDER / (self.run.stem + kind.end)
+        path.parent.mkdir(exist_ok=True)
+        staged = path.with_name(f".{path.name}.new")
+        staged.write_bytes(content)
+        staged.replace(path)
+        self._said.value = saved(path, kind.mime, content)
+        return path
+
+    def _saver(self, kind: Kind) -> Callable[[], None]:
+        def save() -> None:
+            try:
+                self.save(kind)
+            except OSError as error:
+                self._said.value = f'<p role="status">It cannot be saved: {text(str(error))}</p>'
+
+        return save
+
+
+def saved(path: Path, mime: str, content: bytes) -> str:
+    """Where a file is, and a link that downloads it to the reader's own machine."""
+    link = ""
+    if len(content) <= LARGEST:
+        data = base64.b64encode(content).decode()
+        name = text(path.name)
+        link = f' <a download="{name}" href="data:{mime};base64,{data}">Download it</a>'
+    place = code(f"{path.parent.name}/{path.name}")
+    return (
+        f'<p role="status" aria-live="polite">Saved as {place} beside the notebook'
+        f" ({max(1, len(content) // 1000)} kB).{link}</p>"
+    )

@@ -1,0 +1,85 @@
+"""The panel for a command of the learner's own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ipywidgets import Text
+
+from helpers.panel.controls import button, row
+from helpers.panel.result import RunResult
+from helpers.panel.run_panel import RunPanel
+from helpers.panel.runner import Run
+from helpers.session import Session
+
+StartCommand = Callable[[Sequence[str]], Session]
+
+
+class JobPanel(RunPanel):
+    """Runs a command line as it is, without a shell, in the notebook's folder.
+
+    Args:
+        make: makes the session of a command; a test gives its own.
+    """
+
+    def __init__(self, command: str = "", make: StartCommand | None = None) -> None:
+        self._make = make or _session
+        self._command = Text(
+            value=command,
+            description="Command",
+            placeholder="torchrun --nproc-per-node 2 train.py",
+            layout={"width": "100%"},
+        )
+        run = button("Run", "play", "Run the command under the instrument", self._run_typed)
+        stop = button("Stop", "stop", "End everything the command has started", self.stop)
+        super().__init__("Your job", [self._command, row([run, stop])])
+
+    async def run(self, command: str | None = None) -> RunResult:
+        """Run a command line and return its result.
+
+        Args:
+            command: the command line; what stands in the field unless given.
+
+        Raises:
+            LaunchError: the command cannot be started.
+            ValueError: there is no command, or a quote is not closed.
+        """
+        if command is not None:
+            self._command.value = command
+        run = self._start()
+        return RunResult(self._command.value, await self._finished(run))
+
+    def _start(self) -> Run:
+        words = shlex.split(self._command.value)
+        if not words:
+            raise ValueError("There is no command yet: type one into the field.")
+        return self._begin(shlex.join(words), lambda: self._make(words))
+
+    def _run_typed(self) -> None:
+        try:
+            self._start()
+        except ValueError as error:
+            self._say(str(error))
+
+    def __repr__(self) -> str:
+        return "Your job: Run, Stop; a field for the command"
+
+
+def open_job(command: str = "") -> JobPanel:
+    """A panel for a command of your own.
+
+    Args:
+        command: what stands in the field at first, as typed into a terminal.
+    """
+    return JobPanel(command)
+
+
+def _session(command: Sequence[str]) -> Session:
+    """A session in the notebook's folder that finds the programs of the kernel's own environment."""
+    beside = os.path.dirname(sys.executable)
+    path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
+    return Session(command, cwd=Path.cwd(), env=dict(os.environ) | {"PATH": path})

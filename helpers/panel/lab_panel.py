@@ -1,0 +1,229 @@
+"""The panel of a lab: its programs as buttons, its knobs as controls, its text as methods."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ipywidgets import Button
+
+from helpers import lab_text
+from helpers.judge import Judgement
+from helpers.lab_model import MINE, Program
+from helpers.labs import Lab, LabError, RunFolder, find_lab
+from helpers.model import Report
+from helpers.panel import words
+from helpers.panel.controls import button, row
+from helpers.panel.course import in_jupyter
+from helpers.panel.diff import DiffView
+from helpers.panel.knobs import Knobs
+from helpers.panel.lesson import LabRun, Lesson
+from helpers.panel.quiz import Question, Quiz
+from helpers.panel.result import Hints, RunResult
+from helpers.panel.run_panel import RunPanel
+from helpers.panel.runner import Run
+from helpers.session import Session
+
+StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]
+
+
+class LabPanel(RunPanel):
+    """One lab, live. Buttons and cells call the same methods.
+
+    A run that a click has started shows its verdict once the learner has said what it will be, or
+    has asked for it. A run that a cell has started never waits for anybody.
+
+    Args:
+        lab: what to run.
+        make: makes the session of a program, given the folder for its results and its knobs.
+        clock: monotonic seconds, for the rhythm of updates.
+        keep: whether to keep on disk where the learner stands.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        make: StartProgram = lambda lab, name, folder, knobs: lab.session(name, folder=folder, **knobs),
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        keep: bool = False,
+    ) -> None:
+        self._lab, self._make = lab, make
+        self._knobs = Knobs(lab.knobs)
+        starts = [
+            self._start_button(program) for program in lab.programs.values() if program.name != MINE
+        ]
+        stop = button("Stop", "stop", "End everything that the run has started", self.stop)
+        forgets = "Stop the run, clear what is shown, and forget where you stand in this lab"
+        reset = button("Reset", "undo", forgets, self.reset)
+        super().__init__(
+            f"Lab {lab.name.partition('_')[0]} {lab.title}",
+            [row([*starts, stop, reset]), row(list(self._knobs.controls.values()))],
+            words.ranks_text(lab.file.ranks),
+            clock,
+        )
+        self._lesson = Lesson(
+            lab,
+            keep,
+            self._lock,
+            self._show_verdict,
+            lambda: self._click(MINE),
+            lambda frame: self._sources.line(frame),
+            starts[0].focus,
+        )
+        both = [lab.programs[name] for name in ("broken", "fixed") if name in lab.programs]
+        self._diff = DiffView({program.name: lab.folder / program.file for program in both})
+        style, title, buttons, knobs, *screen = self.children
+        course, form, turn = self._lesson.course, self._lesson.form, self._lesson.turn
+        parts = (style, title, course, buttons, knobs, form, *screen, self._diff, turn)
+        self.set_trait("children", parts)
+
+    async def run(self, program: str, **knobs: str) -> RunResult:
+        """Run a program and return its result; a run that is still going on is stopped first.
+
+        Args:
+            program: `broken`, `fixed`, ... or `mine` for your own copy.
+            knobs: values that differ from what the controls say; the controls then show them.
+
+        Raises:
+            LabError: there is no such program, knob or value.
+            LaunchError: the program cannot be started.
+        """
+        with RunFolder() as folder:
+            run = self._start(self._prepared(self._lab, program, folder, knobs))
+            report = await self._finished(run)
+            return RunResult(program, report, tuple(self._lab.results(folder)))
+
+    async def check(self, program: str = MINE, **knobs: str) -> Judgement:
+        """Run your own copy, judge it by what its ranks have left, and say what is wrong with it.
+
+        Args:
+            program: `mine`, the name of another program, or the path of one.
+            knobs: as for `run`.
+
+        Raises:
+            LabError, LaunchError: as for `run`.
+        """
+        lab = self._lab if program in self._lab.programs else _with_file(self._lab, program)
+        with RunFolder() as folder:
+            run = self._prepared(lab, program, folder, knobs)
+            return run.judge(await self._finished(self._start(run)))
+
+    def your_copy(self) -> Path:
+        """Where your own copy of the program is; it is made where it is missing."""
+        return self._lab.my_copy()
+
+    def compare(self, first: RunResult, second: RunResult) -> lab_text.Table:
+        """Two runs side by side."""
+        return lab_text.comparison(first.report, second.report, (first.name, second.name))
+
+    def measured(self, key: str, *runs: RunResult) -> lab_text.Table:
+        """What the ranks of some runs have left under a key of their results, a row for each run."""
+        return lab_text.measured([(run.name, run.results) for run in runs], key)
+
+    def diff(self, old: str = "broken", new: str = "fixed") -> lab_text.Difference:
+        """What changes from one program to another. Raises LabError."""
+        return lab_text.difference(self._lab, old, new)
+
+    def claims(self) -> lab_text.Table:
+        """What the source document claims, and what became of each claim."""
+        return lab_text.claims_table(self._lab.claims)
+
+    def hints(self) -> Hints:
+        """Hints that unfold one by one."""
+        return Hints(self._lab.hints)
+
+    @property
+    def predict(self) -> Question:
+        """The question to answer before the broken program runs."""
+        return self._lesson.predict
+
+    @property
+    def quiz(self) -> Quiz:
+        """The questions at the end."""
+        return self._lesson.quiz
+
+    def _start_button(self, program: Program) -> Button:
+        lacks = self._lab.lacking(program.name)
+        widget = button(
+            lacks or f"Run {program.name}", "play", program.text, lambda: self._click(program.name)
+        )
+        if lacks:
+            widget.disabled, widget.layout.width = True, "auto"
+        return widget
+
+    def _click(self, program: str) -> None:
+        try:
+            self._start_and_clean(program, {}, asks=program != MINE)
+        except LabError as error:
+            self._say(str(error))
+
+    def _start_and_clean(self, program: str, knobs: Mapping[str, str], *, asks: bool = False) -> Run:
+        """Start a run whose results nobody reads once it is over."""
+        folder = RunFolder()
+        run = self._prepared(self._lab, program, folder.path, knobs)
+        return self._start(run, folder.remove, asks=asks)
+
+    def _prepared(self, lab: Lab, program: str, folder: Path, knobs: Mapping[str, str]) -> LabRun:
+        """What is to run, with what the controls say where `knobs` says nothing."""
+        lab.settings(program, knobs)
+        chosen = lab.settings(program, lab.applying(program, self._knobs.values() | dict(knobs)))
+        self._knobs.show(knobs)
+        return LabRun(lab, program, folder, chosen)
+
+    def _start(
+        self, lab_run: LabRun, after: Callable[[], None] | None = None, *, asks: bool = False
+    ) -> Run:
+        def make() -> Session:
+            return self._make(lab_run.lab, lab_run.program, lab_run.folder, lab_run.knobs)
+
+        with self._lock:
+            run = self._begin(lab_run.program, make, after)
+            self._lesson.begin(lab_run, asks=asks)
+            return run
+
+    def _remember(self, report: Report) -> None:
+        self._lesson.end(report)
+        self._show_diff()
+
+    def _forget(self) -> None:
+        self._lesson.clear()
+        self._diff.forget()
+
+    def _show_verdict(self, shown: bool) -> None:
+        self._reveal(shown)
+        self._show_diff()
+
+    def _show_diff(self) -> None:
+        """Show the run that has ended beside that of the other program, unless it is held back."""
+        run = self.finished
+        if run is not None and self._screen.reveal and not run.report.interrupted:
+            self._diff.show_run(self._name, run)
+
+    def __repr__(self) -> str:
+        runs = ", ".join(f"Run {name}" for name in self._lab.programs if name != MINE)
+        knobs = f"; knobs {self._knobs!r}" if self._knobs.controls else ""
+        return f"{self._title}: {runs}, Stop, Reset{knobs}"
+
+
+def open_lab(name: str) -> LabPanel:
+    """The panel of a lab.
+
+    Args:
+        name: its folder (`05_spawn_ports`) or its number (`05`).
+
+    Raises:
+        LabError: there is no such lab, or its `lab.toml` is wrong.
+    """
+    return LabPanel(find_lab(name), keep=in_jupyter())
+
+
+def _with_file(lab: Lab, path: str) -> Lab:
+    """The same lab with one more program: the file at `path`, which is also its name."""
+    if not Path(path).is_file():
+        raise LabError(f"{lab.name} has no program {path!r}, and there is no such file")
+    mine = lab.programs[MINE]
+    program = replace(mine, name=path, file=str(Path(path).absolute()), text="a program of your own")
+    return Lab(replace(lab.file, programs={**lab.programs, path: program}))

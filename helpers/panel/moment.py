@@ -1,0 +1,36 @@
+"""What a panel shows of a run at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers.model import Report, Snapshot, Verdict
+from helpers.panel.log_view import Lines
+from helpers.source import Sources
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A run up to now.
+
+    Attributes:
+        snapshots: in the order of time, the newest last; at least one.
+        verdict: what follows from them so far.
+        logs: what the processes have printed.
+        sources: gives source lines.
+        report: of a run that is over, else None.
+        until: seconds at which the time axis ends at least; None for the newest snapshot.
+    """
+
+    snapshots: Sequence[Snapshot]
+    verdict: Verdict
+    logs: Lines
+    sources: Sources
+    report: Report | None = None
+    until: float | None = None
+
+    @property
+    def newest(self) -> Snapshot:
+        """The newest snapshot."""
+        return self.snapshots[-1]

@@ -1,0 +1,205 @@
+"""A recorded run, played again: at any speed, to any second, without the job or its hardware."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from ipywidgets import HTML, Dropdown, FloatSlider
+
+from helpers import report as reports
+from helpers.diagnose import diagnose
+from helpers.model import Report, Verdict
+from helpers.panel import view, words
+from helpers.panel.controls import Framed, button, row
+from helpers.panel.export import ExportBar, Finished
+from helpers.panel.moment import Moment
+from helpers.panel.screen import Screen
+from helpers.recording import Recording, load
+from helpers.session import HISTORY
+from helpers.source import Sources
+
+TICK = 0.25
+"""Seconds between two updates while it plays."""
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class RecordedLogs:
+    """What the processes had printed at the end of a recorded run."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._lines = {label: list(lines) for label, lines in recording.logs.items()}
+
+    def labels(self) -> list[str]:
+        """Names of the processes, in the order of the recording."""
+        return list(self._lines)
+
+    def tail(self, label: str, lines: int = 200) -> list[str]:
+        """The last lines of one process."""
+        return self._lines.get(label, [])[-lines:]
+
+
+class ReplayPanel(Framed):
+    """Shows a recording as the run was shown live, and says that it is one.
+
+    Args:
+        recording: with at least one snapshot.
+        wait: called with seconds between two updates; returns True when it is to stop playing.
+    """
+
+    def __init__(
+        self, recording: Recording, wait: Callable[[threading.Event, float], bool] | None = None
+    ) -> None:
+        self._recording = recording
+        self._times = [snapshot.time for snapshot in recording.snapshots]
+        self._logs = RecordedLogs(recording)
+        self._sources = Sources(None, recording.sources)
+        self._wait = wait or threading.Event.wait
+        self._pause = threading.Event()
+        self._pause.set()
+        self._lock = threading.RLock()
+        self._verdict = lru_cache(maxsize=None)(self._diagnose)
+        self._screen = Screen(self._lock)
+        self._play = button("Play", "play", "Play the recording, or pause it", self._toggle)
+        self._speed = Dropdown(
+            options=[(f"{speed:g} times", speed) for speed in SPEEDS],
+            value=1.0,
+            description="Speed",
+            style={"description_width": "initial"},
+            layout={"width": "auto"},
+        )
+        self._second = FloatSlider(
+            value=self._times[-1],
+            min=self._times[0],
+            max=max(self._times[-1], self._times[0] + TICK),
+            step=TICK,
+            description="Second",
+            readout_format=".1f",
+            layout={"width": "28em"},
+        )
+        self._second.observe(lambda _: self._show(), "value")
+        self._export = ExportBar()
+        job = recording.snapshots[-1].job
+        title = recording.name or " ".join(job.command)
+        super().__init__(
+            [
+                HTML(view.header(title, words.hardware_line(job))),
+                HTML(view.recorded(label(recording))),
+                row([self._play, self._speed, self._second]),
+                self._screen,
+                self._export,
+            ]
+        )
+        self._show()
+        self._export.offer(
+            Finished(
+                title,
+                self._report(len(self._times) - 1),
+                recording.snapshots,
+                self._logs,
+                self._sources,
+                dict(recording.made),
+            )
+        )
+
+    @property
+    def second(self) -> float:
+        """The second of the run that is shown."""
+        return float(self._second.value)
+
+    def seek(self, second: float) -> None:
+        """Show the run as it was at a second of it."""
+        self._second.value = min(max(second, self._second.min), self._second.max)
+
+    def play(self) -> None:
+        """Go on from here, from the start when it stands at the end. Returns at once."""
+        with self._lock:
+            if not self._pause.is_set():
+                return
+            if self.second >= self._times[-1]:
+                self.seek(self._times[0])
+            self._pause = threading.Event()
+            self._play.description, self._play.icon = "Pause", "pause"
+            threading.Thread(target=self._go_on, args=(self._pause,), name="replay", daemon=True).start()
+
+    def pause(self) -> None:
+        """Stay where it is."""
+        with self._lock:
+            self._pause.set()
+            self._play.description, self._play.icon = "Play", "play"
+
+    def _toggle(self) -> None:
+        self.play() if self._pause.is_set() else self.pause()
+
+    def _go_on(self, pause: threading.Event) -> None:
+        while not self._wait(pause, TICK):
+            with self._lock:
+                if pause.is_set():
+                    return
+                self.seek(self.second + TICK * self._speed.value)
+                if self.second >= self._times[-1]:
+                    self.pause()
+                    return
+
+    def _show(self) -> None:
+        with self._lock:
+            index = max(0, bisect_right(self._times, self.second) - 1)
+            last = index == len(self._times) - 1
+            self._screen.show(
+                Moment(
+                    self._recording.snapshots[: index + 1],
+                    self._verdict(index),
+                    self._logs,
+                    self._sources,
+                    self._report(index) if last else None,
+                    until=self._times[-1],
+                ),
+                redraw=True,
+            )
+            self._screen.say(f"Recording, second {self._times[index]:.1f} of {self._times[-1]:.1f}.")
+
+    def _diagnose(self, index: int) -> Verdict:
+        """The verdict at a snapshot, from the same window as in a live run."""
+        window = self._recording.snapshots[max(0, index + 1 - HISTORY) : index + 1]
+        return diagnose(window, final=index == len(self._times) - 1)
+
+    def _report(self, index: int) -> Report:
+        verdict = self._verdict(index)
+        newest = self._recording.snapshots[index]
+        return reports.build(verdict, newest, stall=verdict.since, verdict_at=newest.time)
+
+    def __repr__(self) -> str:
+        return f"A recording of {self._times[-1] - self._times[0]:.0f} s: Play, Speed, Second"
+
+
+def label(recording: Recording) -> str:
+    """`Recording of 2026-11-21 08:04 UTC: x86_64, 2 CPU cores; Linux ...; torch 2.13.0`."""
+    made = dict(recording.made)
+    date, machine, system = (made.pop(name, "") for name in ("date", "machine", "system"))
+    versions = ", ".join(f"{name} {version}" for name, version in made.items())
+    facts = "; ".join(part for part in (machine, system, versions) if part)
+    return f"Recording of {_spoken(date)}: {facts or 'nothing is known of the machine'}"
+
+
+def _spoken(date: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(date):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return "a day that is not known"
+
+
+def open_recording(path: str | Path) -> ReplayPanel:
+    """A recorded run, as its panel showed it.
+
+    Args:
+        path: of a file that `Save as Recording` or `stuck-ranks diagnose --record` has written.
+
+    Raises:
+        RecordingError: the file cannot be read as a recording, or holds no snapshot.
+    """
+    return ReplayPanel(load(Path(path)))

@@ -1,0 +1,51 @@
+"""What methods of a panel give back to a notebook cell: no widgets, the same in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from helpers.model import Cause, Outcome, Report
+from helpers.panel import view
+from helpers.report import stable_text
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult:
+    """The report of one run; shown as the facts that are the same each time.
+
+    Attributes:
+        name: of what ran: a program of a lab, or a command.
+        report: everything, with pids, ports and seconds.
+        results: what its ranks have left, in the order of the ranks.
+    """
+
+    name: str
+    report: Report
+    results: tuple[Mapping[str, object], ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """`ok`, `error`, `hang` or `running`."""
+        return self.report.verdict.outcome
+
+    @property
+    def cause(self) -> Cause:
+        """The cause's name, `none` for a run without a fault."""
+        return self.report.verdict.cause
+
+    def __repr__(self) -> str:
+        return stable_text(self.report)
+
+
+@dataclass(frozen=True, repr=False)
+class Hints:
+    """The hints of a lab, each folded into the one before it."""
+
+    hints: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"{len(self.hints)} hints, folded; hints.hints[0] is the first"
+
+    def _repr_html_(self) -> str:
+        return view.hints(self.hints)

@@ -1,0 +1,183 @@
+"""What every panel does: hold one run, follow it, stop it, clear it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ipywidgets import HTML, Widget
+
+from helpers.history import History
+from helpers.logs import Logs
+from helpers.model import Report
+from helpers.panel import view, words
+from helpers.panel.controls import Framed
+from helpers.panel.export import ExportBar, Finished
+from helpers.panel.moment import Moment
+from helpers.panel.pace import Pace
+from helpers.panel.pulse import Pulse
+from helpers.panel.runner import Run
+from helpers.panel.screen import Screen
+from helpers.session import Ended, Event, Sample, Session
+from helpers.source import Sources
+
+
+class RunPanel(Framed):
+    """A panel with one run at a time.
+
+    Clicks arrive on whatever thread the kernel chooses and events on the run's supervisor thread;
+    one lock orders them. Nothing here waits for a process.
+
+    Args:
+        title: the first line.
+        controls: rows above the screen.
+        hardware: what is known of it before the first run.
+        clock: monotonic seconds, for the rhythm of updates.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        controls: Sequence[Widget],
+        hardware: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._title = title
+        self._lock = threading.RLock()
+        self._pace, self._pulse = Pace(clock), Pulse(clock)
+        self._run: Run | None = None
+        self._name = ""
+        self._active = False
+        self._clearing = False
+        self._header = HTML(view.header(title, hardware))
+        self._screen = Screen(self._lock)
+        self._history, self._sources = History(), Sources(None)
+        self._export = ExportBar()
+        super().__init__([self._header, *controls, self._screen, self._export])
+
+    @property
+    def status(self) -> str:
+        """The sentence in the status line."""
+        return self._screen.status
+
+    def stop(self) -> None:
+        """Ask for the end of the run and return at once; the status line says when it is over."""
+        with self._lock:
+            run = self._run
+            if run is None or not self._active:
+                self._screen.say("Nothing is running.")
+                return
+            self._screen.say("stopping...")
+        run.stop()
+
+    def reset(self) -> None:
+        """Stop the run and clear the display and the results. Returns at once."""
+        with self._lock:
+            run = self._run
+            self._clearing = self._active
+            self._forget()
+            self._clear("stopping..." if self._active else "Ready.")
+        if run is not None:
+            run.stop()
+
+    def _forget(self) -> None:
+        """Drop what the panel keeps of earlier runs. Called under the lock."""
+
+    def _remember(self, report: Report) -> None:
+        """Keep what the panel needs of the run that has just ended. Called under the lock."""
+
+    def _reveal(self, shown: bool) -> None:
+        """Show the verdict and offer its files, or hold both back."""
+        self._screen.reveal = shown
+        self._export.layout.display = None if shown else "none"
+
+    @property
+    def finished(self) -> Finished | None:
+        """The run that has ended last, until the next one starts; None where there is none."""
+        return self._export.run
+
+    def _clear(self, status: str) -> None:
+        self._history = History()
+        self._screen.clear(status)
+        self._export.offer(None)
+
+    def _say(self, text: str) -> None:
+        with self._lock:
+            self._screen.say(text)
+
+    def _begin(
+        self, name: str, make: Callable[[], Session], after: Callable[[], None] | None = None
+    ) -> Run:
+        """Start a run and return at once.
+
+        Args:
+            name: how the status line calls it.
+            make: makes its session, when nothing of the run before it is left.
+            after: called when nothing of this run is left.
+        """
+
+        def start() -> Session:
+            session = make()
+            self._sources = Sources(session.cwd)
+            return session
+
+        with self._lock:
+            previous, run = self._run, Run(start, self._on_event, self._on_failure, after)
+            self._run, self._name, self._active, self._clearing = run, name, True, False
+            self._clear(f"Starting {name}.")
+        run.begin(previous)
+        return run
+
+    def _on_event(self, run: Run, logs: Logs, event: Event) -> None:
+        with self._lock:
+            if run is not self._run or not self._active:
+                return
+            if isinstance(event, Ended):
+                self._end(run, event.report, logs)
+            elif isinstance(event, Sample) and not self._clearing:
+                self._history.add(event.snapshot)
+                if self._pace.may_send():
+                    self._follow(run, event, logs)
+
+    def _follow(self, run: Run, sample: Sample, logs: Logs) -> None:
+        self._header.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
+        if not run.stopping:
+            self._screen.say(f"Running {self._name}, {sample.snapshot.time:.0f} s.{self._pulse.said}")
+        self._screen.show(Moment(self._history.snapshots, sample.verdict, logs, self._sources))
+
+    def _end(self, run: Run, report: Report, logs: Logs) -> None:
+        self._active = False
+        if self._clearing:
+            self._clear("Ready. Nothing of the last run is left.")
+            return
+        self._header.value = view.header(self._title, words.hardware_line(report.snapshot.job))
+        if not self._history.snapshots or self._history.snapshots[-1].time < report.snapshot.time:
+            self._history.add(report.snapshot)
+        snapshots = self._history.snapshots
+        self._screen.show(Moment(snapshots, report.verdict, logs, self._sources, report))
+        self._export.offer(
+            Finished(f"{self._title}: {self._name}", report, tuple(snapshots), logs, self._sources)
+        )
+        self._remember(report)
+        self._screen.say(
+            "stopped, nothing left" if run.stopping else f"Run {self._name} has ended, nothing left."
+        )
+
+    def _on_failure(self, run: Run, error: Exception) -> None:
+        with self._lock:
+            if run is self._run:
+                self._active = False
+                self._clear(str(error))
+
+    async def _finished(self, run: Run) -> Report:
+        """Wait for the end of a run and show it; an interrupted cell stops its run."""
+        try:
+            session = await asyncio.shield(asyncio.wrap_future(run.session))
+            report = await session.result()
+        except asyncio.CancelledError:
+            run.stop()
+            raise
+        self._on_event(run, session.logs, Ended(report))
+        return report

@@ -1,0 +1,90 @@
+"""The part of a panel that shows a run: status, verdict, picture, details."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ipywidgets import HTML, VBox
+
+from helpers.panel import view
+from helpers.panel.details import Details
+from helpers.panel.moment import Moment
+
+REDRAW = 1.0
+"""Seconds between two drawings of the lanes at least: up to 150 kB each, so not at every update."""
+
+SHARE = 0.1
+"""Of its time the panel spends on drawing the lanes at most; with many ranks it draws less often."""
+
+
+class Screen(VBox):
+    """Shows one run. A widget sends only what has changed.
+
+    Args:
+        lock: held by whoever calls a method: no two threads may draw at once.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._reveal = True
+        self._moment: Moment | None = None
+        self._status, self._verdict, self._lanes, self._advice = HTML(), HTML(), HTML(), HTML()
+        self._details = Details(lock)
+        super().__init__([self._status, self._verdict, self._lanes, self._advice, self._details])
+        self.clear("Ready.")
+
+    @property
+    def status(self) -> str:
+        """The sentence in the status line."""
+        return self._status_text
+
+    @property
+    def reveal(self) -> bool:
+        """False while the verdict is held back: shown is what was seen, not what follows from it.
+
+        Setting it shows the run anew at once. It stays as it is from run to run.
+        """
+        return self._reveal
+
+    @reveal.setter
+    def reveal(self, shown: bool) -> None:
+        if shown != self._reveal:
+            self._reveal = shown
+            if self._moment is not None:
+                self.show(self._moment, redraw=True)
+
+    def say(self, text: str) -> None:
+        """Put a sentence into the status line."""
+        self._status_text = text
+        self._status.value = view.status_line(text)
+
+    def clear(self, status: str) -> None:
+        """Show nothing but a status line."""
+        self._moment = None
+        self._due = 0.0
+        self._verdict.value = self._lanes.value = self._advice.value = ""
+        self._details.clear()
+        self.say(status)
+
+    def show(self, moment: Moment, *, redraw: bool = False) -> None:
+        """Show a run as it is now; the picture once a second at most, unless told to or at the end."""
+        self._moment = moment
+        now, report = moment.newest.time, moment.report
+        self._verdict.value = self._said(moment)
+        self._advice.value = view.advice(report) if report and self.reveal else ""
+        if redraw or report is not None or now >= self._due:
+            begun = time.perf_counter()
+            self._lanes.value = view.lanes(
+                moment.snapshots,
+                moment.verdict if report else None,
+                verdict_at=report.verdict_at if report else None,
+                until=moment.until,
+                reveal=self.reveal,
+            )
+            self._due = now + max(REDRAW, (time.perf_counter() - begun) / SHARE)
+        self._details.show(moment, reveal=self.reveal)
+
+    def _said(self, moment: Moment) -> str:
+        if not self.reveal:
+            return view.held_back() if moment.report else ""
+        return view.final_verdict(moment.report) if moment.report else view.live_verdict(moment.verdict)

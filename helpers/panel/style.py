@@ -1,0 +1,70 @@
+"""How a state looks: a glyph, a word and a tone; the tone never stands for the word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+from helpers.model import Outcome, ProcessView, State
+from helpers.report_parts import signal_name
+
+STATE_GLYPHS: dict[State, str] = {
+    "starting": "○",
+    "importing": "◔",
+    "rendezvous": "◑",
+    "running": "▶",
+    "waiting": "◆",
+    "stopped": "■",
+    "exited": "✓",
+    "missing": "◌",
+    "unseen": "?",
+}
+STATE_TONES: dict[State, str] = {
+    "running": "good",
+    "waiting": "warn",
+    "stopped": "bad",
+    "missing": "bad",
+}
+OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    "ok": ("✓", "good"),
+    "error": ("✕", "bad"),
+    "hang": ("◆", "bad"),
+    "running": ("▶", "plain"),
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What stands in front of a row.
+
+    Attributes:
+        glyph: one character, hidden from screen readers.
+        word: the state in words; it is enough on its own.
+        tone: `good`, `warn`, `bad` or `plain`: the colour beside the word.
+    """
+
+    glyph: str
+    word: str
+    tone: str
+
+
+def mark(state: State, process: ProcessView | None = None) -> Mark:
+    """Return how a rank or a child in `state` looks.
+
+    Args:
+        state: its state.
+        process: its process, for how it ended; None where there is none.
+    """
+    if state != "exited" or process is None:
+        return Mark(STATE_GLYPHS[state], state, STATE_TONES.get(state, "plain"))
+    if process.signal is not None:
+        return Mark("✕", f"ended by {signal_name(process.signal)}", "bad")
+    if process.exit_code:
+        return Mark("✕", f"exited with code {process.exit_code}", "bad")
+    return Mark("✓", "exited", "plain")
+
+
+def style_tag() -> str:
+    """Return the panel's stylesheets as a `<style>` element."""
+    sheets = [files("helpers.panel").joinpath(f"{name}.css") for name in ("panel", "learn")]
+    return f"<style>{''.join(sheet.read_text(encoding='utf-8') for sheet in sheets)}</style>"

@@ -1,0 +1,85 @@
+"""What the live view says in words and a report does not. No markup, nothing escaped yet."""
+
+from __future__ import annotations
+
+from helpers.facts import spoken
+from helpers.graph import Graph, blocking
+from helpers.model import Job, RankView, Snapshot
+from helpers.report_parts import child_name
+
+MOST = 16
+"""Ranks whose keys are told."""
+
+
+def rank_name(view: RankView) -> str:
+    """`rank 1`, or `rank ?` until the number is known."""
+    return f"rank {'?' if view.rank is None else view.rank}"
+
+
+def megabytes(size: int) -> str:
+    """A size in bytes as whole megabytes (10^6 bytes), or nothing for 0."""
+    return f"{size / 1e6:.0f} MB" if size else ""
+
+
+def hardware_line(job: Job) -> str:
+    """`cpu, gloo, 2 ranks`."""
+    ranks = [] if job.world_size is None else [ranks_text(job.world_size)]
+    return ", ".join([job.hardware, *job.backends, *ranks])
+
+
+def ranks_text(count: int) -> str:
+    """`1 rank` or `2 ranks`."""
+    return f"{count} rank{'' if count == 1 else 's'}"
+
+
+def rendezvous_line(snapshot: Snapshot) -> str:
+    """`1 of 2 ranks have joined. rank 1 waits for the store key 'go'. Not yet: rank 0, importing.`
+
+    Empty while the world size is not known.
+    """
+    world = snapshot.job.world_size
+    if world is None:
+        return ""
+    joined = [view for view in snapshot.ranks if view.joined and view.rank is not None]
+    said = [
+        f"All {ranks_text(world)} have joined."
+        if len(joined) >= world
+        else f"{len(joined)} of {ranks_text(world)} joined."
+    ]
+    said += [
+        f"{rank_name(view)} waits for the store key {wait.key!r}."
+        for view in snapshot.ranks[:MOST]
+        for wait in (blocking(view.process) if view.process else ())
+        if wait.kind == "store" and wait.key
+    ]
+    doubles = [
+        f"{child_name(child)} of {rank_name(view)} has joined too, as rank {child.joined_as_rank}."
+        for view in snapshot.ranks
+        for child in view.children
+        if child.joined_as_rank is not None
+    ]
+    return " ".join([*said, *doubles, *_late(snapshot), *_addresses(snapshot)])
+
+
+def _late(snapshot: Snapshot) -> list[str]:
+    """Who has not joined, those in the same state together."""
+    if len([view for view in snapshot.ranks if view.joined]) >= (snapshot.job.world_size or 0):
+        return []
+    states: dict[str, list[int]] = {}
+    for view in snapshot.ranks:
+        if not view.joined and view.rank is not None:
+            states.setdefault(view.state, []).append(view.rank)
+    seen = sum(len(ranks) for ranks in states.values()) + sum(view.joined for view in snapshot.ranks)
+    told = [f"{spoken(ranks)} ({state})" for state, ranks in states.items()]
+    unseen = (snapshot.job.world_size or 0) - seen
+    told += [f"{unseen} not seen yet"] if unseen > 0 else []
+    return [f"Not yet: {', '.join(told)}."] if told else []
+
+
+def _addresses(snapshot: Snapshot) -> list[str]:
+    """The addresses at which ranks look for the store, when these are not the same."""
+    found = Graph.of(snapshot).addresses()
+    if len(found) < 2:
+        return []
+    told = [f"{spoken(ranks)} at {address}" for address, ranks in found.items()]
+    return [f"They look for the store in {len(found)} places: {'; '.join(told)}."]

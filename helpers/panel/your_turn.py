@@ -1,0 +1,129 @@
+"""The learner's own copy of the broken program: made, opened, checked, and begun anew without a loss."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from ipywidgets import HTML, Output, VBox, Widget
+
+from helpers.judge import Judgement
+from helpers.labs import Lab
+from helpers.panel import learn_view
+from helpers.panel.controls import button, row
+
+
+class YourTurn(VBox):
+    """What a learner does to repair a program of their own.
+
+    Args:
+        lab: whose program it is.
+        check: starts the run that is judged, and returns at once.
+    """
+
+    def __init__(self, lab: Lab, check: Callable[[], None]) -> None:
+        self._lab, self._check = lab, check
+        self._said, self._judged, self._link = HTML(), HTML(), Output()
+        self._buttons = row(
+            [
+                button("Make my copy", "copy", f"Copy {self._original} for you to edit", self._make),
+                button("Check my copy", "check", "Run your copy and judge what it does", self._begin),
+                button("Start over", "undo", f"Begin again with a copy of {self._original}", self._ask),
+            ]
+        )
+        self._sure = row(
+            [
+                button("Yes, start over", "undo", "Keep a backup and copy again", self._anew),
+                button("No, keep mine", "times", "Leave your copy as it is", self._leave),
+            ]
+        )
+        self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.task}"))
+        super().__init__()
+        self.add_class("sr-turn")
+        self._show()
+
+    @property
+    def _original(self) -> str:
+        return self._lab.programs[self._lab.file.copy_of].file
+
+    def judge(self, judgement: Judgement | None) -> None:
+        """Show what a run of the copy is worth; with None, that it was stopped."""
+        self._say("" if judgement else "The run was stopped, so nothing is judged.")
+        self._judged.value = learn_view.judged(judgement) if judgement else ""
+        self._show()
+
+    def clear(self) -> None:
+        """Show nothing of an earlier run."""
+        self._say("")
+        self._judged.value = ""
+        self._show()
+
+    def _make(self) -> None:
+        there = self._lab.copy.exists()
+        copy = self._try(self._lab.my_copy)
+        if copy is not None:
+            fresh = f"is a copy of `{self._original}`. Open it, edit it, save it, check it."
+            said = "was there already, as you left it. Open it and go on." if there else fresh
+            self._say(f"`{copy.name}` {said}")
+        self._show()
+
+    def _begin(self) -> None:
+        self._judged.value = ""
+        self._say(f"Running `{self._lab.copy.name}` ...")
+        self._check()
+        self._show()
+
+    def _ask(self) -> None:
+        if not self._lab.copy.exists():
+            self._make()
+            return
+        self._say(
+            f"Start over? `{self._lab.copy.name}` becomes a fresh copy of `{self._original}`; "
+            "what you have written is kept beside it."
+        )
+        self._show(self._sure)
+
+    def _anew(self) -> None:
+        backup = self._try(self._lab.start_over)
+        if backup is not None:
+            self._say(f"`{self._lab.copy.name}` is a fresh copy; what you had is `{backup.name}`.")
+        self._judged.value = ""
+        self._close_question()
+
+    def _leave(self) -> None:
+        self._say(f"`{self._lab.copy.name}` stays as it is.")
+        self._close_question()
+
+    def _close_question(self) -> None:
+        """Take its buttons away; the keyboard goes on from the one that has asked it."""
+        self._buttons.children[-1].focus()
+        self._show()
+
+    def _try(self, action: Callable[[], Path]) -> Path | None:
+        try:
+            return action()
+        except OSError as error:
+            self._say(f"`{self._lab.copy.name}` cannot be made: {error.strerror}.")
+            return None
+
+    def _say(self, text: str) -> None:
+        self._said.value = learn_view.note(text)
+
+    def _show(self, *asked: Widget) -> None:
+        link = [self._link] if self._lab.copy.exists() else []
+        if link:
+            self._link.outputs = (_opens(self._lab.copy),)
+        self.children = [self._task, self._buttons, *link, self._said, *asked, self._judged]
+
+
+def _opens(file: Path) -> dict[str, object]:
+    """A link that JupyterLab opens in a tab of its own: it is relative to the notebook's folder.
+
+    JupyterLab resolves links in outputs, which an `Output` widget shows, but none in an `HTML` widget.
+    """
+    target = quote(os.path.relpath(file).replace(os.sep, "/"))
+    html = f'<p>Open <a href="{target}">{escape(file.name)}</a></p>'
+    return {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}

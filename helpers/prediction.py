@@ -1,0 +1,152 @@
+"""Questions about a run that its report answers, asked before the report is shown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from helpers.facts import Facts, doing, spoken
+from helpers.lab_model import Predict
+from helpers.model import Frame, ProcessView, Report
+from helpers.report import to_json
+from helpers.report_parts import by_number, matters, one_line, stack_of, where_of
+
+NOBODY = "no rank: the cause lies outside the job"
+"""The answer for a report without a culprit."""
+
+LINES = 2
+"""Lines of each process that can be chosen, the innermost ones."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question on a run.
+
+    Attributes:
+        choices: what can be answered, in an order that tells nothing.
+        right: the choices that are right.
+        why: what the instrument saw, as a sentence.
+        several: True when all that is right has to be named; else one of it is enough.
+    """
+
+    text: str
+    choices: tuple[str, ...]
+    right: frozenset[str]
+    why: str
+    several: bool = False
+
+    def is_right(self, given: Collection[str]) -> bool:
+        """True when these choices are the answer."""
+        return set(given) == self.right if self.several else bool(given) and set(given) <= self.right
+
+    def said(self, given: Collection[str]) -> str:
+        """What to make of an answer: a sentence that begins with right, partly or no."""
+        if self.is_right(given):
+            return "Right."
+        truth = (" and " if self.several else " or ").join(c for c in self.choices if c in self.right)
+        return f"{'Partly' if self.right & set(given) else 'No'}: {truth}."
+
+
+def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
+    """What can be asked on a run; nothing that has one answer only, or whose answer is not known.
+
+    Args:
+        report: of the run.
+        predict: the lab's own question, whose truth stands in the report.
+        source: the text of a line of the job's code, empty when it cannot be read.
+    """
+    own = _of_lab(report, predict)
+    ranks = None if own and predict.field == "culprits" else _ranks(report)
+    asked = (own, ranks, _calls(report), _errors(report), _lines(report, source))
+    return tuple(one for one in asked if one is not None and _open(one))
+
+
+def _open(asked: Asked) -> bool:
+    choices = set(asked.choices)
+    if len(choices) < 2 or not asked.right or not asked.right <= choices:
+        return False
+    return asked.several or asked.right != choices
+
+
+def _of_lab(report: Report, predict: Predict) -> Asked | None:
+    truth = predict.truth(to_json(report))
+    if truth is None:
+        return None
+    answers = tuple(answer.text for answer in predict.answers)
+    return Asked(predict.question, answers, frozenset([truth]), predict.explanation)
+
+
+def _ranks(report: Report) -> Asked:
+    numbers = [view.rank for view in by_number(report.snapshot.ranks) if view.rank is not None]
+    return Asked(
+        "Which rank is the odd one out? Where no majority agrees, all of them are.",
+        (*(spoken([number]) for number in numbers), NOBODY),
+        frozenset(spoken([culprit]) for culprit in report.verdict.culprits) or frozenset([NOBODY]),
+        report.verdict.summary,
+        several=True,
+    )
+
+
+def _calls(report: Report) -> Asked | None:
+    if report.verdict.outcome != "hang":
+        return None
+    calls = {view.rank: one_line(doing(view.process)) for view in report.snapshot.ranks}
+    odd = frozenset(calls[rank] for rank in report.verdict.culprits if rank in calls)
+    return Asked(
+        "What does the odd one do while the others wait?",
+        tuple(sorted(set(calls.values()))),
+        odd,
+        report.verdict.detail,
+    )
+
+
+def _errors(report: Report) -> Asked | None:
+    first = Facts(report.snapshot).first
+    if report.verdict.outcome != "error" or first is None or first.error is None:
+        return None
+    types = {process.error.type for process in _processes(report) if process.error}
+    types |= {text.partition(":")[0] for text in report.verdict.masked if ":" in text}
+    return Asked(
+        "Which error came first, so that the others follow from it?",
+        tuple(sorted(types)),
+        frozenset([first.error.type] if first.where == report.verdict.where else []),
+        first.text,
+    )
+
+
+def _lines(report: Report, source: Callable[[Frame], str]) -> Asked | None:
+    verdict = report.verdict
+    if verdict.where is None:
+        return None
+    right = {verdict.where}
+    if verdict.outcome == "hang":
+        right |= {
+            where
+            for view in report.snapshot.ranks
+            if view.rank in verdict.culprits and view.process and (where := where_of(view.process))
+        }
+    seen = {*right, *(frame for process in _processes(report) for frame in _frames(process))}
+    names = {frame: one_line(f"{frame.file}:{frame.line}: {source(frame)}") for frame in seen}
+    return Asked(
+        "Which line is the first cause?",
+        tuple(dict.fromkeys(names[frame] for frame in sorted(seen, key=_place))),
+        frozenset(names[frame] for frame in right),
+        verdict.detail,
+    )
+
+
+def _place(frame: Frame) -> tuple[str, int]:
+    return frame.file, frame.line
+
+
+def _frames(process: ProcessView) -> Iterable[Frame]:
+    frames = [frame for frame in stack_of(process) if frame.user and not frame.file.startswith("<")]
+    return frames[:LINES]
+
+
+def _processes(report: Report) -> Iterator[ProcessView]:
+    """The processes of the ranks, and of those children of theirs that tell something."""
+    for view in report.snapshot.ranks:
+        if view.process is not None:
+            yield view.process
+        yield from (child.process for child in view.children if matters(child))

@@ -1,0 +1,81 @@
+"""The processes of a run, found by the run's id or by who they were, never by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import psutil
+
+GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL, and again for SIGKILL to take effect."""
+TICK = 0.05
+"""Seconds between two looks at what is left. `psutil.wait_procs` returns earlier when all have
+gone, but waits for one that its parent has not reaped, and some containers' init is slow at it."""
+CLOCK = 2.0
+"""Seconds by which two readings of the start of one process may differ: on Linux psutil adds the
+time of boot, which the kernel gives in whole seconds and moves when the clock is set."""
+
+
+def carriers(run_id: str) -> list[psutil.Process]:
+    """Every process that started with the run's id in its environment, where we may look."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("STUCK_RANKS_ID") == run_id:
+                found.append(process)
+    return found
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs: it has not ended, even if nobody has reaped it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def identity(pid: int) -> tuple[int, float]:
+    """A pid and the time at which its process started (seconds since the epoch, 0 when gone)."""
+    try:
+        return pid, psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return pid, 0.0
+
+
+def same_process(pid: int, started: float) -> psutil.Process | None:
+    """The living process of that `identity`, None when it has ended."""
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - started) < CLOCK
+    except psutil.NoSuchProcess:
+        return None
+    return process if same and is_alive(process) else None
+
+
+def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
+    """End what `find` gives and what descends from it: CONT, TERM, KILL, in 2 seconds at most.
+
+    This is for a run whose guardian is gone; `find` is called again until it gives nothing alive.
+    """
+
+    def members() -> list[psutil.Process]:
+        found: dict[psutil.Process, None] = {}
+        for process in find():
+            with suppress(psutil.Error):
+                found |= dict.fromkeys([process, *process.children(recursive=True)])
+        return [process for process in found if is_alive(process)]
+
+    started = time.monotonic()
+    asked: set[psutil.Process] = set()
+    while (left := members()) and (waited := time.monotonic() - started) < 2 * GRACE:
+        for process in left:
+            with suppress(psutil.Error):
+                if waited >= GRACE:
+                    process.kill()
+                elif process not in asked:
+                    process.resume()
+                    process.terminate()
+        asked.update(left)
+        psutil.wait_procs(left, timeout=TICK)

@@ -1,0 +1,196 @@
+"""What stays the same when the same program fails the same way again.
+
+A notebook test compares this text, so it holds only what the cause decides. See `stable_text`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePath
+
+from helpers.model import ErrorView, Frame, ProcessView, RankView, Report, Wait
+from helpers.report_parts import (
+    by_number,
+    child_name,
+    matters,
+    one_line,
+    signal_name,
+    spans,
+    where_of,
+)
+
+_TYPE = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
+_WHOSE = re.compile(r"\((?:rank \d+|launcher)\)$")
+_FROM_OUTSIDE = {"rank-crashed", "out-of-memory"}
+
+
+def stable_text(report: Report) -> str:
+    """The facts of a report that do not change from run to run.
+
+    Left out, and why:
+
+    - pids, ports, seconds, memory, thread names, store keys, lock files, paths outside the job:
+      they are new in each run. A file outside the job is shown by its name alone.
+    - texts of errors, evidence and the summary: they may hold any of those. Of an error only the
+      type stays.
+    - sequence numbers, unless the job is proved to hang: elsewhere they say how far a rank had
+      come. Also for a rank that a signal ended, since that moment comes from outside.
+    - operations that are pending while the rank stands in another one.
+    - the place of a rank that runs and is no culprit: it is somewhere else at each look.
+    - after an error, everything about ranks that are no culprits, and how far the end of the
+      culprits has come: SIGTERM by the launcher, the error of a broken connection and the patience
+      of the instrument race each other. What failed first in a culprit, or in its child, stays.
+    - which ranks ran out of memory, when the kernel chose them: it may choose others next time.
+    - children that neither failed nor are stuck; of a child that joined as a rank and did not
+      fail, how it ended, since its rank ends it when the job is over.
+    """
+    verdict, job = report.verdict, report.snapshot.job
+    certain = " (proved)" if verdict.outcome == "hang" and verdict.proved else ""
+    if verdict.outcome == "hang" and not verdict.proved:
+        certain = " (not proved)"
+    world = "unknown" if job.world_size is None else job.world_size
+    lines = [
+        f"outcome: {verdict.outcome}{certain}",
+        f"cause: {verdict.cause}",
+        f"job: {one_line(job.launcher)}, world size {world}{_exit(report)}",
+    ]
+    if not chosen_by_chance(report):
+        lines.insert(2, f"culprits: {spans(verdict.culprits) or 'none'}")
+        if verdict.where:
+            lines.insert(3, f"where: {_place(verdict.where)}")
+        lines += _ranks(report)
+    types = sorted({found[1] for text in _own_masks(report) if (found := _TYPE.match(text))})
+    if types:
+        lines.append(f"masked: {', '.join(types)}")
+    return "\n".join(lines)
+
+
+def chosen_by_chance(report: Report) -> bool:
+    """True when the culprits may be others next time: the kernel, or a monitor, chose them."""
+    return report.verdict.cause == "out-of-memory" and not _has_error(report)
+
+
+def _has_error(report: Report) -> bool:
+    """True when a process failed by itself, so that the same one fails next time."""
+    processes = [view.process for view in report.snapshot.ranks if view.process]
+    processes += [child.process for view in report.snapshot.ranks for child in view.children]
+    return any(process.error for process in processes)
+
+
+def _exit(report: Report) -> str:
+    job = report.snapshot.job
+    if report.verdict.outcome in ("hang", "running"):
+        return ""
+    if job.signal is not None:
+        return ", ended by a signal"
+    if job.exit_code is None or report.verdict.cause not in ("none", "duplicate-rank"):
+        return ""
+    return ", exit code zero" if job.exit_code == 0 else ", exit code not zero"
+
+
+def _ranks(report: Report) -> list[str]:
+    """One line for the ranks that have the same to tell, and one for each of their children."""
+    grouped: dict[tuple[str, ...], list[int | None]] = {}
+    after_error = report.verdict.outcome == "error"
+    for view in by_number(report.snapshot.ranks):
+        if after_error and view.rank not in report.verdict.culprits:
+            continue
+        grouped.setdefault((_rank(report, view), *_children(report, view)), []).append(view.rank)
+    lines = []
+    for (told, *children), ranks in grouped.items():
+        lines.append(f"rank {spans(ranks)}: {told}")
+        lines += [f"  {child}" for child in children]
+    return lines
+
+
+def _rank(report: Report, view: RankView) -> str:
+    verdict, process = report.verdict, view.process
+    culprit = view.rank in verdict.culprits
+    if process is None:
+        return view.state
+    if verdict.outcome == "error":
+        return ", ".join(["failed", *_first_failure(view, process)])
+    if not process.alive or view.state == "exited":
+        return ", ".join(["exited", *_end(process)])
+    told: list[str] = [view.state, *_waits(report, process)]
+    where = where_of(process)
+    if where and (culprit or view.state in ("waiting", "stopped")):
+        told.append(f"at {_place(where)}")
+    return ", ".join(told)
+
+
+def _own_masks(report: Report) -> list[str]:
+    """What hides the first error in a culprit itself; others may come too late to be seen."""
+    ranks = {f"(rank {rank})" for rank in report.verdict.culprits}
+    return [
+        text for text in report.verdict.masked if not (found := _WHOSE.search(text)) or found[0] in ranks
+    ]
+
+
+def _first_failure(view: RankView, process: ProcessView) -> list[str]:
+    """How the rank itself failed, unless a child of it failed first."""
+    if any(child.process.error or child.joined_as_rank is not None for child in view.children):
+        return []
+    if process.left:
+        return ["ended without an exception"]
+    if process.error or process.signal is not None:
+        return _end(replace(process, exit_code=None))
+    return _end(process)
+
+
+def _end(process: ProcessView) -> list[str]:
+    told = []
+    if process.signal is not None:
+        told.append(signal_name(process.signal))
+    elif process.exit_code is not None:
+        told.append(f"exit code {process.exit_code}")
+    if process.error:
+        told.append(_type(process.error))
+    where = where_of(process)
+    if where and process.error:
+        told.append(f"at {_place(where)}")
+    return told
+
+
+def _waits(report: Report, process: ProcessView) -> list[str]:
+    verdict = report.verdict
+    numbered = verdict.outcome == "hang" and verdict.proved and verdict.cause not in _FROM_OUTSIDE
+    blocking = [wait for wait in process.waits if wait.blocking]
+    told = [_wait(wait, numbered) for wait in blocking or process.waits]
+    return list(dict.fromkeys(told))
+
+
+def _wait(wait: Wait, numbered: bool) -> str:
+    parts = [wait.kind, wait.op]
+    if wait.seq is not None and numbered:
+        parts.append(f"#{wait.seq}")
+    if wait.group is not None:
+        parts.append(f"in group {wait.group}")
+    parts += [f"size {list(size)}" for size in wait.sizes]
+    return one_line(" ".join(parts))
+
+
+def _children(report: Report, view: RankView) -> list[str]:
+    told = []
+    for child in view.children:
+        if not matters(child):
+            continue
+        process = child.process
+        parts: list[str] = [] if report.verdict.outcome == "error" else [process.state]
+        if child.joined_as_rank is not None:
+            parts.append(f"joined as rank {child.joined_as_rank}")
+        if child.joined_as_rank is None or process.error:
+            parts += _end(process)
+        told.append(f"{child_name(child)}: {', '.join(parts)}")
+    return sorted(told)
+
+
+def _type(error: ErrorView) -> str:
+    return one_line(error.type)
+
+
+def _place(frame: Frame) -> str:
+    path = PurePath(frame.file)
+    outside = path.is_absolute() or ".." in path.parts
+    return one_line(f"{path.name if outside else path}:{frame.line} {frame.function}")

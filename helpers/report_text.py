@@ -1,0 +1,205 @@
+"""A report for a terminal and for a ticket."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from helpers.model import Report
+from helpers.pages import blocks
+from helpers.report_parts import Row, one_line, place, spans, table
+
+WIDTH = 100
+_GAP = "  "
+HEAD = ("rank", "state", "waits in, or ended with", "at")
+
+
+def headline(report: Report) -> str:
+    """`HANG (proved): collective-mismatch`."""
+    verdict = report.verdict
+    notes = []
+    if verdict.outcome == "hang":
+        notes.append("proved" if verdict.proved else "not proved")
+    if report.interrupted:
+        notes.append("interrupted")
+    text = verdict.outcome.upper() + (f" ({', '.join(notes)})" if notes else "")
+    return text if verdict.cause == "none" else f"{text}: {verdict.cause}"
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """The short facts under the summary, as name and text; what is not known is left out."""
+    verdict = report.verdict
+    blockers = "; ".join(
+        f"pid {blocker.pid} {blocker.what}: {blocker.command}" for blocker in verdict.blockers
+    )
+    named = [
+        ("Cause", one_line(verdict.detail)),
+        ("First at", place(verdict.where)),
+        ("To change", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
+        ("In the way", one_line(blockers)),
+        ("Job", job_line(report)),
+        ("Command", one_line(" ".join(report.snapshot.job.command))),
+        ("Seconds", seconds_line(report)),
+    ]
+    return [(name, text) for name, text in named if text]
+
+
+def job_line(report: Report) -> str:
+    """`torchrun, world size 2, cpu, gloo, exit code 1`."""
+    job = report.snapshot.job
+    parts = [job.launcher]
+    if job.world_size is not None:
+        parts.append(f"world size {job.world_size}")
+    if job.nodes_seen != 1:
+        parts.append(f"{job.nodes_seen} nodes seen")
+    if job.attempt:
+        parts.append(f"attempt {job.attempt}")
+    parts += [job.hardware, *job.backends]
+    if job.exit_code is not None:
+        parts.append(f"exit code {job.exit_code}")
+    if job.signal is not None:
+        parts.append(f"signal {job.signal}")
+    return one_line(", ".join(parts))
+
+
+def seconds_line(report: Report) -> str:
+    """`first rank 3.1, stall 9.0, verdict 11.2`; what never happened is left out."""
+    times = {
+        "first rank": report.first_rank,
+        "stall": report.stall,
+        "verdict": report.verdict_at,
+    }
+    return ", ".join(f"{name} {at:.1f}" for name, at in times.items() if at is not None)
+
+
+def lists(report: Report) -> list[tuple[str, list[str]]]:
+    """The lists at the end, as title and entries; empty ones are left out."""
+    verdict = report.verdict
+    named = [
+        ("Evidence", verdict.evidence),
+        ("Follows from it (masked errors)", verdict.masked),
+        ("Could not be seen", report.snapshot.not_seen),
+        ("References", report.references),
+    ]
+    return [(title, [one_line(entry) for entry in entries]) for title, entries in named if entries]
+
+
+def to_text(report: Report) -> str:
+    """What a terminal shows after a run: 100 columns, no colours; two or three lines for `ok`."""
+    lines = [headline(report), *_wrap(one_line(report.verdict.summary))]
+    if report.verdict.outcome == "ok":
+        unseen = "; ".join(one_line(entry) for entry in report.snapshot.not_seen)
+        seen = [one_line(entry) for entry in report.verdict.evidence]
+        return "\n".join([*lines, job_line(report), *seen, *([f"Not seen: {unseen}"] if unseen else [])])
+    lines.append("")
+    for name, text in facts(report):
+        lines += _wrap(text, first=f"{name + ':':<12}", rest=" " * 12)
+    rows = table(report)
+    if rows:
+        lines += ["", *_table(rows)]
+    for title, section in (("Why", report.explanation), ("What to do", report.fix)):
+        if section:
+            lines += ["", title, *_section(section)]
+    for title, entries in lists(report):
+        lines += ["", title]
+        for entry in entries:
+            lines += _wrap(entry, first="- ", rest="  ")
+    return "\n".join(lines)
+
+
+def to_markdown(report: Report) -> str:
+    """The same for a ticket; text from the job cannot break the markup."""
+    parts = [f"## {_plain(headline(report))}"]
+    if report.verdict.summary:
+        parts.append(_plain(one_line(report.verdict.summary)))
+    parts.append("\n".join(f"- {name}: {_code(text)}" for name, text in facts(report)))
+    if report.verdict.outcome != "ok":
+        rows = table(report)
+        if rows:
+            parts.append("\n".join(_markdown_table(rows)))
+        for title, section in (("Why", report.explanation), ("What to do", report.fix)):
+            if section:
+                parts.append(f"### {title}\n\n{section}")
+    for title, entries in lists(report):
+        show = str if title == "References" else _plain
+        parts.append(f"### {title}\n\n" + "\n".join(f"- {show(entry)}" for entry in entries))
+    return "\n\n".join(parts) + "\n"
+
+
+def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
+
+
+def _section(markdown: str) -> list[str]:
+    lines: list[str] = []
+    for block in blocks(markdown):
+        if lines and block.kind == "text":
+            lines.append("")
+        for number, item in enumerate(block.items, start=1):
+            mark = {"text": "", "list": "- ", "steps": f"{number}. "}[block.kind]
+            lines += _wrap(item, first="  " + mark, rest="  " + " " * len(mark))
+    return lines
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    cells = [HEAD, *[(row.label, row.state, "; ".join(row.doing), row.at) for row in rows]]
+    label = min(max(len(cell[0]) for cell in cells), 16)
+    state = max(len(cell[1]) for cell in cells)
+    space = WIDTH - label - state - 3 * len(_GAP)
+    at = min(max(len(cell[3]) for cell in cells), space * 2 // 5)
+    widths = (label, state, min(max(len(cell[2]) for cell in cells), space - at), at)
+    lines = _line(HEAD, widths)
+    for row, cell in zip(rows, cells[1:], strict=True):
+        lines += _line(cell, widths)
+        for child in row.children:
+            lines += _wrap(child, first="    each: " if len(row.ranks) > 1 else "    ", rest=" " * 8)
+    return lines
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    columns = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    height = max(len(column) for column in columns)
+    return [
+        _GAP.join(
+            (column[index] if index < len(column) else "").ljust(width)
+            for column, width in zip(columns, widths, strict=True)
+        ).rstrip()
+        for index in range(height)
+    ]
+
+
+def _markdown_table(rows: Sequence[Row]) -> list[str]:
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
+    for row in rows:
+        told = [*map(_cell, row.doing), *map(_plain, row.children)]
+        cells = (_plain(row.label), row.state, "<br>".join(told), _cell(row.at))
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(text: str) -> str:
+    """Text as code, but as plain text with a vertical bar, which would end the cell in code."""
+    return _plain(text) if "|" in text else _code(text)
+
+
+def _code(text: str) -> str:
+    """Text as code; the fence is longer than any run of backticks inside."""
+    if not text:
+        return ""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _plain(text: str) -> str:
+    """Text as text: no markup and no tags, also in a cell of a table."""
+    shown = re.sub(r"([\\`*\[\]~])", r"\\\1", text)
+    shown = re.sub(r"(?<![0-9A-Za-z])_+|_+(?![0-9A-Za-z])", lambda run: "\\_" * len(run[0]), shown)
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"^(?:(?=[#+-])|(\d+)(?=[.)]))", r"\1\\", shown.replace("|", "&#124;"))

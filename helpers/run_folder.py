@@ -1,0 +1,96 @@
+"""The directory of one run: where it lies, what is in it, and the record that outlives its owner.
+
+<tempdir>/stuck-ranks-<uid>/<run id>/     this user's only
+    run.json      the command, the owner's process, the guardian and the command's own process
+    guardian.log  what the guardian says when it fails
+    output/       job.log, and one log for each Python process of the job
+    records/      what the beacons report
+    path/         what is on the job's PYTHONPATH: the beacon
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from helpers.processes import same_process
+
+BEACON = Path(__file__).resolve().parent / "beacon"
+
+
+def home() -> Path:
+    """The folder of all runs of this user, made where it is missing.
+
+    Raises:
+        OSError: it cannot be made, or something there belongs to someone else or is a link.
+    """
+    folder = Path(tempfile.gettempdir()) / f"stuck-ranks-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+        raise PermissionError(f"{folder} is not a folder of your own; remove it or set TMPDIR")
+    if stat.S_IMODE(facts.st_mode) != 0o700:
+        folder.chmod(0o700)
+    return folder
+
+
+def furnish(folder: Path, record: Mapping[str, Any]) -> None:
+    """Make the directory of a run with its record, and put the beacon on the job's path."""
+    folder.mkdir(mode=0o700)
+    write_record(folder, record)
+    package = folder / "path" / "stuck_ranks_beacon"
+    for part in (folder / "output", folder / "records", package):
+        part.mkdir(parents=True)
+    for source in BEACON.glob("*.py"):
+        shutil.copyfile(source, package / source.name)
+    for source in (BEACON / "inject").glob("*.py"):
+        shutil.copyfile(source, package.parent / source.name)
+
+
+def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict[str, str]:
+    """What the environment of the job has beyond `old`."""
+    path = str(folder / "path")
+    before = old.get("PYTHONPATH")
+    return {
+        "STUCK_RANKS_RUN": str(folder),
+        "STUCK_RANKS_ID": folder.name,
+        "STUCK_RANKS_PATH": path,
+        "STUCK_RANKS_GUARDIAN": str(guardian_pid),
+        "PYTHONPATH": f"{path}{os.pathsep}{before}" if before else path,
+    }
+
+
+def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write run.json, at once or not at all."""
+    new = folder / "run.json.new"
+    new.write_text(json.dumps({"place": _place(), **record}, indent=1))
+    new.replace(folder / "run.json")
+
+
+def leftovers() -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Directory and record of every run whose owner has gone without removing or keeping it."""
+    for file in sorted(home().glob("*/run.json")):
+        try:
+            record = json.loads(file.read_text())
+            kept = record.get("kept") or record["place"] != _place()
+            if not kept and not same_process(*record["owner"]):
+                yield file.parent, record
+        except (OSError, ValueError, KeyError, TypeError):  # just removed, or of another version
+            continue
+
+
+def _place() -> list[str]:
+    """Where pids mean what they mean here: hosts and containers may share the folder."""
+    try:
+        return [platform.node(), os.readlink("/proc/self/ns/pid")]
+    except OSError:
+        return [platform.node()]

@@ -1,0 +1,184 @@
+"""Snapshots and a verdict -> one SVG: a lane for each rank over time. Pure; equal input, equal text.
+
+The picture holds no script and loads nothing. What is drawn is also said: each segment has a title, and
+the description of the picture tells where every rank stands at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from helpers.facts import group_name, spoken
+from helpers.graph import Graph, blocking
+from helpers.model import Collective, Job, Snapshot, Verdict
+from helpers.timeline_area import GUTTER, LINE, Area, Pin, spot, text
+from helpers.timeline_draw import axis, blocks, captions, full_name, lane, names
+from helpers.timeline_fold import folded, meetings, without_errors
+from helpers.timeline_lanes import LASTING, Lane, Segment, lanes
+from helpers.timeline_marks import SHORT, arrows, legend, met, pinned
+from helpers.timeline_style import head
+
+SEGMENTS = 1500
+"""Segments that a picture holds; short ones are folded until no more are left."""
+
+NARROWEST = 320
+"""Pixels below which a picture does not shrink."""
+
+Divergence = tuple[str, int, dict[int, Collective]]
+
+
+def timeline(
+    snapshots: Sequence[Snapshot],
+    verdict: Verdict | None = None,
+    *,
+    width: int = 900,
+    verdict_at: float | None = None,
+    until: float | None = None,
+    reveal: bool = True,
+) -> str:
+    """Draw what every rank did from when to when, as one self-contained SVG.
+
+    Args:
+        snapshots: in the order of time, as a session or a recording yields them; there may be none.
+        verdict: pinned at the start of the stall and where it became provable.
+        width: of the picture in pixels, `NARROWEST` at least.
+        verdict_at: seconds at which the verdict was reached; the newest snapshot's unless given.
+        until: seconds at which the axis ends at least, so that a replay does not change its scale.
+        reveal: False shows what was seen and nothing that gives the answer away: no verdict, no first
+            difference, nobody who waits for whom, no error.
+
+    Returns:
+        One `<svg>` element with a title and a description.
+    """
+    found = lanes(snapshots) if reveal else without_errors(lanes(snapshots))
+    graph = Graph.of(snapshots[-1] if snapshots else Snapshot(0.0, Job(())))
+    odd = graph.divergence() if reveal else None
+    verdict = verdict if reveal else None
+    place = odd[:2] if odd else None
+    waited_for = _waited_for(graph, found) if reveal else {}
+    waits = any(waited_for.values())
+    now = snapshots[-1].time if snapshots else 1.0
+    pins = _pins(found, now if verdict_at is None else verdict_at, verdict, odd)
+    area = _area(found, now, until, max(width, NARROWEST), waits=waits)
+    area = replace(area, top=area.top + LINE * len(pins))
+    drawn = folded(found, SHORT * area.seconds / area.plot, SEGMENTS)
+    arrivals = met(drawn, area, place)
+    lines = [("met", "arrivals at one collective")] if 'class="met"' in arrivals else []
+    lines += [("arrow", "waits for, at the end")] if waits else []
+    explained, bottom = legend(drawn, area, lines)
+    body = [
+        f'<rect class="back" width="{area.width}" height="{bottom}"/>',
+        axis(area),
+        names(drawn, area, verdict.culprits if verdict else ()),
+        *(lane(entry, index, area) for index, entry in enumerate(drawn)),
+        arrivals,
+        arrows(drawn, waited_for, area),
+        pinned(pins, area),
+        *(captions(entry, index, area) for index, entry in enumerate(drawn)),
+        blocks(drawn, area),
+        explained,
+    ]
+    if not drawn:
+        body.append(f'<text x="{GUTTER}" y="{area.top + 10}">No rank has been seen.</text>')
+    inside = "\n".join(part for part in body if part)
+    count = sum(not entry.child for entry in drawn)
+    title = (
+        f"Timeline of {count} rank{'' if count == 1 else 's'}, {area.begin:.1f} s to {area.end:.1f} s"
+    )
+    said = _description(found, verdict, odd)
+    prefix = "timeline-" + hashlib.sha256(f"{title}{said}{inside}".encode()).hexdigest()[:10]
+    kinds = {segment.kind for entry in drawn for segment in entry.segments}
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" id="{prefix}" role="img" lang="en"'
+        f' aria-labelledby="{prefix}-title {prefix}-desc"'
+        f' width="{area.width}" height="{bottom}" viewBox="0 0 {area.width} {bottom}">\n'
+        f'<title id="{prefix}-title">{title}</title>\n'
+        f'<desc id="{prefix}-desc">{text(said, 6000)}</desc>\n'
+        f"{head(prefix, kinds)}\n{inside}\n</svg>\n"
+    )
+
+
+def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, tuple[int, ...]]:
+    """Lane -> the lanes it waits for at the end: of ranks, and of workers of its own."""
+    rows = {entry.rank: i for i, entry in enumerate(found) if not entry.child and entry.rank is not None}
+    waits = {
+        rows[rank]: tuple(rows[peer] for peer in sorted(peers) if peer in rows)
+        for rank, peers in graph.waited_for.items()
+        if rank in rows
+    }
+    for rank, index in rows.items():
+        process = graph.ranks[rank].process if rank in graph.ranks else None
+        if process and process.alive and any(wait.kind == "process" for wait in blocking(process)):
+            waits[index] = tuple(
+                i
+                for i, entry in enumerate(found)
+                if entry.child and entry.rank == rank and entry.segments[-1].kind not in LASTING
+            )
+    return waits
+
+
+def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *, waits: bool) -> Area:
+    """The lanes' place: from the first thing seen to the newest snapshot, with room for arrows."""
+    begin = min([now, *(entry.segments[0].start for entry in found)])
+    end = max(now, until or now)
+    return Area(
+        begin=begin if end - begin > 1e-3 else end - 1.0,
+        now=now,
+        end=end,
+        width=width,
+        right=74 if waits or until is not None else 14,
+        top=8,
+        children=tuple(entry.child for entry in found),
+    )
+
+
+def _pins(
+    found: Sequence[Lane], verdict_at: float, verdict: Verdict | None, odd: Divergence | None
+) -> list[Pin]:
+    """The first difference, the stall and the verdict, the latest first."""
+    pins = []
+    arrived = meetings(found).get(odd[:2]) if odd else None
+    if odd and arrived:
+        ops = " / ".join(dict.fromkeys(issue.op for _, issue in sorted(odd[2].items())))
+        label = f"\N{NOT EQUAL TO} first difference: #{odd[1]} of {group_name(odd[0])}, {ops}"
+        pins.append(Pin(min(part.start for _, part in arrived), label, "differs"))
+    if verdict and verdict.since is not None:
+        pins.append(Pin(verdict.since, f"stall from {verdict.since:.1f} s", "stall"))
+    if verdict and found and verdict.outcome != "running":
+        pins.append(Pin(verdict_at, _outcome(verdict), "over" if verdict.outcome == "ok" else "end"))
+    return sorted(pins, key=lambda pin: -pin.time)
+
+
+def _outcome(verdict: Verdict) -> str:
+    """`hang: missing-rank, not proved`."""
+    cause = "" if verdict.cause == "none" else f": {verdict.cause}"
+    return f"{verdict.outcome}{cause}{'' if verdict.proved else ', not proved'}"
+
+
+def _description(found: Sequence[Lane], verdict: Verdict | None, odd: Divergence | None) -> str:
+    """Where every rank stands at the end, what differs first, and the verdict, in sentences."""
+    together: dict[tuple[str, str], list[tuple[Lane, Segment]]] = {}
+    for entry in found:
+        newest = entry.segments[-1]
+        if not entry.child or newest.kind not in ("idle", "ended", "running"):
+            who = "" if entry.rank is not None and not entry.child else full_name(entry)
+            together.setdefault((who, newest.text + spot(newest.where)), []).append((entry, newest))
+    parts = [
+        f"{who or spoken([e.rank for e, _ in members if e.rank is not None])}: {what}"
+        f" from {max(segment.start for _, segment in members):.1f} s"
+        for (who, what), members in together.items()
+    ]
+    said = ["; ".join(parts) + "."] if parts else ["No rank has been seen."]
+    if odd:
+        ops: dict[str, list[int]] = {}
+        for rank, issue in odd[2].items():
+            ops.setdefault(issue.op, []).append(rank)
+        issued = ", ".join(f"{spoken(ranks)} {op}" for op, ranks in ops.items())
+        said.append(f"First difference at #{odd[1]} of {group_name(odd[0])}: {issued}.")
+    if verdict and verdict.since is not None:
+        said.append(f"Stall from {verdict.since:.1f} s.")
+    if verdict and verdict.outcome != "running":
+        said.append(f"Verdict: {_outcome(verdict)}. {verdict.summary}")
+    return " ".join(said)

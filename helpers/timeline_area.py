@@ -1,0 +1,116 @@
+"""Where things lie in a timeline: seconds to x, lanes to y; and how numbers and texts are written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from helpers.model import Frame
+from helpers.report_parts import one_line, place
+
+GUTTER = 76
+"""Pixels left of the lanes, for their names."""
+
+LINE = 16
+"""Pixels of a line of text."""
+
+CHILD = 12
+"""Height of the lane of a worker."""
+
+CHARACTER = 6.2
+"""Pixels of a character of 11 px, on average."""
+
+_HEIGHTS = ((8, 22, 6), (16, 18, 4), (32, 11, 2), (64, 8, 1), (128, 4, 1), (math.inf, 2, 0))
+_XML_LACKS = str.maketrans({"\ufffe": "?", "\uffff": "?"})
+
+
+@dataclass(frozen=True)
+class Area:
+    """Where things lie: seconds to x, lanes to y, in pixels.
+
+    Attributes:
+        begin, end: seconds at the left and at the right of the lanes.
+        now: seconds of the newest snapshot.
+        width, right: of the picture, and of what is right of the lanes.
+        top: y of the first lane.
+        children: for each lane, True when it is a child's.
+    """
+
+    begin: float
+    now: float
+    end: float
+    width: int
+    right: int
+    top: int
+    children: tuple[bool, ...]
+
+    @property
+    def plot(self) -> float:
+        """Width of the lanes."""
+        return self.width - GUTTER - self.right
+
+    @property
+    def seconds(self) -> float:
+        """From the left to the right."""
+        return self.end - self.begin
+
+    @cached_property
+    def heights(self) -> tuple[float, float]:
+        """Height of the lane of a rank, and the gap between lanes: the less, the more ranks."""
+        ranks = sum(not child for child in self.children)
+        return next((tall, gap) for most, tall, gap in _HEIGHTS if ranks <= most)
+
+    @cached_property
+    def tops(self) -> tuple[float, ...]:
+        """Upper edge of every lane, and of what comes below them."""
+        found: list[float] = [self.top]
+        for index in range(len(self.children)):
+            found.append(found[-1] + self.height(index) + self.heights[1])
+        return tuple(found)
+
+    def height(self, index: int) -> float:
+        """Height of a lane."""
+        return CHILD if self.children[index] else self.heights[0]
+
+    def middle(self, index: int) -> float:
+        """Y of the middle of a lane."""
+        return self.tops[index] + self.height(index) / 2
+
+    def x(self, time: float) -> float:
+        """Where a time lies; one outside the area at its nearer edge."""
+        share = (min(max(time, self.begin), self.end) - self.begin) / self.seconds
+        return GUTTER + share * self.plot
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A moment marked by a vertical line with a label above the lanes; `look` is its class."""
+
+    time: float
+    label: str
+    look: str
+
+
+def text(given: str, most: int = 2000) -> str:
+    """Text of the job for the picture: one line, cut after `most` characters, escaped."""
+    line = one_line(given).translate(_XML_LACKS)
+    return escape(line if len(line) <= most else line[: most - 1] + "…")
+
+
+def spot(frame: Frame | None) -> str:
+    """` at train.py:41 validate`, a long path from its end; nothing for no frame."""
+    said = place(frame).translate(_XML_LACKS)
+    return f" at {said if len(said) <= 60 else '…' + said[-59:]}" if said else ""
+
+
+def box(x: float, y: float, wide: float, high: float) -> str:
+    """The outline of a rectangle as path data."""
+    return f"M{px(x)} {px(y)}h{px(wide)}v{px(high)}h{px(-wide)}z"
+
+
+def px(value: float) -> str:
+    """A coordinate with one digit at most."""
+    said = f"{value:.1f}"
+    return said.removesuffix(".0") if said != "-0.0" else "0"

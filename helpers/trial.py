@@ -1,0 +1,316 @@
+"""One job of a collection under the command line: what came out of it, and what was to come out.
+
+The job notes the moment before its blocking call in a file of the folder STALL_MARKS: a JSON object
+with `stalled`, the seconds since the start of its command, and `monotonic`, that clock's reading. The
+last note of all ranks counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from helpers.collection import FILE, Job
+from helpers.processes import is_alive
+
+PROMPT = 3.0
+"""Seconds from a stall to its verdict, by promise."""
+
+GRACE = 2.0
+"""Seconds within which nothing of a run is left after its verdict, by promise."""
+
+LIMIT = 200.0
+"""Seconds that a job may take in all."""
+
+MARKER = "STUCK_RANKS_TRIAL"
+"""The environment variable by which the processes of one trial are told."""
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LISTENER = (
+    "import socket; s = socket.socket(); s.bind(('', 0)); s.listen(); "
+    "print(s.getsockname()[1], flush=True); input()"
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was to come out, and what did.
+
+    Attributes:
+        kind: `outcome`, `cause`, `culprits`, `line`, `state`, `time` or `left`.
+        what: the same in this job's terms: `rank 0`, `exit code`, ...
+    """
+
+    kind: str
+    what: str
+    wanted: object
+    seen: object
+
+    @property
+    def right(self) -> bool:
+        """True when both are equal."""
+        return self.wanted == self.seen
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One finished run of a job.
+
+    Attributes:
+        report: the JSON report; empty when there is none.
+        exit_code: of the instrument; None when it was ended after `LIMIT` seconds.
+        errors: the end of what it wrote to standard error.
+        stranger: pid of the process beside the job, None when there was none.
+        verdict: seconds from the job's own mark to the verdict, None when it left no mark.
+        ended: the same to the end of the instrument, when all that it started is stopped.
+        took: seconds in all.
+        left: what the run left behind: processes, ports, run folders.
+    """
+
+    job: Job
+    report: Mapping[str, Any]
+    exit_code: int | None
+    errors: str
+    stranger: int | None
+    verdict: float | None
+    ended: float | None
+    took: float
+    left: tuple[str, ...]
+
+    @property
+    def false_alarm(self) -> bool:
+        """True for a hang or an error in a job with nothing wrong."""
+        return self.job.control and self.report.get("outcome") in ("hang", "error")
+
+    def checks(self) -> tuple[Check, ...]:
+        """Everything that the collection declares of the job, against what came out."""
+        job, report = self.job, self.report
+        found = [
+            Check("outcome", key, wanted, report.get(key))
+            for key, wanted in (
+                ("outcome", job.outcome),
+                ("proved", job.proved),
+                ("interrupted", False),
+            )
+        ]
+        found.append(Check("outcome", "exit code", job.exit_code, self.exit_code))
+        found.append(Check("cause", "cause", job.cause, report.get("cause")))
+        if job.culprits is not None:
+            culprits = tuple(report.get("culprits", ()))
+            found.append(Check("culprits", "culprits", job.culprits, culprits))
+        blockers = tuple(blocker["pid"] for blocker in report.get("blockers", ()))
+        found.append(Check("culprits", "blockers", (self.stranger,) * job.blockers, blockers))
+        found += self._lines()
+        if job.states is not None:
+            found.append(Check("state", "states", job.states, self._states()))
+        if job.prompt:
+            late = self.verdict is None or not 0 < self.verdict <= PROMPT
+            late = late or self.ended is None or self.ended > PROMPT + GRACE
+            times = f"{_seconds(self.verdict)} to the verdict, {_seconds(self.ended)} to the end"
+            found.append(Check("time", "prompt", "prompt", times if late else "prompt"))
+        found.append(Check("left", "left", (), self.left))
+        return tuple(found)
+
+    def wrong(self) -> tuple[Check, ...]:
+        """The checks that fail."""
+        return tuple(check for check in self.checks() if not check.right)
+
+    def story(self) -> str:
+        """What to read when something is wrong."""
+        keys = ("outcome", "proved", "cause", "summary", "evidence", "not_seen")
+        shown = {key: self.report.get(key) for key in keys}
+        wrong = [f"{c.what}: {c.seen!r}, not {c.wanted!r}" for c in self.wrong()]
+        return "\n".join((*wrong, json.dumps(shown, indent=1), self.errors))
+
+    def _lines(self) -> list[Check]:
+        marks = self.job.lines()
+        ranks = {f"rank {rank['rank']}": rank for rank in self.report.get("ranks", ())}
+        found = [
+            Check("line", mark, line, _line(ranks.get(mark, {}).get("where")))
+            for mark, line in marks.items()
+            if mark != "culprit"
+        ]
+        if self.job.where != "any":
+            first = _line(self.report.get("where"))
+            found.append(Check("line", "first cause", marks.get("culprit"), first))
+        return found
+
+    def _states(self) -> tuple[str, ...]:
+        ranks = self.report.get("ranks", ())
+        return tuple(rank["state"] for rank in ranks if rank["rank"] is not None)
+
+
+def run(job: Job, record: Path | None = None) -> Trial:
+    """Run a job in a place of its own, to its end.
+
+    Args:
+        record: file for the recording of the run, None for no recording.
+    """
+    mark = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        for part in ("marks", "tmp"):
+            (folder / part).mkdir()
+        shutil.copytree(job.folder, folder / "place", ignore=shutil.ignore_patterns(FILE, "__pycache__"))
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+            "PYTHONPATH": str(ROOT),
+            "STALL_MARKS": str(folder / "marks"),
+            "TMPDIR": str(folder / "tmp"),
+            "OMP_NUM_THREADS": "1",
+            MARKER: mark,
+        }
+        with _stranger(job, folder / "place", environment) as (stranger, said):
+            return _run(job, folder, environment, record, stranger, said)
+
+
+def _run(
+    job: Job,
+    folder: Path,
+    environment: Mapping[str, str],
+    record: Path | None,
+    stranger: int | None,
+    said: str,
+) -> Trial:
+    port = free_port()
+    command = job.command.format(port=port, taken_port=said, beside=said)
+    report_file = folder / "report.json"
+    words = [sys.executable, "-m", "helpers", "diagnose", "--json", str(report_file), *job.options]
+    if record is not None:
+        words += ["--record", str(record.resolve())]
+    silence, keep_open = os.pipe()  # an input that never comes, so that nobody reads an end
+    began = time.monotonic()
+    exit_code: int | None = None
+    try:
+        done = subprocess.run(
+            [*words, "--", *shlex.split(command)],
+            cwd=folder / "place",
+            env=environment,
+            stdin=silence,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=LIMIT,
+            check=False,
+        )
+        exit_code, errors = done.returncode, done.stderr
+    except subprocess.TimeoutExpired as late:
+        errors = late.stderr or b""
+    finally:
+        os.close(silence)
+        os.close(keep_open)
+    over = time.monotonic()
+    report = json.loads(report_file.read_text()) if report_file.exists() else {}
+    stalled = _marked(folder / "marks")
+    verdict = (report.get("seconds") or {}).get("verdict")
+    ports = {port, *(p["port"] for rank in report.get("ranks", ()) for p in rank["ports"])}
+    return Trial(
+        job,
+        report,
+        exit_code,
+        errors.decode(errors="replace")[-1500:],
+        stranger,
+        verdict - stalled["stalled"] if stalled and verdict is not None else None,
+        over - stalled["monotonic"] if stalled else None,
+        over - began,
+        _left(environment[MARKER], Path(environment["TMPDIR"]), ports),
+    )
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _stranger(job: Job, place: Path, environment: Mapping[str, str]) -> Iterator[tuple[int | None, str]]:
+    """A process outside the job, when it asks for one: its pid and the first line it prints."""
+    words = shlex.split(job.beside)
+    if "{taken_port}" in job.command:
+        words = [sys.executable, "-S", "-c", LISTENER]
+    if not words:
+        yield None, ""
+        return
+    outside = {key: value for key, value in environment.items() if key != MARKER}
+    with subprocess.Popen(
+        words,
+        cwd=place,
+        env=outside,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.pid, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def _marked(folder: Path) -> dict[str, float] | None:
+    """The last moment that a rank noted before its blocking call."""
+    notes = [json.loads(file.read_text()) for file in folder.glob("*.json")]
+    if not notes:
+        return None
+    return {key: max(note[key] for note in notes) for key in ("stalled", "monotonic")}
+
+
+def left_processes(marker: str, value: str) -> list[psutil.Process]:
+    """Processes of runs that do not end within the time they have.
+
+    The run's id beside `marker` in its environment tells a process of a run, its program a guardian.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            environment, command = process.environ(), process.cmdline()
+            guards = any(part.endswith("helpers/guardian.py") for part in command)
+            if environment.get(marker) == value and ("STUCK_RANKS_ID" in environment or guards):
+                found.append(process)
+    return [process for process in psutil.wait_procs(found, timeout=GRACE)[1] if is_alive(process)]
+
+
+def _left(mark: str, temporary: Path, ports: set[int]) -> tuple[str, ...]:
+    """What is left of a run; processes are ended, so that they disturb no other run."""
+    processes = left_processes(MARKER, mark)
+    found = []
+    for process in processes:
+        with suppress(psutil.Error):
+            found.append(f"process: {' '.join(process.cmdline())[:200]}")
+            process.kill()
+    found += [f"run folder: {path.name}" for path in temporary.glob("stuck-ranks-*/*")]
+    found += [f"port {port}" for port in sorted(ports) if _listened_on(port)]
+    return tuple(found)
+
+
+def _listened_on(port: int) -> bool:
+    with suppress(psutil.Error):
+        sockets = psutil.net_connections(kind="tcp")
+        return any(s.status == psutil.CONN_LISTEN and s.laddr and s.laddr.port == port for s in sockets)
+    return False
+
+
+def _line(where: Mapping[str, Any] | None) -> tuple[str, int] | None:
+    return None if where is None else (where["file"], where["line"])
+
+
+def _seconds(value: float | None) -> str:
+    return "no mark" if value is None else f"{value:.2f} s"

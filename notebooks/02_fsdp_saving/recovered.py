@@ -1,0 +1,93 @@
+"""Trains a small GPT that is sharded over all ranks; the disk of one rank is full for a while."""
+
+import shutil
+from argparse import Namespace
+from pathlib import Path
+
+import gpt
+import torch
+import torch.distributed.checkpoint as dcp
+from cost import Cost, full_disk
+from lightning import Fabric
+from proof import checkpoints, compare, whole, write_result
+from torch import nn
+from torch.distributed.checkpoint import CheckpointException
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+
+FULL = StateDictOptions(full_state_dict=True)
+
+
+def save(fabric: Fabric, path: Path, model: nn.Module, options: Namespace) -> None:
+    if options.format == "sharded":
+        dcp.save(model.state_dict(), checkpoint_id=path)
+    else:
+        state = get_model_state_dict(model, options=FULL)
+        if fabric.global_rank == options.main_rank:
+            torch.save({"model": state}, path)
+
+
+def agreed(fabric: Fabric, fine: bool) -> bool:
+    """True on all ranks when it is fine on all ranks."""
+    return bool(fabric.all_reduce(torch.tensor(float(fine)), reduce_op="sum") == fabric.world_size)
+
+
+def keep_or_remove(part: Path, path: Path, keep: bool) -> None:
+    if keep:
+        part.rename(path)
+    elif part.is_dir():
+        shutil.rmtree(part)
+    else:
+        part.unlink(missing_ok=True)
+
+
+def load(fabric: Fabric, path: Path, options: Namespace) -> nn.Module:
+    model = fabric.setup_module(gpt.GPT())
+    if options.format == "sharded":
+        dcp.load(model.state_dict(), checkpoint_id=path)
+    else:
+        fabric.load(path, {"model": model})
+    return model
+
+
+def main() -> None:
+    options = gpt.options(__doc__)
+    fabric = gpt.make_fabric(options)
+    with checkpoints() as folder:
+        fabric.launch()
+        fabric.seed_everything(7)
+        model = fabric.setup_module(gpt.GPT())
+        optimizer = fabric.setup_optimizers(torch.optim.Adam(model.parameters(), lr=0.001))
+        steps = 0
+        for epoch in range(3):
+            for tokens in gpt.batches(fabric, epoch):
+                loss = model(tokens)
+                fabric.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+                steps += 1
+            fabric.print(f"epoch {epoch}: loss {loss.item():.3f}")
+            path, fine = folder / f"epoch-{epoch}.ckpt", True
+            full = epoch == 1 and fabric.global_rank == options.main_rank
+            try:
+                with Cost() as cost, full_disk(full):
+                    save(fabric, path.with_suffix(".part"), model, options)
+            except (OSError, RuntimeError, CheckpointException) as error:
+                print(
+                    f"rank {fabric.global_rank}: {path.name} is not written: {error!r:.80}", flush=True
+                )
+                fine = False
+            if agreed(fabric, fine):
+                good, saved = path, whole(model)
+            if fabric.global_rank == options.main_rank:
+                keep_or_remove(path.with_suffix(".part"), path, good == path)
+            fabric.barrier()
+            compared = compare(saved, load(fabric, good, options))
+            fabric.print(
+                f"epoch {epoch}: {good.name} loads, {compared} parameters are as they were saved"
+            )
+        write_result(fabric, steps, loss, model, compared, cost)
+
+
+if __name__ == "__main__":
+    main()
+    torch.distributed.destroy_process_group()

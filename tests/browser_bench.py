@@ -1,0 +1,195 @@
+"""A JupyterLab that serves a copy of the labs, and a Chromium that shows one of their notebooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client import BlockingKernelClient
+from jupyter_env import jupyter_env
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+ARTIFACTS = Path(__file__).parent / "artifacts"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+TOKEN = secrets.token_hex(16)
+RUN_SECONDS = 180
+"""Seconds that a run of a lab may take on a machine that does much else."""
+playwright.expect.set_options(timeout=RUN_SECONDS * 1000)
+
+needs_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+
+@dataclass(frozen=True)
+class Jupyter:
+    """A server of notebooks.
+
+    Attributes:
+        address: ends with a slash.
+        notebooks: the copy that it serves.
+        state: where it keeps how far a learner has come.
+        runtime: where kernels leave their connection files.
+    """
+
+    address: str
+    notebooks: Path
+    state: Path
+    runtime: Path
+
+    def page(self, path: str) -> str:
+        """The address at which JupyterLab opens one file."""
+        return f"{self.address}lab/tree/{path}?reset&token={TOKEN}"
+
+    @contextmanager
+    def kernel(self, notebook: str) -> Iterator[None]:
+        """A notebook's kernel, ready before a page opens the notebook, and ended after it."""
+        wanted = {"path": notebook, "name": "", "type": "notebook", "kernel": {"name": "python3"}}
+        session = _ask(f"{self.address}api/sessions", wanted)
+        try:
+            self._wait_for(session["kernel"]["id"])
+            yield
+        finally:
+            _ask(f"{self.address}api/sessions/{session['id']}", method="DELETE")
+
+    def _wait_for(self, kernel: str) -> None:
+        client = BlockingKernelClient(connection_file=str(self.runtime / f"kernel-{kernel}.json"))
+        client.load_connection_file()
+        client.start_channels(hb=False)  # a busy machine misses heartbeats, which would count as dead
+        try:
+            client.wait_for_ready(timeout=RUN_SECONDS)
+        finally:
+            client.stop_channels()
+
+
+@contextmanager
+def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
+    """Serve a copy of some labs from a folder that holds all that Jupyter writes, too."""
+    notebooks, state = folder / "notebooks", folder / "state"
+    for lab in labs:
+        leave = shutil.ignore_patterns("your_turn*.py", ".*")
+        shutil.copytree(NOTEBOOKS / lab, notebooks / lab, ignore=leave)
+    env = jupyter_env(Path(sys.prefix), folder / "jupyter", os.environ)
+    env |= {"STUCK_RANKS_NOTEBOOKS": str(notebooks), "STUCK_RANKS_STATE": str(state)}
+    settings = Path(env["JUPYTERLAB_SETTINGS_DIR"]) / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    token = f"--IdentityProvider.token={TOKEN}"
+    flags = [token, "--ip=127.0.0.1", "--port=0", "--no-browser", "--allow-root"]
+    with (folder / "jupyterlab.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *flags, f"--ServerApp.root_dir={notebooks}"],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            runtime = Path(env["JUPYTER_RUNTIME_DIR"])
+            yield Jupyter(_address(server, runtime), notebooks, state, runtime)
+        finally:
+            _end(server)
+
+
+@contextmanager
+def notebook_page(jupyter: Jupyter, notebook: str, **context: Any) -> Iterator[playwright.Page]:
+    """A page of Chromium that shows a notebook whose kernel takes cells.
+
+    Args:
+        jupyter: serves the notebook.
+        notebook: its path.
+        context: as for Playwright's `new_context`.
+    """
+    with jupyter.kernel(notebook), playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 1500}, **context)
+        page.set_default_timeout(RUN_SECONDS * 1000)
+        go_to_notebook(page, jupyter.page(notebook))
+        yield page
+        browser.close()
+
+
+def go_to_notebook(page: playwright.Page, address: str) -> None:
+    """Open a notebook; returns when its kernel has answered this page and is idle.
+
+    A cell that runs before that can be dropped.
+    """
+    heard: list[str] = []
+
+    def listen(socket: playwright.WebSocket) -> None:
+        if "/api/kernels/" in socket.url:
+            socket.on("framereceived", lambda _: heard.append(socket.url))
+
+    page.on("websocket", listen)
+    page.goto(address)
+    deadline = time.monotonic() + RUN_SECONDS
+    while not heard and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    assert heard, "the kernel has not answered"
+    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
+
+
+def run_cell(page: playwright.Page, text: str) -> playwright.Locator:
+    """Run the first code cell that contains a text; returns the cell."""
+    cell = page.locator(".jp-CodeCell", has_text=text).first
+    cell.locator(".jp-InputPrompt").click()
+    page.keyboard.press("Control+Enter")
+    return cell
+
+
+def keep_picture(page: playwright.Page, name: str) -> None:
+    """Keep what the page shows for people to look at."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+def _address(server: subprocess.Popen[bytes], runtime: Path) -> str:
+    """Where the server answers; it tells the address before it listens."""
+    told = runtime / f"jpserver-{server.pid}.json"
+    deadline = time.monotonic() + RUN_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            address = str(json.loads(told.read_text())["url"])
+            _ask(f"{address}api/status")
+            return address
+        except (OSError, ValueError):
+            time.sleep(0.1)
+    pytest.fail(f"JupyterLab did not start, see {runtime.parent.parent / 'jupyterlab.log'}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """SIGTERM makes the server stop its kernels; its process group is ours alone."""
+    server.terminate()
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def _ask(url: str, body: object = None, *, method: str | None = None) -> dict[str, Any]:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"token {TOKEN}"}
+    request = urllib.request.Request(url, data, headers, method=method)
+    with urllib.request.urlopen(request, timeout=RUN_SECONDS) as answer:
+        return dict(json.loads(answer.read() or "{}"))

@@ -1,0 +1,52 @@
+"""Gives every session the same surroundings; fails it when a process that a test started outlives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from helpers.trial import GRACE, left_processes
+
+MARKER = "STUCK_RANKS_TEST_SESSION"
+SESSION = uuid.uuid4().hex
+
+
+def pytest_configure() -> None:
+    os.environ[MARKER] = SESSION
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell starts what it puts in the background so; the tests are about a program in front.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def left_behind() -> list[psutil.Process]:
+    """Processes of this session's runs that do not end within the time they have."""
+    return left_processes(MARKER, SESSION)
+
+
+@pytest.fixture
+def processes_left() -> Callable[[], list[psutil.Process]]:
+    """What to call, after a run, for the processes that it has left behind."""
+    return left_behind
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    alive = left_behind()
+    if not alive:
+        return
+    lines = []
+    for process in alive:
+        with suppress(psutil.Error):
+            lines.append(f"left behind: pid {process.pid}: {' '.join(process.cmdline())}")
+            process.kill()
+    psutil.wait_procs(alive, timeout=GRACE)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    for line in lines:
+        reporter.write_line(f"\n{line}", red=True)
+    session.exitstatus = pytest.ExitCode.TESTS_FAILED

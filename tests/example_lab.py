@@ -1,0 +1,110 @@
+"""A small lab of every kind of entry, for tests that need one."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+GOOD: dict[str, Any] = {
+    "title": "A lab",
+    "minutes": 5,
+    "needs": "nothing",
+    "ranks": 2,
+    "max_seconds": 30,
+    "environment": {"CACHE": "{folder}/cache"},
+    "hints": ["look here"],
+    "references": ["https://example.org"],
+    "programs": {
+        "broken": {"file": "broken.py", "text": "fails"},
+        "fixed": {"file": "fixed.py", "text": "works"},
+        "alone": {"file": "fixed.py", "text": "has no knob", "knobs": []},
+    },
+    "knobs": {
+        "launcher": {
+            "label": "Started with",
+            "default": "python",
+            "values": {
+                "python": {"launcher": ["python"]},
+                "torchrun": {"launcher": ["torchrun", "--standalone"], "text": "by torchrun"},
+            },
+        },
+        "method": {
+            "label": "Method",
+            "option": "--method",
+            "values": ["spawn", "fork"],
+            "default": "spawn",
+        },
+        "mode": {
+            "label": "Mode",
+            "default": "plain",
+            "values": {"plain": {}, "lazy": {"environment": {"LAZY": "1"}, "arguments": ["-l"]}},
+        },
+        "hardware": {
+            "label": "Hardware",
+            "default": "best",
+            "values": {
+                "cpu": {},
+                "one-gpu": {"needs": "one-gpu", "arguments": ["-g"], "ranks": 1},
+                "multi-gpu": {"needs": ["gpu-per-rank", "compiler"], "arguments": ["-g"]},
+            },
+        },
+    },
+    "refused": [{"knobs": {"method": "fork", "hardware": ["multi-gpu"]}, "why": "CUDA does not fork."}],
+    "expected": [
+        {
+            "program": "broken",
+            "knobs": {"method": "spawn"},
+            "outcome": "hang",
+            "cause": "missing-rank",
+            "culprits": [1],
+        },
+        {
+            "program": "broken",
+            "knobs": {"method": ["fork"]},
+            "outcome": "ok",
+            "cause": "none",
+            "culprits": [],
+        },
+        {"program": "fixed", "outcome": "ok", "cause": "none", "culprits": []},
+        {"program": "alone", "outcome": "ok", "cause": "none", "culprits": []},
+    ],
+    "results": {
+        "environment": "RESULTS_DIR",
+        "file": "result-rank{rank}.json",
+        "equal": ["loss"],
+        "finite": ["loss"],
+    },
+    "predict": {
+        "question": "Who?",
+        "field": "culprits",
+        "explanation": "Because.",
+        "answers": [{"text": "rank 0", "value": [0]}, {"text": "rank 1", "value": [1]}],
+    },
+    "quiz": [{"question": "Why?", "answers": ["so", "not so"], "right": "not so", "explanation": "No."}],
+    "claims": [{"claim": "It is so.", "verdict": "refuted here", "shown_by": "a run"}],
+    "your_turn": {"file": "your_turn.py", "copy_of": "broken", "task": "Mend it."},
+}
+
+
+def write_programs(place: Path) -> Path:
+    """A folder of that lab inside `place`, with its programs."""
+    folder = place / "07_example"
+    folder.mkdir()
+    (folder / "broken.py").write_text("print('broken')\n")
+    (folder / "fixed.py").write_text("print('fixed')\n")
+    return folder
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """GOOD with another value at a path of keys; `None` removes the key."""
+    raw = copy.deepcopy(GOOD)
+    *above, last = path.split("/")
+    place: Any = raw
+    for key in above:
+        place = place[int(key) if isinstance(place, list) else key]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return raw

@@ -1,0 +1,32 @@
+"""A healthy job: rank 1 finds the lock of a crashed job, and removes it when it is old enough."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch.distributed as dist
+
+LOCK = Path("cache", "lock")
+CRASHED_JOB = "import os, pathlib; pathlib.Path('cache/lock').write_text(str(os.getpid())); os._exit(3)"
+
+
+def lock_cache() -> None:
+    while LOCK.exists():
+        time.sleep(0.1)
+        if time.time() - LOCK.stat().st_mtime > 8:
+            LOCK.unlink()
+    LOCK.write_text(str(os.getpid()))
+
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    LOCK.parent.mkdir()
+    subprocess.run([sys.executable, "-c", CRASHED_JOB], check=False)
+dist.barrier()
+if dist.get_rank() == 1:
+    lock_cache()
+    LOCK.unlink()
+dist.barrier()
+dist.destroy_process_group()

@@ -1,0 +1,172 @@
+"""A lab of two letters whose programs are sessions that follow a script."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import histories
+from histories import ended
+from ipywidgets import Checkbox, RadioButtons
+from panel_fakes import DEADLINE, FakeSession, click, every_widget, html_of, snapshot
+
+from helpers.lab_file import read_lab_file
+from helpers.labs import Lab
+from helpers.model import Report, Verdict
+from helpers.panel.lab_panel import LabPanel
+
+LAB = """
+title = "Two letters"
+minutes = 5
+needs = "nothing"
+ranks = 2
+max_seconds = 20
+hints = ["Look at a.", "Look at `b`."]
+references = ["https://docs.python.org/3/"]
+
+[programs.broken]
+file = "broken.py"
+text = "the letter a"
+
+[programs.fixed]
+file = "fixed.py"
+text = "the letter b"
+
+[your_turn]
+file = "your_turn.py"
+copy_of = "broken"
+task = "Write b."
+
+[knobs.few]
+label = "A few"
+option = "--few"
+values = ["one", "two"]
+default = "one"
+
+[knobs.many]
+label = "Many"
+option = "--many"
+values = ["1", "2", "3", "4", "5"]
+default = "1"
+
+[[expected]]
+program = "broken"
+outcome = "error"
+cause = "error"
+culprits = [1]
+
+[[expected]]
+program = "fixed"
+outcome = "ok"
+cause = "none"
+culprits = []
+
+[results]
+environment = "RESULTS_DIR"
+file = "result-rank{rank}.json"
+finite = ["loss"]
+equal = ["loss"]
+
+[predict]
+question = "Which rank fails?"
+field = "culprits"
+explanation = "It is `rank 1`."
+
+[[predict.answers]]
+text = "rank 0"
+value = [0]
+
+[[predict.answers]]
+text = "rank 1"
+value = [1]
+
+[[quiz]]
+question = "Which letter?"
+answers = ["a", "b"]
+right = "b"
+explanation = "a is broken."
+wrong = ["It is the first, and it is broken."]
+
+[[claims]]
+claim = "a is fine"
+verdict = "refuted here"
+shown_by = "`broken`"
+"""
+
+
+class LabBench:
+    """A lab's panel whose programs are sessions that follow a script."""
+
+    def __init__(self, folder: Path, *, keep: bool = False) -> None:
+        folder = folder / "07_two_letters"
+        folder.mkdir(exist_ok=True)
+        (folder / "lab.toml").write_text(LAB)
+        (folder / "broken.py").write_text("print('a')\n")
+        (folder / "fixed.py").write_text("print('b')\n")
+        self.lab = Lab(read_lab_file(folder / "lab.toml"))
+        self.made: list[tuple[str, dict[str, str]]] = []
+        self.folders: list[Path] = []
+        self.sessions: list[FakeSession] = []
+        self.session_made = threading.Event()
+        self.culprits: tuple[int, ...] = (1,)
+        self.ranks_write = ""
+        self.panel = LabPanel(self.lab, self.make, keep=keep)
+
+    def make(self, lab: Lab, program: str, folder: Path, knobs: Mapping[str, str]) -> FakeSession:
+        self.made.append((program, dict(knobs)))
+        self.folders.append(folder)
+        session = FakeSession()
+        if program == "broken":
+            verdict = Verdict("error", "error", culprits=self.culprits, summary="Rank 1 fails.")
+            session.report = Report(verdict, snapshot())
+        if self.ranks_write:
+            session.report = replace(
+                session.report, snapshot=histories.snapshot(ended(0), ended(1), code=0)
+            )
+        for rank in (0, 1) if self.ranks_write else ():
+            result = self.ranks_write.replace("RANK", str(rank))
+            (folder / f"result-rank{rank}.json").write_text(result)
+        self.sessions.append(session)
+        self.session_made.set()
+        return session
+
+    def finish(self, run: Callable[[], object]) -> object:
+        """Start a run with `run`, end it, and return what it gives."""
+
+        async def to_the_end() -> object:
+            self.session_made.clear()
+            cell = asyncio.ensure_future(run())  # type: ignore[call-overload]
+            await asyncio.to_thread(self.session_made.wait, DEADLINE)
+            await asyncio.to_thread(self.sessions[-1].started.wait, DEADLINE)
+            self.sessions[-1].end()
+            return await cell
+
+        return asyncio.run(to_the_end())
+
+    def press(self, text: str, *, stop: bool = False) -> None:
+        """Press a button that starts a run, and see that run to its end."""
+        self.session_made.clear()
+        click(self.panel, text)
+        assert self.session_made.wait(DEADLINE)
+        assert self.sessions[-1].started.wait(DEADLINE)
+        if stop:
+            self.sessions[-1].report = replace(self.sessions[-1].report, interrupted=True)
+            self.panel.stop()
+        self.sessions[-1].end()
+        self.panel._run.wait()
+
+    def choose(self, text: str) -> None:
+        """Choose an answer of the form that asks for a prediction."""
+        for widget in every_widget(self.panel._lesson.form):
+            if isinstance(widget, Checkbox) and widget.description == text:
+                widget.value = True
+            if isinstance(widget, RadioButtons) and text in widget.options:
+                widget.value = text
+
+    @property
+    def shown(self) -> str:
+        """All that the panel shows."""
+        return html_of(self.panel)

@@ -1,0 +1,318 @@
+"""`attach`: a job that runs without a beacon, found from any of its processes and left as it is.
+
+The jobs here have a torch of their own: two functions that block, in files named as torch's. What is
+tested is how a running job is found and read from outside; the one real torch is at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from helpers import attach
+from helpers.__main__ import main
+from helpers.observe import dumps
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+
+SCRIPT = str(Path(sys.executable).with_name("stuck-ranks"))
+
+C10D = """\
+import threading
+LOCK = threading.Lock()
+LOCK.acquire()
+def barrier(group=None):
+    LOCK.acquire()
+def all_reduce(tensor, group=None):
+    LOCK.acquire()
+"""
+LAUNCHES = """\
+import os, subprocess, sys
+children = []
+for rank in sys.argv[2:]:
+    env = {**os.environ, "RANK": rank, "LOCAL_RANK": rank}
+    children.append(subprocess.Popen([sys.executable, sys.argv[1]], env=env))
+for child in children:
+    child.wait()
+"""
+HEAD = "import os, sys, time\nfrom torch.distributed.distributed_c10d import all_reduce, barrier\n"
+READY = "open(os.environ['RANK'] + '.ready', 'w').close()\n"
+MISMATCH = HEAD + READY + "barrier() if os.environ['RANK'] == '0' else all_reduce([1])\n"
+ASLEEP = HEAD + READY + "barrier() if os.environ['RANK'] == '0' else time.sleep(600)\n"
+UNKNOWN_GROUP = HEAD + (
+    "class ProcessGroup: pass\n"
+    "def step(group):\n    all_reduce([1], group=group)\n"
+    f"{READY}step(ProcessGroup()) if os.environ['RANK'] == '0' else barrier()\n"
+)
+WORKS = HEAD + READY + "while True: sum(range(1000))\n"
+
+
+class Box:
+    """A folder in which jobs are started that nobody watches."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[subprocess.Popen[bytes]] = []
+        package = folder / "torch" / "distributed"
+        package.mkdir(parents=True)
+        (package / "distributed_c10d.py").write_text(C10D)
+        (package.parent / "__init__.py").write_text("")
+        (package / "__init__.py").write_text("")
+
+    def start(self, *command: str, **env: str) -> subprocess.Popen[bytes]:
+        """Start a command; its processes end with the test."""
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder), "MASTER_ADDR": "127.0.0.1", **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.started.append(process)
+        return process
+
+    def ranks(self, text: str, *, wanted: int = 2, world: int = 2) -> subprocess.Popen[bytes]:
+        """Start a launcher with `wanted` ranks of a world of `world`, and wait for these."""
+        (self.folder / "train.py").write_text(text)
+        (self.folder / "torchrun").write_text(LAUNCHES)
+        numbers = [str(rank) for rank in range(wanted)]
+        launcher = self.start(
+            sys.executable, "torchrun", "train.py", *numbers, WORLD_SIZE=str(world), MASTER_PORT="29411"
+        )
+        until(lambda: all((self.folder / f"{rank}.ready").exists() for rank in numbers))
+        return launcher
+
+    def attach(self, pid: int, *options: str) -> tuple[int, dict[str, Any], str]:
+        """(exit code, report, what stands on stderr)."""
+        file = self.folder / "report.json"
+        done = subprocess.run(
+            [SCRIPT, "attach", "--json", str(file), *options, str(pid)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        report = json.loads(file.read_text()) if file.exists() else {}
+        return done.returncode, report, done.stderr
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.02)
+
+
+def tree(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    root = psutil.Process(process.pid)
+    return [root, *root.children(recursive=True)]
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    found = Box(tmp_path)
+    yield found
+    for process in found.started:
+        below: list[psutil.Process] = []
+        with suppress(psutil.Error):
+            below = tree(process)
+        for one in below:
+            with suppress(psutil.Error):
+                one.kill()
+        process.wait()
+
+
+def test_py_spy_is_there() -> None:
+    assert dumps.find_tool() is not None, "py-spy is in the dependencies of this project"
+
+
+@pytest.mark.parametrize("asked", ["launcher", "rank 1"])
+def test_different_calls_are_proved_from_any_process_and_the_job_goes_on(box: Box, asked: str) -> None:
+    launcher = box.ranks(MISMATCH)
+    before = tree(launcher)
+    pid = launcher.pid if asked == "launcher" else before[-1].pid
+    code, report, _ = box.attach(pid)
+    assert (code, report["outcome"], report["proved"]) == (2, "hang", True)
+    assert (report["cause"], report["culprits"]) == ("collective-mismatch", [0, 1])
+    assert report["job"]["launcher"] == "torchrun"
+    assert report["job"]["world_size"] == 2
+    assert [rank["where"]["line"] for rank in report["ranks"]] == [4, 4]
+    assert [rank["waits"][0]["op"] for rank in report["ranks"]] == ["barrier", "all_reduce"]
+    assert all(rank["waits"][0]["seq"] is None for rank in report["ranks"])
+    assert any("sequence numbers" in sentence for sentence in report["not_seen"])
+    assert report["seconds"]["stall"] is None
+    after = tree(launcher)
+    assert after == before
+    assert all(one.status() in ("sleeping", "idle") for one in after)
+
+
+def test_a_rank_that_is_elsewhere_is_a_suspicion_only(box: Box) -> None:
+    launcher = box.ranks(ASLEEP)
+    code, report, _ = box.attach(launcher.pid, "--patience", "2")
+    assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
+    assert (report["cause"], report["culprits"]) == ("missing-rank", [1])
+    assert "asleep at train.py:4" in report["summary"]
+
+
+def test_a_group_that_cannot_be_told_proves_nothing(box: Box) -> None:
+    launcher = box.ranks(UNKNOWN_GROUP)
+    code, report, _ = box.attach(launcher.pid, "--patience", "2")
+    assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
+    assert report["cause"] in ("unknown", "missing-rank")
+    assert report["ranks"][0]["waits"][0]["group"] is None
+
+
+def test_a_rank_that_works_is_running(box: Box) -> None:
+    launcher = box.ranks(WORKS, wanted=1, world=1)
+    code, report, _ = box.attach(launcher.pid)
+    assert (code, report["outcome"], report["culprits"]) == (3, "running", [])
+
+
+def test_a_stopped_rank_is_proved(box: Box) -> None:
+    launcher = box.ranks(ASLEEP)
+    stopped = next(one for one in tree(launcher) if one.environ().get("RANK") == "1")
+    stopped.send_signal(signal.SIGSTOP)
+    code, report, _ = box.attach(launcher.pid)
+    assert (code, report["proved"], report["cause"], report["culprits"]) == (
+        2,
+        True,
+        "missing-rank",
+        [1],
+    )
+    assert stopped.status() == psutil.STATUS_STOPPED
+
+
+def test_a_rank_that_is_no_more(box: Box) -> None:
+    launcher = box.ranks(MISMATCH)
+    gone = next(one for one in tree(launcher) if one.environ().get("RANK") == "1")
+    launcher.send_signal(signal.SIGSTOP)  # a launcher that does not notice
+    gone.kill()
+    code, report, _ = box.attach(launcher.pid)
+    assert (code, report["proved"], report["culprits"]) == (2, True, [1])
+    assert report["cause"] in ("rank-exited", "rank-crashed")
+
+
+def test_ranks_that_a_shell_has_started_are_found_by_their_store(box: Box) -> None:
+    (box.folder / "train.py").write_text(MISMATCH)
+    common = {"WORLD_SIZE": "2", "MASTER_PORT": "29412"}
+    ranks = [box.start(sys.executable, "train.py", RANK=str(rank), **common) for rank in range(2)]
+    until(lambda: all((box.folder / f"{rank}.ready").exists() for rank in range(2)))
+    code, report, _ = box.attach(ranks[1].pid)
+    assert (code, report["cause"]) == (2, "collective-mismatch")
+    assert [rank["pid"] for rank in report["ranks"]] == [one.pid for one in ranks]
+
+
+def test_a_program_of_no_rank(box: Box) -> None:
+    (box.folder / "job.py").write_text("import time\nopen('ready', 'w').close()\ntime.sleep(600)\n")
+    job = box.start("sh", "-c", f"{sys.executable} job.py; true")
+    until(lambda: (box.folder / "ready").exists())
+    code, report, _ = box.attach(job.pid, "--patience", "2")
+    assert code in (2, 3)
+    assert [(rank["rank"], rank["state"]) for rank in report["ranks"]] == [(None, "running")]
+    assert report["ranks"][0]["where"] == {"file": "job.py", "line": 3, "function": "<module>"}
+
+
+def test_without_py_spy_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = box.ranks(ASLEEP)
+    monkeypatch.setattr(dumps, "find_tool", lambda: None)
+    report = attach.Attachment(launcher.pid, patience=2).start().wait(30)
+    assert report.verdict.proved is False
+    assert any("py-spy" in s and "not installed" in s for s in report.snapshot.not_seen)
+    assert [view.rank for view in report.snapshot.ranks] == [0, 1]
+
+
+def test_a_job_that_ends_while_it_is_watched(box: Box) -> None:
+    (box.folder / "job.py").write_text("import sys\nopen('ready', 'w').close()\nsys.stdin.read()\n")
+    job = subprocess.Popen([sys.executable, "job.py"], cwd=box.folder, stdin=subprocess.PIPE)
+    box.started.append(job)
+    until(lambda: (box.folder / "ready").exists())
+    session = attach.Attachment(job.pid)
+    session.start()
+    until(lambda: session.snapshot is not None)
+    assert job.stdin is not None
+    job.stdin.close()
+    job.wait()
+    report = session.wait(30)
+    assert "ended" in report.verdict.summary
+
+
+BAD = [
+    ("99999999", "there is no process 99999999"),
+    ("0", "no process id"),
+    ("-5", "no process id"),
+    ("x", "no process id"),
+    (str(os.getpid()), "this command itself"),
+]
+
+
+@pytest.mark.parametrize(("pid", "says"), BAD, ids=[row[1][:20] for row in BAD])
+def test_what_is_no_job(pid: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", pid]) == 64
+    error = capsys.readouterr().err
+    assert says in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_a_process_that_runs_no_python(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", str(box.start("sleep", "60").pid)]) == 64
+    assert "runs no Python" in capsys.readouterr().err
+
+
+def test_a_process_that_has_ended(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = box.start("true")
+    until(lambda: psutil.Process(ended.pid).status() == psutil.STATUS_ZOMBIE)
+    assert main(["attach", str(ended.pid)]) == 64
+    assert "has ended" in capsys.readouterr().err
+
+
+def test_a_process_that_may_not_be_looked_at(
+    box: Box, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def environ(self: psutil.Process) -> dict[str, str]:
+        raise psutil.AccessDenied(self.pid)
+
+    monkeypatch.setattr(psutil.Process, "environ", environ)
+    assert main(["attach", str(box.start("sleep", "60").pid)]) == 64
+    assert "may not be looked at" in capsys.readouterr().err
+
+
+REAL = """\
+import torch, torch.distributed as dist
+def main():
+    dist.init_process_group("gloo")
+    open(f"{dist.get_rank()}.ready", "w").close()
+    if dist.get_rank() == 0:
+        dist.barrier()
+    else:
+        dist.all_reduce(torch.ones(2))
+main()
+"""
+
+
+def test_the_real_torch(box: Box) -> None:
+    """Names, the wrapper around a collective and its arguments are as the installed torch has them."""
+    (box.folder / "real").mkdir()
+    (box.folder / "real" / "train.py").write_text(REAL)
+    torchrun = str(Path(sys.executable).with_name("torchrun"))
+    run = [torchrun, "--standalone", "--nproc-per-node", "2", "real/train.py"]
+    launcher = box.start(*run, PYTHONPATH="")
+    until(lambda: all((box.folder / f"{rank}.ready").exists() for rank in range(2)), 120)
+    code, report, _ = box.attach(launcher.pid)
+    assert (code, report["cause"], report["proved"]) == (2, "collective-mismatch", True)
+    assert [rank["waits"][0]["group"] for rank in report["ranks"]] == ["default", "default"]
+    assert [rank["where"]["line"] for rank in report["ranks"]] == [6, 8]

@@ -1,0 +1,218 @@
+"""A learner's path through lab 05 in JupyterLab, with a real browser and real ranks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from browser_bench import (
+    NOTEBOOKS,
+    Jupyter,
+    go_to_notebook,
+    keep_picture,
+    needs_browser,
+    notebook_page,
+    playwright,
+    run_cell,
+    serve,
+)
+
+from helpers.panel.controls import ENDED
+
+LAB = "05_spawn_ports"
+NOTEBOOK = f"{LAB}/{LAB}.ipynb"
+Left = Callable[[], list[psutil.Process]]
+expect = playwright.expect
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    *needs_browser,
+    pytest.mark.skipif(not (NOTEBOOKS / NOTEBOOK).is_file(), reason="lab 05 is not there"),
+]
+
+WATCH = """panel => {
+    window.told = [];
+    const status = () => panel.querySelector('.sr-status').textContent.trim();
+    const note = (what) => window.told.push([what, performance.now()]);
+    document.addEventListener('click', () => note('click'), {capture: true, once: true});
+    let last = status();
+    new MutationObserver(() => {
+        const now = status();
+        if (now !== last) { last = now; note(now); }
+    }).observe(panel, {subtree: true, childList: true, characterData: true});
+}"""
+"""Notes the next click and every change of the status line, with the page's own clock."""
+
+
+@pytest.fixture(scope="module")
+def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
+    """A JupyterLab that serves a copy of lab 05."""
+    with serve(tmp_path_factory.mktemp("jupyter"), LAB) as jupyter:
+        yield jupyter
+
+
+@pytest.fixture
+def page(jupyter: Jupyter, request: pytest.FixtureRequest) -> Iterator[playwright.Page]:
+    """A page on which the lab's notebook is open for the first time."""
+    shutil.rmtree(jupyter.state, ignore_errors=True)
+    with notebook_page(jupyter, NOTEBOOK) as page:
+        yield page
+        keep_picture(page, request.node.name)
+
+
+@pytest.fixture
+def panel(page: playwright.Page) -> playwright.Locator:
+    """The panel of the lab, fresh from its cell."""
+    run_cell(page, "open_lab")
+    return page.locator(".stuck-ranks").first
+
+
+class Keys:
+    """A learner without a mouse."""
+
+    def __init__(self, page: playwright.Page) -> None:
+        self.page = page
+
+    def run_cell(self, text: str) -> playwright.Locator:
+        """Go to the first code cell that contains a text, and run it."""
+        cell = self.go_to(text)
+        self.page.keyboard.press("Control+Enter")
+        return cell
+
+    def go_to(self, text: str) -> playwright.Locator:
+        """Go up or down to the first code cell that contains a text."""
+        cell = self.page.locator(".jp-CodeCell", has_text=text).first
+        self.page.keyboard.press("Escape")
+        place = "cell => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].indexOf(cell)"
+        goal = cell.evaluate(place)
+        for _ in range(60):
+            now = self.page.locator(".jp-Cell.jp-mod-active").first.evaluate(place)
+            if now == goal:
+                return cell
+            self.page.keyboard.press("ArrowDown" if now < goal else "ArrowUp")
+        focus = self.page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+        pytest.fail(f"no arrow comes to the cell with {text!r}; the focus is on {focus}")
+
+    def press(self, target: playwright.Locator, key: str = "Space") -> None:
+        """Move on with Tab until the target has the focus, and press a key there."""
+        target.wait_for()
+        for _ in range(100):
+            if target.evaluate("element => element === document.activeElement"):
+                self.page.keyboard.press(key)
+                return
+            self.page.keyboard.press("Tab")
+        pytest.fail(f"Tab never comes to {target}")
+
+
+def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_left: Left) -> None:
+    """From the broken program over a prediction, the fix, the quiz and an own copy to its check."""
+    keys = Keys(page)
+    keys.run_cell("open_lab")
+    panel = page.locator(".stuck-ranks").first
+    keys.press(panel.get_by_role("button", name="Run broken"))
+    expect(panel).to_contain_text("What is yours?")
+    expect(panel).to_contain_text("Run broken has ended, nothing left")
+    expect(panel).not_to_contain_text("address-in-use")
+    keep_picture(page, "lab05-predict")
+
+    keys.press(panel.get_by_role("radio", name="the worker of rank 0"))
+    keys.press(panel.get_by_role("radio", name="RuntimeError"))
+    keys.press(panel.get_by_role("radio", name="broken.py:23: fabric.launch()"))
+    keys.press(panel.get_by_role("button", name="Answer"))
+    expect(panel).to_contain_text("Your prediction: 2 of 3 right.")
+    expect(panel).to_contain_text("address-in-use")
+    keep_picture(page, "lab05-broken")
+    assert processes_left() == []
+
+    keys.run_cell("open_lab")
+    expect(panel).to_contain_text("You were at run fixed, 2 of 5 steps done.")
+    keys.press(panel.get_by_role("button", name="Go on"))
+    keys.press(panel.get_by_role("button", name="Run fixed"))
+    expect(panel).to_contain_text("Run fixed has ended, nothing left")
+    expect(panel.get_by_role("status").filter(has_text="✓ ok")).to_be_visible()
+    keep_picture(page, "lab05-fixed")
+
+    quiz = keys.run_cell("lab.quiz")
+    for right in ("Fabric() and launch() stand above", "LOCAL_RANK", "No: two more", "Python 3.14"):
+        question = quiz.locator(".stuck-ranks .stuck-ranks", has_text=right)
+        keys.press(question.get_by_role("radio", name=right))
+        keys.press(question.get_by_role("button", name="Answer"))
+    expect(quiz).to_contain_text("4 of 4 right.")
+
+    keys.go_to("open_lab")
+    keys.press(panel.get_by_role("button", name="Make my copy"))
+    keys.press(panel.get_by_role("link", name="your_turn.py"), "Enter")
+    editor = page.locator(".jp-FileEditor .cm-content")
+    expect(editor).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text((NOTEBOOKS / LAB / "fixed.py").read_text())
+    page.keyboard.press("Control+S")
+    expect(page.locator(".lm-TabBar-tab.jp-mod-dirty", has_text="your_turn.py")).to_have_count(0)
+    page.keyboard.press("Control+Shift+BracketLeft")
+    keys.press(panel.get_by_role("button", name="Check my copy"))
+    expect(panel).to_contain_text("passed: ")
+    expect(panel.get_by_role("list", name="Your way")).not_to_contain_text("still open")
+    keep_picture(page, "lab05-checked")
+    assert (jupyter.notebooks / LAB / "your_turn.py").read_text() != ""
+    assert processes_left() == []
+
+
+def test_stop_answers_at_once_and_leaves_nothing(
+    page: playwright.Page, panel: playwright.Locator, processes_left: Left
+) -> None:
+    """Also while a cell awaits the run, and behind a cell that does not await it says so."""
+    cell = run_cell(page, 'await lab.run("fixed"')
+    expect(panel).to_contain_text("Running fixed")
+    panel.evaluate(WATCH)
+    panel.get_by_role("button", name="Stop").click()
+    expect(panel).to_contain_text("stopped, nothing left")
+    expect(cell.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]"))
+    told = page.evaluate("window.told")
+    words = [what for what, _ in told]
+    answer = words.index("stopping...")
+    assert words[0] == "click"
+    assert words[answer:] == ["stopping...", "stopped, nothing left"]
+    assert all(what.startswith("Running fixed") for what in words[1:answer]), "what was on its way"
+    print(f"from the click to 'stopping...': {told[answer][1] - told[0][1]:.0f} ms")
+    assert processes_left() == []
+
+    panel.get_by_role("button", name="Run fixed").click()
+    expect(panel).to_contain_text("Running fixed")
+    page.locator(".jp-CodeCell", has_text="open_lab").first.locator(".jp-InputPrompt").click()
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    page.keyboard.insert_text("import time; time.sleep(5)")
+    page.keyboard.press("Control+Enter")
+    expect(panel).to_contain_text("A cell without `await` is running")
+    panel.get_by_role("button", name="Stop").click()
+    expect(panel).to_contain_text("stopped, nothing left")
+    assert processes_left() == []
+
+
+def test_a_restart_leaves_a_sentence_and_no_process(
+    page: playwright.Page, panel: playwright.Locator, jupyter: Jupyter, processes_left: Left
+) -> None:
+    panel.get_by_role("button", name="Run fixed").click()
+    expect(panel.get_by_role("table").first).to_contain_text("rank 0")
+    ended = page.get_by_text(ENDED).first
+    expect(ended).to_be_hidden()
+    page.locator(".jp-CodeCell", has_text="open_lab").first.locator(".jp-InputPrompt").click()
+    page.keyboard.press("0")
+    page.keyboard.press("0")
+    page.locator(".jp-Dialog").wait_for()
+    page.keyboard.press("Enter")
+    expect(ended).to_be_visible()
+    assert processes_left() == []
+    keep_picture(page, "lab05-restarted")
+
+    page.keyboard.press("Control+S")
+    go_to_notebook(page, jupyter.page(NOTEBOOK))
+    expect(ended).to_be_visible()
+    expect(page.get_by_text("model not found")).to_be_hidden()
+
+    run_cell(page, "open_lab")
+    expect(panel.get_by_role("button", name="Run fixed")).to_be_visible()
+    expect(ended).to_be_hidden()

@@ -1,0 +1,55 @@
+"""Every lab's panel in JupyterLab, from the broken program to a check. Takes minutes: `make browser`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from browser_bench import keep_picture, needs_browser, notebook_page, playwright, run_cell, serve
+
+from helpers.labs import all_labs
+
+pytestmark = [*needs_browser, pytest.mark.every_lab]
+LABS = [lab.name for lab in all_labs()]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("lab", LABS)
+def test_a_lab_from_broken_to_checked(
+    lab: str, tmp_path: Path, processes_left: Callable[[], list[psutil.Process]]
+) -> None:
+    expect = playwright.expect
+    with serve(tmp_path, lab) as jupyter, notebook_page(jupyter, f"{lab}/{lab}.ipynb") as page:
+        run_cell(page, "open_lab")
+        panel = page.locator(".stuck-ranks").first
+        verdict = panel.get_by_role("status")
+
+        panel.get_by_role("button", name="Run broken", exact=True).click()
+        expect(panel).to_contain_text("What is yours?")
+        expect(verdict.filter(has_text="hang")).to_have_count(0)
+        for group in panel.locator(".sr-asked .widget-radio-box").all():
+            group.get_by_role("radio").first.check()
+        for box in panel.locator(".sr-asked").get_by_role("checkbox").all()[:1]:
+            box.check()
+        keep_picture(page, f"{lab}-predict")
+        panel.get_by_role("button", name="Answer").click()
+        expect(panel).to_contain_text("Your prediction:")
+        expect(panel).to_contain_text("What to do")
+        keep_picture(page, f"{lab}-broken")
+        assert processes_left() == []
+
+        panel.get_by_role("button", name="Run fixed", exact=True).click()
+        expect(verdict.filter(has_text="✓ ok")).to_be_visible()
+        expect(panel).to_contain_text("Run fixed has ended, nothing left")
+
+        panel.get_by_role("button", name="Make my copy").click()
+        expect(panel.get_by_role("link", name="your_turn.py")).to_be_visible()
+        (jupyter.notebooks / lab / "your_turn.py").write_text(
+            (jupyter.notebooks / lab / "fixed.py").read_text()
+        )
+        panel.get_by_role("button", name="Check my copy").click()
+        expect(panel).to_contain_text("passed: ")
+        keep_picture(page, f"{lab}-checked")
+        assert processes_left() == []

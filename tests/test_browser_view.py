@@ -1,0 +1,109 @@
+"""What a panel shows, in JupyterLab with a real browser: 64 replayed ranks, dark, saved, accessible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_bench import keep_picture, needs_browser, notebook_page, playwright, run_cell, serve
+from histories import diverging
+
+from helpers.recording import Recording, load, pack
+
+NOTEBOOK = "replay/replay.ipynb"
+MADE = {"machine": "64 ranks of a test", "torch": "2.13.0", "date": "2026-11-21T08:00:00+00:00"}
+CELL = "from helpers.panel import open_recording\nopen_recording('run.jsonl.gz')"
+
+pytestmark = needs_browser
+
+
+@pytest.fixture
+def notebooks(tmp_path: Path) -> Path:
+    """A folder with a recording of 64 ranks and a notebook that opens it."""
+    folder = tmp_path / "notebooks" / "replay"
+    folder.mkdir(parents=True)
+    logs = {f"rank {rank}": [f"step {step} of rank {rank}" for step in range(40)] for rank in (0, 17)}
+    recording = Recording(MADE, tuple(diverging(64, 17)), "a job of 64 ranks", logs)
+    (folder / "run.jsonl.gz").write_bytes(pack(recording))
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    cell = {"cell_type": "code", "id": "one", "source": CELL}
+    cell |= {"metadata": {}, "outputs": [], "execution_count": None}
+    content = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    (folder / "replay.ipynb").write_text(json.dumps(content))
+    return tmp_path
+
+
+@pytest.fixture(params=["Dark", pytest.param("Light", marks=pytest.mark.every_lab)])
+def theme(request: pytest.FixtureRequest) -> str:
+    """The name of one of JupyterLab's themes."""
+    return str(request.param)
+
+
+@pytest.fixture
+def page(notebooks: Path, theme: str) -> Iterator[playwright.Page]:
+    """A page with the replay of 64 ranks, in a theme."""
+    with serve(notebooks) as jupyter:
+        choose_theme(notebooks, theme)
+        with notebook_page(jupyter, NOTEBOOK, reduced_motion="reduce") as page:
+            run_cell(page, "open_recording")
+            page.locator(".sr-lanes svg").wait_for()
+            yield page
+            keep_picture(page, f"replay-{theme.lower()}")
+
+
+def choose_theme(folder: Path, name: str) -> None:
+    """Make JupyterLab open its next page in one of its themes."""
+    settings = folder / "jupyter" / "settings" / "@jupyterlab" / "apputils-extension"
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {name}"}))
+
+
+def violations(page: playwright.Page, part: str) -> list[str]:
+    """What axe-core finds wrong with a part of the page, WCAG 2.2 AA, in words.
+
+    ipywidgets 8 draws its slider with noUiSlider and gives the handle no name; a label is beside it.
+    """
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not there")
+    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}
+    context: dict[str, Any] = {"include": [[part]], "exclude": [[".noUi-handle"]]}
+    found = axe.Axe().run(page, context=context, options=options).response["violations"]
+    return [f"{v['id']}: {node['html']} {node['failureSummary']}" for v in found for node in v["nodes"]]
+
+
+def test_64_replayed_ranks(page: playwright.Page, notebooks: Path, theme: str) -> None:
+    panel = page.locator(".stuck-ranks").first
+    expect = playwright.expect
+    assert page.locator("body").get_attribute("data-jp-theme-light") == str(theme == "Light").lower()
+    expect(panel).to_contain_text("Recording of 2026-11-21 08:00 UTC: 64 ranks of a test; torch 2.13.0")
+    expect(panel.get_by_role("img", name="Timeline of 64 ranks")).to_be_visible()
+    expect(panel).to_contain_text("collective-mismatch")
+
+    handle = panel.get_by_role("slider")
+    handle.focus()
+    page.keyboard.press("Home")
+    expect(panel).to_contain_text("Recording, second 1.0 of 12.8.")
+    expect(panel).not_to_contain_text("collective-mismatch")
+    panel.get_by_role("combobox", name="Speed").select_option(label="10 times")
+    panel.get_by_role("button", name="Play").press("Enter")
+    expect(panel).to_contain_text("Recording, second 12.8 of 12.8.")
+    expect(panel.get_by_role("button", name="Play")).to_be_visible()
+
+    panel.get_by_role("tab", name="Output").click()
+    panel.get_by_role("textbox", name="Search").fill("step 39")
+    expect(panel.locator(".sr-log")).to_have_text("step 39 of rank 0")
+    for tab in ("Ports", "Processes", "Memory", "Stacks", "Ranks"):
+        panel.get_by_role("tab", name=tab).click()
+        assert violations(page, ".stuck-ranks .widget-tab") == [], tab
+    assert violations(page, ".stuck-ranks") == []
+
+    panel.get_by_role("button", name="Web page").click()
+    with page.expect_download() as download:
+        panel.get_by_role("link", name="Download it").click()
+    html = download.value.path().read_text(encoding="utf-8")
+    assert "<svg" in html and "Timeline of 64 ranks" in html
+    panel.get_by_role("button", name="Recording").click()
+    expect(panel.get_by_role("status").last).to_contain_text(".jsonl.gz beside the notebook")
+    [saved] = (notebooks / "notebooks" / "replay" / "stuck-ranks-saved").glob("*.gz")
+    assert load(saved).logs["rank 0"][-1] == "step 39 of rank 0"

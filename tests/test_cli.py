@@ -1,0 +1,745 @@
+"""The command line as scripts depend on it: exit codes, the JSON, interrupts, strange surroundings."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from helpers import __main__ as command_line
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(sys.platform != "linux", reason="the guardian and signals of Linux"),
+]
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = Path(sys.executable).with_name("stuck-ranks")
+EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
+GRACE = 2.0
+"""Seconds within which nothing of a run is left, by promise."""
+
+KEYS = {
+    "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers", "where",
+    "summary", "explanation", "fix", "references", "masked", "job", "ranks", "evidence", "not_seen",
+    "seconds",
+}  # fmt: skip
+JOB_KEYS = {
+    "command", "launcher", "world_size", "nodes_seen", "attempt", "exit_code", "signal", "hardware",
+    "backends",
+}  # fmt: skip
+RANK_KEYS = {
+    "rank", "local_rank", "node", "pid", "state", "where", "stack", "waits", "children", "ports",
+    "exit_code", "signal", "error",
+}  # fmt: skip
+
+# A rank that is stopped: the shortest hang that is proved, and torch is not needed for it. What it
+# prints first says that it is there; when it is continued it ends well.
+STOPPED = (
+    "import os, signal\n"
+    "print('stops', os.getpid(), flush=True)\n"
+    "os.kill(os.getpid(), signal.SIGSTOP)\n"
+    "print('continued', flush=True)\n"
+)
+ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+OUTPUT = "import sys, time\nprint('here', flush=True)\nprint('err', file=sys.stderr, flush=True)\n"
+
+# Two children that resist: one ignores SIGTERM, one is stopped, both in sessions of their own. Their
+# pids and that of the job itself go to the file `pids` once all are ready.
+RESISTS = """\
+import os, subprocess, sys, time
+ignores = "trap '' TERM; echo ready; while :; do sleep 9; done"
+stops = "echo ready; kill -STOP $$; sleep 99"
+pids = [os.getpid()]
+for script in (ignores, stops):
+    child = subprocess.Popen(["setsid", "sh", "-c", script], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    pids.append(child.pid)
+open("pids.new", "w").write(" ".join(map(str, pids)))
+os.rename("pids.new", "pids")
+time.sleep(600)
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished command line."""
+
+    code: int
+    out: str
+    err: str
+    file: Path
+
+    @property
+    def report(self) -> dict[str, Any]:
+        assert self.file.exists(), f"no JSON; exit code {self.code}\n{self.err[-2000:]}"
+        found: dict[str, Any] = json.loads(self.file.read_text())
+        return found
+
+    @property
+    def verdict(self) -> tuple[str, str, list[int]]:
+        report = self.report
+        return report["outcome"], report["cause"], report["culprits"]
+
+
+class Box:
+    """A folder with its own place for runs; starts command lines in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "job"
+        self.folder.mkdir()
+        self.temp = folder / "temp"
+        self.temp.mkdir()
+        self.file = folder / "report.json"
+        self.env = {**os.environ, "TMPDIR": str(self.temp), "PYTHONPATH": str(ROOT)}
+        self.started: list[subprocess.Popen[str]] = []
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text)
+        return name
+
+    def words(self, command: Sequence[str], options: Sequence[str]) -> list[str]:
+        words = [sys.executable, "-m", "helpers", "diagnose", "--json", str(self.file)]
+        return [*words, *options, "--", *command]
+
+    def start(
+        self, words: Sequence[str], *, env: dict[str, str] | None = None, stdin: Any = None
+    ) -> subprocess.Popen[str]:
+        """The command line in a session of its own, so that a signal reaches it alone."""
+        process = subprocess.Popen(
+            words,
+            cwd=self.folder,
+            env=self.env | (env or {}),
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def finish(self, process: subprocess.Popen[str], text: str | None = None) -> Done:
+        out, err = process.communicate(text, timeout=120)
+        return Done(process.returncode, out, err, self.file)
+
+    def run(
+        self,
+        *command: str,
+        options: Sequence[str] = (),
+        env: dict[str, str] | None = None,
+        text: str | None = None,
+        words: Sequence[str] | None = None,
+    ) -> Done:
+        """`diagnose` on a command, or any `words`, to its end."""
+        stdin = subprocess.PIPE if text is not None else None
+        process = self.start(words or self.words(command, options), env=env, stdin=stdin)
+        return self.finish(process, text)
+
+    def runs(self) -> list[Path]:
+        """The run directories that exist."""
+        return list(self.temp.glob("stuck-ranks-*/*"))
+
+
+@pytest.fixture
+def box(tmp_path: Path, processes_left: Callable[[], list[psutil.Process]]) -> Iterator[Box]:
+    made = Box(tmp_path)
+    yield made
+    for process in made.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+    assert running(processes_left()) == []
+
+
+def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run: an orphan that has ended may wait a while for the system to take note."""
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.01)
+
+
+def read_until(process: subprocess.Popen[str], word: str) -> str:
+    """Lines of the command line's stderr up to the first with `word` in it."""
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if word in line:
+            return seen
+    raise AssertionError(f"`{word}` never came:\n{seen}")
+
+
+def python(*words: str) -> list[str]:
+    return [sys.executable, *words]
+
+
+def assert_gone(pids: Sequence[int]) -> None:
+    """None of the pids is a living process 2 seconds from now, at the latest."""
+    alive = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            alive.append(psutil.Process(pid))
+    deadline = time.monotonic() + GRACE
+    for process in alive:
+        with suppress(psutil.NoSuchProcess):
+            while process.status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline, f"{process} is left"
+                time.sleep(0.01)
+
+
+# --- wrong usage: 64, nothing started, no JSON
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "VERB"),
+        (["no-such-verb", "--", "true"], "no-such-verb"),
+        (["diagnose"], "no command"),
+        (["diagnose", "--"], "no command"),
+        (["diagnose", "touch", "ran"], "touch"),
+        (["diagnose", "--no-such-option", "--", "touch", "ran"], "--no-such-option"),
+        (["diagnose", "--max-seconds", "0", "--", "touch", "ran"], "0"),
+        (["diagnose", "--max-seconds", "-1", "--", "touch", "ran"], "-1"),
+        (["diagnose", "--max-seconds", "abc", "--", "touch", "ran"], "abc"),
+        (["diagnose", "--max-seconds", "nan", "--", "touch", "ran"], "nan"),
+        (["diagnose", "--max-seconds", "--", "touch", "ran"], "--max-seconds"),
+        (["diagnose", "--patience", "0", "--", "touch", "ran"], "0"),
+        (["diagnose", "--", "no-such-command"], "no-such-command"),
+        (["diagnose", "--", "./no-such-command"], "no-such-command"),
+        (["diagnose", "--", "./plain.txt"], "not executable"),
+        (["diagnose", "--", "./"], "not executable"),
+        (["diagnose", "--", ""], "no command"),
+        (["diagnose", "--json", "no/report.json", "--", "touch", "ran"], "no/report.json"),
+        (["diagnose", "--json", ".", "--", "touch", "ran"], "."),
+        (["diagnose", "--json", "plain.txt/report.json", "--", "touch", "ran"], "plain.txt"),
+        (["diagnose", "--json", "/proc/report.json", "--", "touch", "ran"], "/proc/report.json"),
+        (["diagnose", "--json", "/proc/self/comm", "--", "touch", "ran"], "/proc/self/comm"),
+        (["diagnose", "--json", "", "--", "touch", "ran"], ""),
+        (["diagnose", "--record", "no/record", "--", "touch", "ran"], "no/record"),
+    ],
+    ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
+)
+def test_wrong_usage(box: Box, arguments: list[str], says: str) -> None:
+    box.write("plain.txt", "no program")
+    if "--json" not in arguments and "diagnose" in arguments:
+        arguments = [arguments[0], "--json", str(box.file), *arguments[1:]]
+    done = box.run(words=[sys.executable, "-m", "helpers", *arguments])
+    assert done.code == 64, done.err
+    assert done.out == ""
+    lines = done.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("stuck-ranks: ") and says in lines[0]
+    assert not box.file.exists()
+    assert not (box.folder / "ran").exists()
+    assert box.runs() == []
+
+
+def test_a_file_that_is_no_regular_file_is_never_replaced(box: Box) -> None:
+    """As root, putting a file in the place of /dev/null would break the machine."""
+    device = box.folder / "null"
+    with suppress(OSError):  # not everywhere allowed
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    if not device.exists():
+        pytest.skip("making a device is not allowed here")
+    before = device.stat()
+    done = box.run(words=[sys.executable, "-m", "helpers", "diagnose", "--json", "null", "--", "true"])
+    assert done.code in (0, 64), done.err
+    after = device.stat()
+    assert (after.st_mode, after.st_ino) == (before.st_mode, before.st_ino)
+
+
+# --- exit codes and the JSON
+
+
+def test_a_command_that_ends_well_at_once(box: Box) -> None:
+    done = box.run("true")
+    assert (done.code, done.verdict) == (0, ("ok", "none", []))
+    report = done.report
+    assert set(report) == KEYS and set(report["job"]) == JOB_KEYS
+    assert report["schema"] == 1 and report["interrupted"] is False
+    assert report["job"]["command"] == ["true"] and report["job"]["exit_code"] == 0
+    assert report["where"] is None and report["ranks"] == []
+    assert set(report["seconds"]) == {"first_rank", "stall", "verdict"}
+    assert report["summary"] in done.out
+    assert box.runs() == []
+
+
+def test_a_command_that_fails_at_once(box: Box) -> None:
+    done = box.run("false")
+    assert (done.code, done.verdict) == (1, ("error", "unknown", []))
+    assert done.report["job"]["exit_code"] == 1
+
+
+def test_a_command_that_a_signal_ends(box: Box) -> None:
+    done = box.run("sh", "-c", "kill -SEGV $$")
+    assert (done.code, done.report["outcome"]) == (1, "error")
+    assert (done.report["job"]["exit_code"], done.report["job"]["signal"]) == (None, 11)
+
+
+@pytest.mark.parametrize(
+    ("script", "text", "says", "line"),
+    [
+        ("no_such.py", None, "No such file", None),
+        ("broken.py", "import os\n\ndef f(:\n", "SyntaxError", 3),
+        ("data.py", "\x89PNG\x00\x01 this is a picture", "Error", None),
+        ("indented.py", "import os\n  x = 1\n", "IndentationError", 2),
+    ],
+)
+def test_a_script_that_python_cannot_run(
+    box: Box, script: str, text: str | None, says: str, line: int | None
+) -> None:
+    if text is not None:
+        box.write(script, text)
+    done = box.run(*python(script))
+    assert (done.code, done.verdict) == (1, ("error", "error", []))
+    report = done.report
+    assert report["ranks"] == []
+    assert says in report["summary"]
+    if line is not None:
+        assert (report["where"]["file"], report["where"]["line"]) == (script, line)
+
+
+def test_a_module_that_does_not_exist(box: Box) -> None:
+    done = box.run(*python("-m", "no_such_module"))
+    assert (done.code, done.verdict) == (1, ("error", "error", []))
+    assert done.report["ranks"] == [] and "no_such_module" in done.report["summary"]
+
+
+def test_an_exception_with_its_line(box: Box) -> None:
+    box.write("job.py", "def load():\n    raise ValueError('no data')\n\n\nload()\n")
+    done = box.run(*python("job.py"))
+    assert (done.code, done.report["outcome"], done.report["cause"]) == (1, "error", "error")
+    assert done.report["where"] == {"file": "job.py", "line": 2, "function": "load"}
+    assert "ValueError: no data" in done.report["summary"]
+    assert [set(rank) for rank in done.report["ranks"]] == [RANK_KEYS]
+
+
+def test_a_proved_hang_is_2(box: Box) -> None:
+    box.write("job.py", STOPPED)
+    done = box.run(*python("job.py"), env=ONE_RANK)
+    assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
+    report = done.report
+    assert report["proved"] is True
+    assert report["where"] == {"file": "job.py", "line": 3, "function": "<module>"}
+    assert [(rank["rank"], rank["state"]) for rank in report["ranks"]] == [(0, "stopped")]
+    assert report["seconds"]["verdict"] - report["seconds"]["stall"] <= 3.0
+
+
+def test_still_running_at_max_seconds_is_3(box: Box) -> None:
+    """The limit leaves the interpreter time to start, even where the machine is busy."""
+    box.write("job.py", OUTPUT + "while True: pass\n")
+    done = box.run(*python("job.py"), options=["--max-seconds", "2.5"])
+    assert (done.code, done.report["outcome"]) == (3, "running")
+    assert 2.5 <= done.report["seconds"]["verdict"] < 2.5 + 1.0
+    assert done.report["job"]["exit_code"] is None
+
+
+def test_a_suspicion_becomes_the_outcome_at_max_seconds(box: Box) -> None:
+    box.write("job.py", SLEEPS)
+    options = ["--max-seconds", "6", "--patience", "1"]
+    done = box.run(*python("job.py"), options=options, env=ONE_RANK)
+    assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
+    report = done.report
+    assert report["proved"] is False and report["interrupted"] is False
+    assert (report["where"]["file"], report["where"]["line"]) == ("job.py", 2)
+    assert report["seconds"]["verdict"] >= 6
+
+
+def test_stop_on_suspicion_does_not_wait_for_max_seconds(box: Box) -> None:
+    box.write("job.py", SLEEPS)
+    options = ["--stop-on-suspicion", "--patience", "2"]
+    done = box.run(*python("job.py"), options=options, env=ONE_RANK)
+    assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
+    assert done.report["proved"] is False
+
+
+def test_a_suspicion_alone_ends_nothing(box: Box) -> None:
+    box.write("job.py", "import time\ntime.sleep(4)\n")
+    done = box.run(*python("job.py"), options=["--patience", "1"], env=ONE_RANK)
+    assert (done.code, done.report["outcome"]) == (0, "ok")
+
+
+def test_the_command_after_the_dashes_is_never_parsed(box: Box) -> None:
+    done = box.run(*python("-c", "import sys; print(sys.argv[1:])", "--json", "x", "--", "--help"))
+    assert done.code == 0
+    assert "['--json', 'x', '--', '--help']" in done.err
+    assert sorted(box.folder.iterdir()) == []
+
+
+def test_the_job_s_output_is_relayed_with_a_prefix(box: Box) -> None:
+    box.write("job.py", OUTPUT)
+    done = box.run(*python("job.py"))
+    assert any(line.startswith("[") and line.endswith("] here") for line in done.err.splitlines())
+    assert any(line.startswith("[") and line.endswith("] err") for line in done.err.splitlines())
+    assert "here" not in done.out
+
+
+@pytest.mark.parametrize("program", ["true", "false"])
+def test_json_on_stdout_is_all_that_is_there(box: Box, program: str) -> None:
+    words = [sys.executable, "-m", "helpers", "diagnose", "--json", "-", "--", program]
+    done = box.run(words=words)
+    report = json.loads(done.out)
+    assert set(report) == KEYS
+    assert done.code == (0 if program == "true" else 1)
+    assert report["summary"] in done.err
+
+
+def test_the_json_replaces_an_old_one_and_keeps_nothing_beside_it(box: Box) -> None:
+    box.file.write_text("old")
+    assert box.run("true").report["outcome"] == "ok"
+    assert sorted(path.name for path in box.file.parent.iterdir()) == ["job", "report.json", "temp"]
+
+
+def test_the_installed_command_is_the_same(box: Box) -> None:
+    words = [str(SCRIPT), "diagnose", "--json", str(box.file), "--", "false"]
+    assert box.run(words=words).verdict == ("error", "unknown", [])
+
+
+@pytest.mark.parametrize("gone", ["stdout", "stderr"])
+def test_a_reader_that_has_gone_costs_no_verdict(box: Box, gone: str) -> None:
+    """`stuck-ranks ... | head -1` and the like."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    other = {"stdout": "stderr", "stderr": "stdout"}[gone]
+    box.write("job.py", OUTPUT * 3 + "raise ValueError\n")
+    done = subprocess.run(
+        box.words(python("job.py"), ()),
+        cwd=box.folder,
+        env=box.env,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=60,
+        **{gone: writer, other: subprocess.DEVNULL},
+    )
+    os.close(writer)
+    assert json.loads(box.file.read_text())["outcome"] == "error"
+    assert done.returncode == 1
+
+
+# --- Ctrl-C, kill
+
+
+def start_resisting(box: Box) -> tuple[subprocess.Popen[str], list[int]]:
+    box.write("job.py", RESISTS)
+    process = box.start(box.words(python("job.py"), ()))
+    until(lambda: (box.folder / "pids").exists())
+    return process, [int(pid) for pid in (box.folder / "pids").read_text().split()]
+
+
+def interrupted(box: Box, process: subprocess.Popen[str]) -> Done:
+    """Ctrl-C now; what the contract says of it holds."""
+    process.send_signal(signal.SIGINT)
+    done = box.finish(process)
+    assert done.code == 130, done.err
+    assert done.report["interrupted"] is True
+    assert box.runs() == []
+    return done
+
+
+def test_ctrl_c_before_anything_has_started(box: Box) -> None:
+    """There is no report then, since there is no run; nothing is left all the same."""
+    process = box.start(box.words(["sleep", "600"], ()))
+    process.send_signal(signal.SIGINT)
+    done = box.finish(process)
+    assert done.code in (130, -signal.SIGINT)
+    assert box.runs() == []
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_ctrl_c_while_the_command_starts(box: Box, attempt: int) -> None:
+    process = box.start(box.words(["sleep", "600"], ()))
+    until(lambda: box.runs())
+    time.sleep(attempt * 0.02)  # not a wait: three moments of the start
+    assert interrupted(box, process).report["job"]["command"] == ["sleep", "600"]
+
+
+def test_ctrl_c_while_the_job_imports(box: Box) -> None:
+    slow = "for _ in range(20): time.sleep(0.05)\n"
+    box.write("heavy.py", f"import time\n{slow}print('importing', flush=True)\ntime.sleep(600)\n")
+    box.write("job.py", "import heavy\n")
+    process = box.start(box.words(python("job.py"), ()))
+    read_until(process, "] importing")
+    report = interrupted(box, process).report
+    assert report["outcome"] == "running"
+    assert report["ranks"][0]["where"]["file"] in ("heavy.py", "job.py")
+
+
+def test_ctrl_c_in_a_hang_that_nothing_proves(box: Box) -> None:
+    process, pids = start_resisting(box)
+    read_until(process, "running")
+    report = interrupted(box, process).report
+    assert report["outcome"] == "running"
+    assert_gone(pids)
+
+
+def test_ctrl_c_twice(box: Box) -> None:
+    process, pids = start_resisting(box)
+    process.send_signal(signal.SIGINT)
+    until(lambda: not psutil.pid_exists(pids[0]))  # the end of the run has begun
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    done = box.finish(process)
+    assert done.code == 130
+    assert done.report["interrupted"] is True
+    assert_gone(pids)
+    assert box.runs() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_when_the_command_line_is_ended_nothing_is_left(
+    box: Box, number: int, processes_left: Callable[[], list[psutil.Process]]
+) -> None:
+    process, pids = start_resisting(box)
+    process.send_signal(number)
+    if number == signal.SIGKILL:
+        process.wait(10)
+        assert_gone(pids)
+    else:
+        assert box.finish(process).code != 0
+        assert_gone(pids)
+    assert running(processes_left()) == []
+
+
+def test_when_the_command_line_is_killed_while_the_command_starts_nothing_is_left(
+    box: Box, processes_left: Callable[[], list[psutil.Process]]
+) -> None:
+    process = box.start(box.words(["sleep", "600"], ()))
+    until(lambda: box.runs())
+    process.kill()
+    process.wait(10)
+    assert running(processes_left()) == []
+
+
+# --- surroundings in which the beacon cannot ride, or rides in a strange place
+
+
+FAILS_LATE = "import time\ntime.sleep(4)\nraise ValueError('late')\n"
+SLEEPS = "import time\ntime.sleep(600)\n"
+
+
+BEHIND = "stuck-ranks diagnose -- COMMAND"
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "cure"),
+    [(["env", "-u", "PYTHONPATH"], EXPORT), (["env", "-i"], BEHIND)],
+    ids=["unset", "cleared"],
+)
+def test_a_wrapper_that_drops_the_path(box: Box, wrapper: list[str], cure: str) -> None:
+    """The error is read from what the job printed; what could not be seen is said, with the cure."""
+    box.write("job.py", FAILS_LATE)
+    done = box.run(*wrapper, *python("job.py"))
+    report = done.report
+    assert (done.code, report["outcome"], report["cause"]) == (1, "error", "error")
+    assert "ValueError: late" in report["summary"]
+    assert report["where"] == {"file": "job.py", "line": 3, "function": "<module>"}
+    assert any(cure in sentence for sentence in report["not_seen"]), report["not_seen"]
+    assert cure in " ".join(done.out.split())
+
+
+def test_an_instrument_behind_such_a_wrapper_sees_all(box: Box) -> None:
+    box.write("job.py", FAILS_LATE)
+    inside = [f"{name}={os.environ[name]}" for name in ("PATH", "STUCK_RANKS_TEST_SESSION")]
+    place = f"TMPDIR={box.env['TMPDIR']}"
+    report = box.run(words=["env", "-i", *inside, place, *box.words(python("job.py"), [])]).report
+    assert report["not_seen"] == []
+    assert report["ranks"][0]["where"]["line"] == 3
+
+
+def test_a_process_without_a_beacon_is_named_at_once_and_read_from_outside(box: Box) -> None:
+    box.write("job.py", SLEEPS)
+    done = box.run(*python("-I", "job.py"), options=["--max-seconds", "2"])
+    assert any("runs with -I: no beacon" in sentence for sentence in done.report["not_seen"])
+    assert any("read from outside, by py-spy" in sentence for sentence in done.report["not_seen"])
+    (rank,) = done.report["ranks"]
+    assert rank["rank"] is None
+    assert rank["where"] == {"file": "job.py", "line": 2, "function": "<module>"}
+
+
+def test_the_advice_for_such_a_wrapper_works(box: Box) -> None:
+    box.write("job.py", FAILS_LATE)
+    inner = f"unset PYTHONPATH; {EXPORT}; exec {shlex.join(python('job.py'))}"
+    report = box.run("sh", "-c", inner).report
+    assert report["not_seen"] == []
+    assert report["ranks"][0]["where"]["line"] == 3
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S", "-IS"])
+def test_a_python_that_takes_no_beacon_in(box: Box, flag: str) -> None:
+    box.write("job.py", FAILS_LATE)
+    done = box.run(*python(flag, "job.py"))
+    report = done.report
+    assert (done.code, report["outcome"], report["cause"]) == (1, "error", "error")
+    assert report["where"]["line"] == 3
+    assert any(f"runs with {flag}: no beacon" in sentence for sentence in report["not_seen"])
+
+
+def test_without_a_beacon_it_still_runs_to_the_limit(box: Box) -> None:
+    box.write("job.py", SLEEPS)
+    done = box.run("env", "-u", "PYTHONPATH", *python("job.py"), options=["--max-seconds", "6"])
+    assert done.code in (2, 3)
+    assert any(EXPORT in sentence for sentence in done.report["not_seen"])
+
+
+def test_a_job_with_a_package_called_helpers(box: Box) -> None:
+    """The installed command and `python -P -m helpers` find the instrument from such a folder."""
+    box.write("helpers/__init__.py", "NAME = 'theirs'\n")
+    box.write("job.py", "import helpers\nprint('name', helpers.NAME)\n")
+    del box.env["PYTHONPATH"]
+    for front in ([str(SCRIPT)], [sys.executable, "-P", "-m", "helpers"]):
+        words = [*front, "diagnose", "--json", str(box.file), "--", *python("job.py")]
+        done = box.run(words=words)
+        assert done.code == 0, done.err
+        assert "] name theirs" in done.err
+        box.file.unlink()
+
+
+def test_a_job_with_modules_named_like_those_the_instrument_uses(box: Box) -> None:
+    box.write("rich.py", "raise RuntimeError('this is the job\\'s own rich')\n")
+    box.write("psutil.py", "NAME = 'theirs'\n")
+    box.write("job.py", "import psutil\nprint('name', psutil.NAME)\n")
+    del box.env["PYTHONPATH"]
+    words = [str(SCRIPT), "diagnose", "--json", str(box.file), "--", *python("job.py")]
+    done = box.run(words=words)
+    assert done.code == 0, done.err
+    assert "] name theirs" in done.err
+
+
+def test_a_job_in_an_environment_of_its_own(box: Box, tmp_path: Path) -> None:
+    """A Python without torch and without this package: the beacon needs neither."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    box.write(
+        "job.py",
+        "import importlib.util\n"
+        "assert importlib.util.find_spec('torch') is None\n"
+        "assert importlib.util.find_spec('psutil') is None\n"
+        "raise ValueError('mine')\n",
+    )
+    del box.env["PYTHONPATH"]
+    words = [str(SCRIPT), "diagnose", "--json", str(box.file), "--"]
+    done = box.run(words=[*words, str(tmp_path / "venv" / "bin" / "python"), "job.py"])
+    report = done.report
+    assert (done.code, report["outcome"], report["cause"]) == (1, "error", "error")
+    assert "ValueError: mine" in report["summary"]
+    assert report["where"] == {"file": "job.py", "line": 4, "function": "<module>"}
+    assert report["not_seen"] == []
+
+
+def test_a_job_with_a_sitecustomize_of_its_own(box: Box) -> None:
+    box.write("site/sitecustomize.py", "import builtins\nbuiltins.greeting = 'from sitecustomize'\n")
+    box.write("job.py", "import sitecustomize\nprint(greeting, sitecustomize.__file__)\n")
+    path = os.pathsep.join((str(box.folder / "site"), str(ROOT)))
+    done = box.run(*python("job.py"), env={"PYTHONPATH": path})
+    assert done.code == 0, done.err
+    assert f"] from sitecustomize {box.folder / 'site' / 'sitecustomize.py'}" in done.err
+
+
+# --- options
+
+
+def test_keep_running_reports_at_the_verdict_and_lets_the_job_go_on(box: Box) -> None:
+    box.write("job.py", STOPPED)
+    process = box.start(box.words(python("job.py"), ["--keep-running"]), env=ONE_RANK)
+    pid = int(read_until(process, "] stops").split()[-1])
+    until(box.file.exists, 20)  # the report is there while the job still stands
+    assert process.poll() is None
+    assert psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    assert json.loads(box.file.read_text())["outcome"] == "hang"
+    os.kill(pid, signal.SIGCONT)
+    done = box.finish(process)
+    assert "] continued" in done.err
+    assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
+    assert done.report["interrupted"] is False
+
+
+def test_keep_running_until_ctrl_c_keeps_the_verdict_s_exit_code(box: Box) -> None:
+    box.write("job.py", STOPPED)
+    process = box.start(box.words(python("job.py"), ["--keep-running"]), env=ONE_RANK)
+    pid = int(read_until(process, "] stops").split()[-1])
+    read_until(process, "rank 0 is stopped".capitalize())
+    until(box.file.exists, 10)
+    process.send_signal(signal.SIGINT)
+    done = box.finish(process)
+    assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
+    assert_gone([pid])
+
+
+@pytest.mark.parametrize("kind", ["hang", "error", "ok"])
+def test_a_record_replays_to_the_same_verdict(box: Box, kind: str) -> None:
+    program = {"hang": STOPPED, "error": "raise ValueError('x')\n", "ok": "print()\n"}[kind]
+    box.write("job.py", program)
+    done = box.run(*python("job.py"), options=["--record", "record", "--html", "live"], env=ONE_RANK)
+    assert done.report["outcome"] == kind
+    replay = [sys.executable, "-m", "helpers", "replay", "record", "--html", "again"]
+    again = box.run(words=replay)
+    assert again.code == done.code
+    assert without_times(again.out) == without_times(done.out)
+    assert [("first rank" in out) for out in (again.out, done.out)] == [kind != "ok"] * 2
+    for page in ("live", "again"):
+        assert "<svg" in (box.folder / page).read_text(), "a page has the picture of the run"
+
+
+def without_times(text: str) -> list[str]:
+    """The report but for the line that only the run itself can fill."""
+    return [line for line in text.splitlines() if not line.startswith("Seconds:")]
+
+
+def test_a_report_that_finds_no_space_is_printed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def write(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(command_line, "_write_atomically", write)
+    file = tmp_path / "report.json"
+    assert command_line.main(["diagnose", "--json", str(file), "--", "true"]) == 70
+    shown = capfd.readouterr()
+    assert "The job ended well" in shown.out
+    assert f"stuck-ranks: {file} cannot be written: No space left on device\n" in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "no record", '{"v": 1}\n'])
+def test_a_record_that_is_none(box: Box, text: str) -> None:
+    box.write("record", text)
+    done = box.run(words=[sys.executable, "-m", "helpers", "replay", "record"])
+    assert done.code == 64
+    assert len(done.err.splitlines()) == 1
+
+
+def test_the_input_is_passed_through(box: Box) -> None:
+    done = box.run(*python("-c", "print('hello', input())"), text="Ada\n")
+    assert done.code == 0
+    assert "] hello Ada" in done.err
+
+
+def test_the_end_of_the_input_is_passed_through(box: Box) -> None:
+    done = box.run("cat", text="")
+    assert done.code == 0

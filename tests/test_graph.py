@@ -1,0 +1,377 @@
+"""Who waits for whom: the branches of the graph that the table of verdicts does not reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from histories import (
+    absent,
+    child,
+    collective,
+    ended,
+    gone,
+    in_collective,
+    irecv,
+    issued,
+    joining,
+    key,
+    launcher,
+    loading,
+    lock,
+    rank,
+    reading,
+    recv,
+    send,
+    sleeping,
+    snapshot,
+    stopped,
+    wait,
+    worker,
+    working,
+)
+
+from helpers.graph import Graph, blocking, stands_still
+from helpers.model import Blocker, RankView, Snapshot, Wait
+
+
+def stuck(*ranks: RankView, **facts: object) -> set[int]:
+    return set(Graph.of(snapshot(*ranks, **facts)).stuck)  # type: ignore[arg-type]
+
+
+WAITED_FOR = [
+    ("a collective", (in_collective(0, "barrier"), working(1), working(2)), {0: {1, 2}}),
+    (
+        "members only",
+        (in_collective(0, "barrier", members=(0, 2)), working(1), working(2)),
+        {0: {2}},
+    ),
+    ("not who has arrived", (in_collective(0, "barrier"), in_collective(1, "barrier")), {}),
+    ("a receive", (rank(0, recv(1)), working(1), working(2)), {0: {1}}),
+    ("a receive from anybody", (rank(0, recv(None)), working(1), working(2)), {0: {1, 2}}),
+    ("not the sender that is there", (rank(0, recv(1)), rank(1, send(0))), {}),
+    (
+        "not the sender to someone else",
+        (rank(0, recv(1)), rank(1, send(2)), working(2)),
+        {0: {1}, 1: {2}},
+    ),
+    ("the rendezvous", (rank(0, joining()), working(1, joined=False), absent(2)), {0: {1, 2}}),
+    ("not who has joined before", (rank(0, joining()), working(1)), {}),
+    ("the holder of a lock", (rank(0, lock("l", 1001)), working(1)), {0: {1}}),
+    (
+        "the rank whose child holds it",
+        (rank(0, lock("l", 3001)), working(1, children=[child(1)])),
+        {0: {1}},
+    ),
+    ("no stranger", (rank(0, lock("l", 4711)), working(1)), {}),
+    ("a key: anybody, so nobody by name", (rank(0, key("k")), working(1)), {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"), [row[1:] for row in WAITED_FOR], ids=[row[0] for row in WAITED_FOR]
+)
+def test_whom_a_rank_waits_for(ranks: tuple[RankView, ...], expected: dict[int, set[int]]) -> None:
+    found = Graph.of(snapshot(*ranks)).waited_for
+    assert {number: set(peers) for number, peers in found.items() if peers} == expected
+
+
+LISTENING = [replace(recv(source), thread="listener") for source in (0, 1)]
+"""The wait of a thread that receives beside the main one."""
+
+STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
+    ("a chain that ends at one who works", (rank(0, recv(1)), rank(1, recv(2)), working(2)), set()),
+    ("a chain that ends at one who left", (rank(0, recv(1)), rank(1, recv(2)), ended(2)), {0, 1}),
+    ("a receive from anybody while one works", (rank(0, recv(None)), stopped(1), working(2)), {1}),
+    ("a receive from anybody of those who left", (rank(0, recv(None)), ended(1)), {0}),
+    ("a key that only a stopped rank could set", (rank(0, key("k")), stopped(1)), {0, 1}),
+    ("a stopped rank alone", (stopped(0), working(1)), {0}),
+    ("reading a file is nobody's to end", (rank(0, wait("io", "read")), stopped(1)), {1}),
+    ("a rank on another node may come", (in_collective(0, "barrier"), absent(1, "unseen")), set()),
+    ("the interpreter lock is no wait", (rank(0, joining(), gil_held=True), stopped(1)), {1}),
+    ("its own lock", (rank(0, lock("l", 1000)),), set()),
+    ("its own child's lock", (rank(0, lock("l", 3000), children=[child(0)]),), set()),
+    ("a program that cannot be seen", (rank(0, wait("process", "wait")),), set()),
+    (
+        "a bookkeeping child wakes nobody, and blocks nobody",
+        (rank(0, wait("process", "wait"), children=[child(0, kind="helper")]),),
+        set(),
+    ),
+    (
+        "a child that has ended wakes its rank",
+        (rank(0, wait("process", "wait"), children=[gone(child(0), 0)]), stopped(1)),
+        {1},
+    ),
+    (
+        "one of two workers goes on",
+        (rank(0, loading(), children=[worker(0, 0, state="stopped"), worker(0, 1)]), stopped(1)),
+        {1},
+    ),
+    (
+        "a worker that joins a group which will not meet",
+        (rank(0, loading(), children=[worker(0, 0, joining())]), in_collective(1, "barrier")),
+        {0, 1},
+    ),
+    (
+        "an asynchronous operation does not block",
+        (rank(0, collective("all_reduce", blocking=False)), stopped(1)),
+        {1},
+    ),
+    (
+        "one of its threads may go on",
+        (
+            rank(0, collective("all_reduce"), LISTENING[1], **issued("all_reduce", done=0)),
+            rank(1, collective("all_reduce"), LISTENING[0], **issued("all_reduce", done=0)),
+            working(2),
+        ),
+        set(),
+    ),
+    (
+        "none of its threads can go on",
+        (
+            rank(0, collective("barrier"), LISTENING[1], **issued("barrier", done=0)),
+            rank(1, collective("all_reduce"), LISTENING[0], **issued("all_reduce", done=0)),
+        ),
+        {0, 1},
+    ),
+    (
+        "the same broadcast from two ranks",
+        tuple(
+            rank(n, collective("broadcast", root=1 - n), **issued("broadcast", done=0)) for n in (0, 1)
+        ),
+        {0, 1},
+    ),
+    (
+        "the same broadcast from one rank",
+        tuple(rank(n, collective("broadcast", root=1), **issued("broadcast", done=0)) for n in (0, 1)),
+        set(),
+    ),
+    (
+        "handles of two receives",
+        (rank(0, irecv()), rank(1, irecv())),
+        {0, 1},
+    ),
+    (
+        "the handle of a receive that somebody may still serve",
+        (rank(0, irecv()), rank(1, irecv()), working(2)),
+        set(),
+    ),
+    (
+        "handles that say from whom, whoever else works",
+        (rank(0, irecv(1)), rank(1, irecv(0)), working(2)),
+        {0, 1},
+    ),
+    (
+        "the handle of a receive and that of a send",
+        (rank(0, irecv()), rank(1, wait("p2p", "isend"))),
+        set(),
+    ),
+    (
+        "a handle of which nobody knows what it is for",
+        (rank(0, recv(1)), rank(1, wait("p2p", "wait", peers=(0,)))),
+        set(),
+    ),
+    (
+        "a thread of one may still do what the other waits for",
+        (in_collective(0, "barrier"), rank(1, recv(0), acting="upload")),
+        set(),
+    ),
+    ("a message on its way", (rank(0, recv(1), idle=0.2), in_collective(1, "barrier")), set()),
+    (
+        "a rank that computes although its operation will never match",
+        (in_collective(0, "barrier", idle=0.0), in_collective(1, "all_reduce", idle=0.0)),
+        {0, 1},
+    ),
+    (
+        "no thread makes up for a rank that has left",
+        (rank(0, recv(1), acting="upload"), ended(1)),
+        {0},
+    ),
+    (
+        "no thread makes another operation of one that was issued",
+        (in_collective(0, "barrier", acting="upload"), in_collective(1, "all_reduce")),
+        {0, 1},
+    ),
+    (
+        "a key that a program of a rank may set",
+        (rank(0, key("k"), children=[child(0)]), stopped(1)),
+        {1},
+    ),
+    (
+        "a key that a child will not set: it waits itself, has no code of the user's, or is a worker",
+        (
+            rank(0, key("k"), children=[child(0, key("k")), child(0, at=None), worker(0, 0)]),
+            stopped(1),
+        ),
+        {0, 1},
+    ),
+    (
+        "whoever is past the operation has arrived",
+        (
+            in_collective(0, "all_reduce", "barrier"),
+            stopped(1),
+            rank(2, joining(), **issued("broadcast", "broadcast", start=9)),
+        ),
+        {0, 1},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"), [row[1:] for row in STUCK], ids=[row[0] for row in STUCK]
+)
+def test_who_is_stuck(ranks: tuple[RankView, ...], expected: set[int]) -> None:
+    assert stuck(*ranks) == expected
+
+
+CORE: list[tuple[str, tuple[RankView, ...], set[int]]] = [
+    (
+        "two part in a small group while the rest waits for them",
+        (
+            rank(0, collective("all_reduce", group="tp", group_ranks=(0, 1))),
+            rank(1, collective("barrier", group="tp", group_ranks=(0, 1))),
+            in_collective(2, "barrier"),
+            in_collective(3, "barrier"),
+        ),
+        {0, 1},
+    ),
+    ("who waits for the one that is stopped is behind it", (rank(0, recv(1)), stopped(1)), {1}),
+    ("a chain behind a ring", (rank(0, recv(1)), rank(1, recv(2)), rank(2, recv(1))), {1, 2}),
+    (
+        "a key that nobody of a ring will set",
+        (rank(0, key("k")), rank(1, recv(2)), rank(2, recv(1))),
+        {1, 2},
+    ),
+    (
+        "two rings",
+        (rank(0, recv(1)), rank(1, recv(0)), rank(2, recv(3)), rank(3, recv(2))),
+        {0, 1, 2, 3},
+    ),
+    ("who waits for one that left waits for nobody else", (rank(0, recv(1)), ended(1)), {0}),
+    ("nobody is stuck", (rank(0, recv(1)), working(1)), set()),
+]
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [row[1:] for row in CORE], ids=[row[0] for row in CORE])
+def test_on_whom_the_stuck_ranks_wait(ranks: tuple[RankView, ...], expected: set[int]) -> None:
+    assert Graph.of(snapshot(*ranks)).core == expected
+
+
+def test_a_tail_that_begins_later_means_that_the_operation_is_done() -> None:
+    ahead = rank(1, **issued("broadcast", "broadcast", start=9, done=9))
+    graph = Graph.of(snapshot(in_collective(0, "barrier", start=2), ahead))
+    assert graph.waited_for[0] == frozenset()
+
+
+def test_a_prompt_is_stuck_only_when_nobody_can_answer_it() -> None:
+    assert stuck(rank(0, reading()), stdin="silent") == {0}
+    assert stuck(rank(0, reading()), stdin="terminal") == set()
+
+
+def test_a_launcher_that_does_not_wait_yet_may_start_the_rank_that_is_missing() -> None:
+    busy = launcher(wait("io", "poll"))
+    assert stuck(rank(0, joining()), absent(1), started_by="python", launchers=[busy]) == set()
+    assert stuck(rank(0, joining()), absent(1), started_by="python", launchers=[launcher()]) == {0}
+
+
+def test_a_launcher_that_does_not_wait_may_set_a_key() -> None:
+    ranks = (rank(0, key("k")), rank(1, key("k")))
+    assert stuck(*ranks, started_by="python", launchers=[launcher(wait("io", "poll"))]) == set()
+    assert stuck(*ranks, started_by="python", launchers=[launcher()]) == {0, 1}
+    assert stuck(*ranks, started_by="torchrun", launchers=[launcher(wait("io", "poll"))]) == {0, 1}
+
+
+def test_a_gpus_driver_computes_while_it_waits() -> None:
+    ranks = (rank(0, recv(1), idle=0.0), rank(1, recv(0), idle=0.0))
+    cpu = snapshot(*ranks)
+    assert Graph.of(cpu).stuck == set()
+    cuda = replace(cpu, job=replace(cpu.job, hardware="cuda"))
+    assert Graph.of(cuda).stuck == {0, 1}
+
+
+def test_an_agent_starts_all_its_ranks_at_once() -> None:
+    busy = launcher(wait("io", "poll"))
+    assert stuck(rank(0, joining()), absent(1), started_by="torchrun", launchers=[busy]) == {0}
+
+
+def test_ranks_that_meet_at_two_addresses_never_meet() -> None:
+    ranks = [replace(rank(n, joining()), master=f"host:{n}") for n in (0, 1)]
+    graph = Graph.of(snapshot(*ranks))
+    assert graph.stuck == {0, 1}
+    assert graph.addresses() == {"host:0": [0], "host:1": [1]}
+
+
+DIVERGENCE = [
+    ("the same calls", (issued("barrier", done=0), issued("barrier", done=0)), None),
+    ("all is done", (issued("barrier"), issued("all_reduce")), None),
+    ("one call each", (issued("barrier", done=0), issued("all_reduce", done=0)), 1),
+    (
+        "the first of several places",
+        (
+            issued("barrier", "broadcast", "barrier", done=1),
+            issued("barrier", "all_gather", "broadcast", done=1),
+        ),
+        2,
+    ),
+    ("groups are apart", (issued("barrier", group="tp", done=0), issued("broadcast", done=0)), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("tails", "seq"), [row[1:] for row in DIVERGENCE], ids=[row[0] for row in DIVERGENCE]
+)
+def test_where_calls_part(tails: tuple[dict[str, object], ...], seq: int | None) -> None:
+    ranks = [rank(number, **tail) for number, tail in enumerate(tails)]  # type: ignore[arg-type]
+    found = Graph.of(snapshot(*ranks)).divergence()
+    assert (found and found[1]) == seq
+
+
+def test_calls_part_among_the_ranks_that_are_asked() -> None:
+    tails = (issued("barrier", done=0), issued("barrier", done=0), issued("all_reduce", done=0))
+    graph = Graph.of(snapshot(*(rank(n, **tail) for n, tail in enumerate(tails))))
+    assert graph.divergence({0, 1}) is None
+    found = graph.divergence({0, 2})
+    assert found is not None and found[2].keys() == {0, 1, 2}
+
+
+def test_a_rank_of_unknown_number_is_left_out() -> None:
+    graph = Graph.of(snapshot(rank(None, reading()), working(1)))
+    assert set(graph.ranks) == {1}
+    assert graph.stuck == frozenset()
+
+
+def test_the_rank_behind_a_pid() -> None:
+    graph = Graph.of(snapshot(working(0), working(1, children=[child(1)]), absent(2)))
+    assert [graph.rank_of(pid) for pid in (1000, 1001, 3001, 4711)] == [0, 1, 1, None]
+
+
+STANDS = [
+    ("in a wait", rank(0, reading()), True),
+    ("in a wait, but moving", rank(0, reading(), still=0.9), False),
+    ("asleep", sleeping(0), False),
+    ("stopped", stopped(0), True),
+    ("holding the interpreter lock", rank(0, reading(), gil_held=True), False),
+    ("with something pending only", rank(0, collective("barrier", blocking=False)), False),
+    ("ended", ended(0), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"), [row[1:] for row in STANDS], ids=[row[0] for row in STANDS]
+)
+def test_who_stands_still(view: RankView, expected: bool) -> None:
+    assert view.process is not None
+    assert stands_still(view.process) is expected
+
+
+def test_only_what_a_thread_stands_in_blocks() -> None:
+    pending: Wait = collective("all_reduce", blocking=False)
+    standing = recv(1)
+    view = rank(0, pending, standing)
+    assert view.process is not None
+    assert [found.op for found in blocking(view.process)] == ["recv"]
+
+
+def test_an_empty_job_has_an_empty_graph() -> None:
+    nothing = Snapshot(0.0, snapshot().job, strangers=((1, Blocker(1, "", "")),))
+    assert Graph.of(nothing).stuck == frozenset()

@@ -1,0 +1,36 @@
+"""The programs of tests/jobs that run with the tests: each verdict, its lines, its time.
+
+The expectation of each stands in tests/jobs/jobs.toml and, for lines, in the program itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers import collection, trial
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(sys.platform != "linux", reason="stops and kills by Linux's rules"),
+]
+
+FOLDER = Path(__file__).resolve().parent / "jobs"
+JOBS = collection.read(FOLDER)
+
+
+@pytest.mark.parametrize("name", [n for n, job in JOBS.items() if job.suite == "test" or job.quick])
+def test_job(name: str) -> None:
+    done = trial.run(JOBS[name])
+    assert not done.wrong(), done.story()
+
+
+def test_every_program_is_declared_and_every_line_is_marked_once() -> None:
+    text = (FOLDER / "jobs.toml").read_text()
+    programs = {program.name for program in FOLDER.glob("*.py")} - {"marks.py"}
+    assert {job.program.name for job in JOBS.values()} <= programs
+    assert {name for name in programs if name not in text} == set(), "no job names them"
+    for job in JOBS.values():
+        job.lines()

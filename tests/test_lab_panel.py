@@ -1,0 +1,146 @@
+"""The panel of a lab: buttons and cells, knobs, questions, results."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from lab_bench import LabBench
+from panel_fakes import DEADLINE, click, html_of
+
+from helpers.labs import LabError
+from helpers.panel import controls
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> LabBench:
+    return LabBench(tmp_path)
+
+
+def test_lab_panel_has_a_stable_text_and_a_live_view(bench: LabBench) -> None:
+    text = "Lab 07 Two letters: Run broken, Run fixed, Stop, Reset; knobs few=one, many=1"
+    assert repr(bench.panel) == text
+    bundle = bench.panel._repr_mimebundle_()
+    assert bundle["text/plain"] == text
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_a_cell_shows_the_view_and_a_sentence_for_when_its_kernel_has_ended(
+    bench: LabBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr(controls, "display", lambda bundle, raw: shown.append(bundle))
+    bench.panel._ipython_display_()
+    view, sentence = shown
+    assert view["text/plain"] == repr(bench.panel)
+    assert sentence["text/plain"] == controls.ENDED and controls.ENDED in sentence["text/html"]
+    assert ":has(.sr-ended)" in html_of(bench.panel), "the live view hides the sentence"
+
+
+def test_every_knob_says_which_value_is_chosen(bench: LabBench) -> None:
+    few, many = bench.panel._knobs.controls.values()
+    assert (few._view_name, many._view_name) == ("RadioButtonsView", "DropdownView")
+    assert (few.description, few.value) == ("A few", "one")
+
+
+def test_a_click_runs_with_what_the_controls_say(bench: LabBench) -> None:
+    few, many = bench.panel._knobs.controls.values()
+    few.value, many.value = "two", "5"
+    click(bench.panel, "Run broken")
+    assert bench.session_made.wait(DEADLINE)
+    assert bench.made == [("broken", {"few": "two", "many": "5"})]
+    assert bench.sessions[0].started.wait(DEADLINE)
+    click(bench.panel, "Stop")
+    bench.panel._run.wait()
+    assert bench.panel.status == "stopped, nothing left"
+
+
+def test_a_cell_s_knobs_are_shown_in_the_controls(bench: LabBench) -> None:
+    result = bench.finish(lambda: bench.panel.run("fixed", many="3"))
+    assert bench.made == [("fixed", {"few": "one", "many": "3"})]
+    assert repr(bench.panel).endswith("knobs few=one, many=3")
+    assert (result.outcome, result.cause) == ("ok", "none")
+    assert repr(result).startswith("outcome: ok")
+
+
+@pytest.mark.parametrize(
+    ("program", "knobs", "said"),
+    [("brokn", {}, "brokn"), ("broken", {"fwe": "one"}, "fwe"), ("broken", {"few": "six"}, "six")],
+)
+def test_what_a_lab_has_not_is_said(
+    bench: LabBench, program: str, knobs: dict[str, str], said: str
+) -> None:
+    with pytest.raises(LabError, match=said):
+        asyncio.run(bench.panel.run(program, **knobs))
+    assert bench.made == []
+    assert bench.panel.status == "Ready."
+
+
+def test_nothing_of_the_results_is_left(bench: LabBench) -> None:
+    bench.finish(lambda: bench.panel.run("fixed"))
+    bench.panel._run.wait()
+    assert not bench.folders[0].exists()
+
+
+def test_the_prediction_is_scored_when_the_broken_program_has_run(bench: LabBench) -> None:
+    assert "Run broken" in bench.panel.predict.answer("rank 0")
+    bench.finish(lambda: bench.panel.run("fixed"))
+    assert "Run broken" in bench.panel.predict.said
+    bench.finish(lambda: bench.panel.run("broken"))
+    assert bench.panel.predict.said == "The run shows otherwise: rank 1. It is `rank 1`."
+    assert "The run shows otherwise" in html_of(bench.panel.predict)
+    assert bench.panel.predict.answer("rank 1") == "Right. It is `rank 1`."
+    bench.panel.reset()
+    assert bench.panel.predict.said == ""
+
+
+def test_a_run_that_shows_no_answer_scores_nothing(bench: LabBench) -> None:
+    bench.culprits = (0, 1)
+    bench.panel.predict.answer("rank 0")
+    bench.finish(lambda: bench.panel.run("broken"))
+    assert bench.panel.predict.said.startswith("This run shows none of the answers")
+
+
+def test_questions_have_a_stable_text(bench: LabBench) -> None:
+    assert repr(bench.panel.predict) == "Which rank fails?\n  ( ) rank 0\n  ( ) rank 1"
+    assert repr(bench.panel.quiz) == "1. Which letter?\n  ( ) a\n  ( ) b"
+    click(bench.panel.quiz, "Answer")
+    assert "Choose an answer first." in html_of(bench.panel.quiz)
+    [question] = bench.panel.quiz.questions
+    assert question.answer("a") == "No. It is the first, and it is broken. Try another answer."
+    assert question.answer("b") == "Right. a is broken."
+
+
+def test_check_judges_by_what_the_ranks_have_left(bench: LabBench) -> None:
+    bench.ranks_write = '{"rank": RANK, "world_size": 2, "loss": RANK}'
+    judgement = bench.finish(lambda: bench.panel.check())
+    assert bench.made[0][0] == "mine"
+    assert "no  loss is equal on all ranks" in repr(judgement)
+    assert not bench.folders[0].exists()
+
+
+def test_check_takes_a_path(bench: LabBench) -> None:
+    path = bench.lab.folder / "fixed.py"
+    bench.finish(lambda: bench.panel.check(str(path)))
+    assert bench.made[0][0] == str(path)
+    with pytest.raises(LabError, match="no such file"):
+        asyncio.run(bench.panel.check("nowhere.py"))
+
+
+def test_the_copy_is_made_once(bench: LabBench) -> None:
+    copy = bench.panel.your_copy()
+    assert copy.read_text() == "print('a')\n"
+    copy.write_text("mine")
+    assert bench.panel.your_copy().read_text() == "mine"
+
+
+def test_the_texts_of_a_lab(bench: LabBench) -> None:
+    broken = bench.finish(lambda: bench.panel.run("broken"))
+    fixed = bench.finish(lambda: bench.panel.run("fixed"))
+    assert "broken" in repr(bench.panel.compare(broken, fixed)).splitlines()[0]
+    assert "-print('a')" in repr(bench.panel.diff())
+    assert "refuted here" in repr(bench.panel.claims())
+    hints = bench.panel.hints()
+    assert repr(hints).startswith("2 hints")
+    assert hints._repr_html_().count("<details>") == 2

@@ -1,0 +1,90 @@
+"""Every program of every lab runs: in a cell of its notebook, or here as a person would start it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+from helpers.judge import judge
+from helpers.lab_model import MINE
+from helpers.labs import Lab, RunFolder, all_labs
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_by_cells(lab: Lab) -> set[str]:
+    """The programs that the cells of the lab's notebook run."""
+    file = lab.folder / f"{lab.name}.ipynb"
+    if not file.is_file():  # another test says so
+        return set()
+    notebook = nbformat.read(file, as_version=4)
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return set(re.findall(r'\blab\.run\(\s*"(\w+)"', code))
+
+
+def few_ranks(lab: Lab, program: str) -> dict[str, str]:
+    """The knobs for a run that is as small as it can be."""
+    return {"ranks": "2"} if "ranks" in lab.programs[program].knobs else {}
+
+
+OTHERS = [lab for lab in all_labs() if lab.name != "02_fsdp_saving"]
+"""test_lab_02.py runs and judges the fixed program of that lab."""
+
+REST = [
+    pytest.param(lab, program, id=f"{lab.name}-{program}")
+    for lab in all_labs()
+    for program in sorted(set(lab.programs) - {MINE} - run_by_cells(lab))
+]
+
+
+@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
+def test_cells_run_programs_that_there_are(lab: Lab) -> None:
+    assert {"broken", "fixed"} <= run_by_cells(lab) <= set(lab.programs)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("lab", OTHERS, ids=lambda lab: lab.name)
+def test_the_fixed_program_leaves_what_a_healthy_run_leaves(lab: Lab) -> None:
+    knobs = few_ranks(lab, "fixed")
+    with RunFolder() as folder:
+        report = lab.session("fixed", folder=folder, **knobs).start().wait()
+        judgement = judge(lab, "fixed", report, folder, knobs)
+    assert judgement.passed, judgement
+
+
+@pytest.mark.real
+@pytest.mark.timeout(900)  # one of them compiles C++ the first time
+@pytest.mark.parametrize(("lab", "program"), REST)
+def test_what_no_cell_runs_ends_as_expected(
+    lab: Lab,
+    program: str,
+    tmp_path: Path,
+    processes_left: Callable[[], list[psutil.Process]],
+) -> None:
+    knobs = few_ranks(lab, program)
+    if lacks := lab.lacking(program, knobs):
+        pytest.skip(lacks)
+    before = set(lab.folder.iterdir())
+    words = [sys.executable, "-m", "helpers", "lab", lab.name, "--program", program]
+    done = subprocess.run(
+        [*words, *(f"--knob={name}={value}" for name, value in knobs.items())],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=lab.file.max_seconds + 30,
+        check=False,
+    )
+    assert done.returncode == lab.expected(program, knobs).exit_code, done.stdout + done.stderr[-3000:]
+    assert processes_left() == []
+    kept = {"__pycache__", ".runs", ".built"}
+    assert {path.name for path in set(lab.folder.iterdir()) - before} <= kept

@@ -1,0 +1,75 @@
+"""What a lab's panel does when the machine lacks something: it says so, and starts nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from example_lab import GOOD, changed, write_programs
+from panel_fakes import click, every_widget, html_of
+
+from helpers import machine, preflight
+from helpers.lab_file import parse_lab
+from helpers.labs import Lab, LabError
+from helpers.panel.lab_panel import LabPanel
+from helpers.session import Session
+
+
+@pytest.fixture(autouse=True)
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: Session) -> Session:
+        raise AssertionError("a run was started")
+
+    monkeypatch.setattr(Session, "start", start)
+
+
+def test_a_program_that_cannot_run_here_has_a_button_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "compiler", lambda: None)
+    raw = changed("programs/broken/needs", "compiler")
+    panel = LabPanel(Lab(parse_lab(raw, write_programs(tmp_path), "lab.toml")))
+    buttons = {w.description: w.disabled for w in every_widget(panel) if hasattr(w, "on_click")}
+    assert buttons["broken needs a C++ compiler"]
+    assert not buttons["Run fixed"]
+    with pytest.raises(LabError, match="cannot run this here: broken needs a C"):
+        asyncio.run(panel.run("broken"))
+
+
+def test_a_value_that_cannot_run_here_says_why(tmp_path: Path) -> None:
+    panel = LabPanel(Lab(parse_lab(GOOD, write_programs(tmp_path), "lab.toml")))
+    [control] = [w for w in every_widget(panel) if getattr(w, "description", "") == "Hardware"]
+    assert [text for text, name in control.options if name == "one-gpu"] == [
+        "one-gpu (not here: it needs a GPU, and STUCK_RANKS_HARDWARE=cpu leaves them out)"
+    ]
+    assert control.value == "cpu"
+    control.value = "one-gpu"
+    click(panel, "Run fixed")
+    panel._run.wait()
+    assert "cannot run this here: hardware one-gpu needs a GPU" in panel.status
+
+
+def test_controls_that_do_not_apply_are_left_alone(tmp_path: Path) -> None:
+    made: list[tuple[str, dict[str, str]]] = []
+
+    def make(lab: Lab, name: str, folder: Path, knobs: dict[str, str]) -> Session:
+        made.append((name, dict(knobs)))
+        raise LabError("enough")
+
+    lab = Lab(parse_lab(GOOD, write_programs(tmp_path), "lab.toml"))
+    panel = LabPanel(lab, make)
+    click(panel, "Run alone")
+    panel._run.wait()
+    assert made == [("alone", {})]
+    with pytest.raises(LabError, match="does not apply to alone"):
+        asyncio.run(panel.run("alone", method="fork"))
+
+
+def test_too_little_memory_is_said_in_the_panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "free_memory", lambda: 7 * preflight.MB)
+    raw = changed("memory_mb", 100)
+    panel = LabPanel(Lab(parse_lab(raw, write_programs(tmp_path), "lab.toml")))
+    with pytest.raises(LabError, match="it needs 100 MB of free memory, and 7 MB are free"):
+        asyncio.run(panel.run("broken"))
+    assert "it needs 100 MB of free memory" in html_of(panel)

@@ -1,0 +1,112 @@
+"""Tables and differences of a lab, as text and as HTML."""
+
+from __future__ import annotations
+
+from helpers.lab_model import Claim
+from helpers.lab_text import (
+    Difference,
+    claims_table,
+    comparison,
+    difference,
+    labs_table,
+    measured,
+)
+from helpers.labs import find_lab
+from helpers.model import (
+    ChildView,
+    ErrorView,
+    Frame,
+    Job,
+    ProcessView,
+    RankView,
+    Report,
+    Snapshot,
+    Verdict,
+)
+
+
+def report(failed: bool) -> Report:
+    error = ErrorView("DistNetworkError", "port: 45123 ... EADDRINUSE") if failed else None
+    worker = ProcessView(31, "dataloader-worker", error=error, ended=3.0, exit_code=int(failed))
+    ranks = tuple(
+        RankView(
+            rank,
+            process=ProcessView(20 + rank, "rank", ended=4.0, exit_code=int(failed)),
+            children=(ChildView(worker, worker_id=0, joined_as_rank=1 if failed else None),),
+        )
+        for rank in (0, 1)
+    )
+    verdict = (
+        Verdict("error", "address-in-use", culprits=(0,), where=Frame("broken.py", 23, "<module>"))
+        if failed
+        else Verdict("ok", "none")
+    )
+    return Report(verdict, Snapshot(5.0, Job(("python", "x.py"), world_size=2), ranks))
+
+
+def test_a_comparison_holds_only_what_the_cause_decides() -> None:
+    table = comparison(report(True), report(False), ("broken", "fixed"))
+    assert repr(table) == "\n".join(
+        [
+            "                                 broken            fixed",
+            "-------------------------------  ----------------  -------",
+            "outcome                          error             ok",
+            "cause                            address-in-use    none",
+            "culprits                         0                 none",
+            "where                            broken.py:23      nowhere",
+            "errors of the culprits           DistNetworkError  none",
+            "ranks that end with exit code 0  0 of 2            2 of 2",
+        ]
+    )
+
+
+def test_long_cells_go_on_in_the_next_line_and_html_keeps_them_whole() -> None:
+    claim = Claim("a word " * 20, "refuted here", "`x < y`")
+    table = claims_table([claim])
+    assert max(map(len, repr(table).splitlines())) <= 44 + 44 + 44 + 4
+    assert repr(table).count("word") == 20
+    html = table._repr_html_()
+    assert ("a word " * 20).strip() in html
+    assert "<code>x &lt; y</code>" in html
+
+
+def test_the_difference_of_two_programs() -> None:
+    change = difference(find_lab("05"))
+    assert repr(change).startswith("--- broken.py\n+++ fixed.py\n@@")
+    assert "-fabric.launch()" in change.lines
+    assert "+    fabric.launch()" in change.lines
+    assert "&quot;__main__&quot;" in change._repr_html_()
+
+
+def test_equal_programs_have_no_difference() -> None:
+    change = difference(find_lab("05"), "fixed", "fixed")
+    assert repr(change) == "no difference"
+    assert change == Difference(())
+
+
+def test_the_map_of_the_labs() -> None:
+    table = labs_table([find_lab("05")])
+    assert "05_spawn_ports" in repr(table)
+    assert "30 min" in repr(table)
+
+
+def test_a_measure_of_some_runs_has_a_column_for_each_rank() -> None:
+    runs = [("fixed", [{"took": 3}, {"took": 4}]), ("alone", [{"took": 5}]), ("broken", [])]
+    assert repr(measured(runs, "took")) == "\n".join(
+        [
+            "took    rank 0  rank 1",
+            "------  ------  ------",
+            "fixed   3       4",
+            "alone   5",
+            "broken",
+        ]
+    )
+
+
+def test_a_comparison_leaves_out_what_the_kernel_chose() -> None:
+    killed = ProcessView(20, "rank", ended=4.0, signal=9)
+    verdict = Verdict("error", "out-of-memory", culprits=(1,), where=Frame("broken.py", 8, "load"))
+    ranks = (RankView(1, process=killed),)
+    chosen = Report(verdict, Snapshot(5.0, Job(("python", "x.py"), world_size=2), ranks))
+    rows = {row[0]: row[1] for row in comparison(chosen, report(False)).rows}
+    assert (rows["culprits"], rows["where"]) == ("by chance", "not the same each time")

@@ -1,0 +1,331 @@
+"""What a lab asks of a learner: a prediction, a repaired copy, a quiz; and where the learner stands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ipywidgets import Output
+from lab_bench import LabBench
+from panel_fakes import DEADLINE, click, every_widget, html_of
+
+from helpers import progress
+from helpers.panel import course
+from helpers.panel.course import in_jupyter
+from helpers.progress import Progress
+
+GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
+NAME = "07_two_letters"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "state" / "stuck-ranks"
+    monkeypatch.setenv("STUCK_RANKS_STATE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> LabBench:
+    return LabBench(tmp_path)
+
+
+def test_a_click_holds_the_verdict_back_until_it_is_predicted(bench: LabBench) -> None:
+    bench.press("Run broken")
+    assert "Rank 1 fails." not in bench.shown and "What is yours?" in bench.shown
+    assert 'run broken</span><span class="sr-hidden">: still open' in bench.shown
+
+    click(bench.panel, "Answer")
+    assert "Answer every question first" in bench.shown and "Rank 1 fails." not in bench.shown
+
+    bench.choose("rank 0")
+    click(bench.panel, "Answer")
+    assert "0 of 1 right" in bench.shown and "No: rank 1." in bench.shown
+    assert "It is <code>rank 1</code>." in bench.shown and "Rank 1 fails." in bench.shown
+    assert bench.panel._lesson.course.progress == Progress(NAME, ("predicted", "broken"), score=0)
+
+
+def test_several_ranks_can_be_named(bench: LabBench) -> None:
+    bench.culprits = (0, 1)
+    bench.press("Run broken")
+    bench.choose("rank 0")
+    bench.choose("rank 1")
+    click(bench.panel, "Answer")
+    assert "1 of 1 right" in bench.shown
+    assert bench.panel._lesson.course.progress.score == 1
+
+
+def test_a_verdict_can_be_had_without_an_answer(bench: LabBench) -> None:
+    bench.press("Run broken")
+    click(bench.panel, "Show the verdict")
+    assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
+    assert bench.panel._lesson.course.progress == Progress(NAME, ("broken",))
+
+
+def test_the_questions_can_be_switched_off_before_and_while_they_stand(bench: LabBench) -> None:
+    bench.press("Run broken")
+    bench.panel._lesson.form.at_once.value = True
+    assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
+    bench.press("Run broken")
+    assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
+    bench.panel._lesson.form.at_once.value = False
+    bench.press("Run broken")
+    assert "What is yours?" in bench.shown
+
+
+def test_switching_off_in_the_middle_of_a_run_shows_what_is_known(bench: LabBench) -> None:
+    click(bench.panel, "Run broken")
+    assert bench.session_made.wait(DEADLINE) and bench.sessions[0].started.wait(DEADLINE)
+    bench.sessions[0].sample(suspicion="rank 1 is suspect")
+    assert "suspect" not in bench.shown
+    bench.panel._lesson.form.at_once.value = True
+    assert "suspect" in bench.shown
+    bench.sessions[0].end()
+    bench.panel._run.wait()
+    assert "Rank 1 fails." in bench.shown
+
+
+def test_a_cell_never_waits_for_an_answer(bench: LabBench) -> None:
+    bench.finish(lambda: bench.panel.run("broken"))
+    assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
+
+
+def test_nothing_is_asked_on_a_program_that_works_or_a_run_that_was_stopped(bench: LabBench) -> None:
+    bench.press("Run fixed")
+    assert "All is well." in bench.shown
+    bench.press("Run broken", stop=True)
+    assert "What is yours?" not in bench.shown and bench.panel._screen.reveal
+
+
+def test_the_cell_s_prediction_is_not_scored_before_the_verdict_is_shown(bench: LabBench) -> None:
+    bench.panel.predict.answer("rank 1")
+    bench.press("Run broken")
+    assert bench.panel.predict.said.startswith("Noted.")
+    click(bench.panel, "Show the verdict")
+    assert bench.panel.predict.said.startswith("Right.")
+
+
+def test_a_new_run_drops_a_question_that_was_not_answered(bench: LabBench) -> None:
+    bench.press("Run broken")
+    bench.press("Run fixed")
+    assert "What is yours?" not in bench.shown and "All is well." in bench.shown
+
+
+def test_files_that_name_the_verdict_are_held_back_with_it(bench: LabBench) -> None:
+    bench.press("Run broken")
+    assert bench.panel._export.layout.display == "none"
+    click(bench.panel, "Show the verdict")
+    assert bench.panel._export.layout.display is None
+
+
+def test_both_programs_stand_side_by_side_once_the_fixed_one_has_run(bench: LabBench) -> None:
+    bench.press("Run broken")
+    click(bench.panel, "Show the verdict")
+    diff = bench.panel._diff
+    assert diff.layout.display == "none"
+    bench.press("Run fixed")
+    assert diff.layout.display is None
+    assert html_of(diff).count("<svg") == 2 and "broken: ERROR" in html_of(diff)
+    bench.panel.reset()
+    assert diff.layout.display == "none"
+
+
+def test_a_run_that_is_held_back_is_not_in_the_comparison(bench: LabBench) -> None:
+    bench.press("Run fixed")
+    bench.press("Run broken")
+    assert "broken: ERROR" not in html_of(bench.panel._diff)
+    click(bench.panel, "Show the verdict")
+    assert "broken: ERROR" in html_of(bench.panel._diff)
+
+
+def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
+    assert not links(bench)
+    click(bench.panel, "Make my copy")
+    assert bench.lab.copy.read_text() == "print('a')\n"
+    assert "Open it, edit it" in bench.shown
+    [link] = links(bench)
+    assert 'your_turn.py">your_turn.py</a>' in link
+
+    bench.press("Check my copy")
+    assert bench.made[-1][0] == "mine" and "not yet:" in bench.shown
+    assert "✗</span> not yet</span></td>" in bench.shown
+    assert "What is yours?" not in bench.shown
+
+    bench.ranks_write = GOOD
+    bench.press("Check my copy")
+    assert "passed: 7 checks" in bench.shown and "not yet" not in bench.shown
+    assert bench.panel._lesson.course.progress.done == ("checked",)
+
+
+def test_a_copy_is_judged_before_its_results_are_removed(bench: LabBench) -> None:
+    """A session is over before it tells so: the run's thread wakes first."""
+    bench.ranks_write = GOOD
+    click(bench.panel, "Check my copy")
+    assert bench.session_made.wait(DEADLINE) and bench.sessions[0].started.wait(DEADLINE)
+    bench.sessions[0].over.set()
+    bench.panel._run.wait()
+    assert not bench.folders[0].exists()
+    assert "passed: 7 checks" in bench.shown
+
+
+def test_a_check_that_is_stopped_judges_nothing(bench: LabBench) -> None:
+    bench.press("Check my copy", stop=True)
+    assert "nothing is judged" in bench.shown and "not yet" not in bench.shown
+
+
+def test_a_copy_is_never_lost(bench: LabBench) -> None:
+    click(bench.panel, "Make my copy")
+    bench.lab.copy.write_text("mine")
+    click(bench.panel, "Make my copy")
+    assert "was there already" in bench.shown and bench.lab.copy.read_text() == "mine"
+
+    click(bench.panel, "Start over")
+    assert "kept beside it" in bench.shown and bench.lab.copy.read_text() == "mine"
+    click(bench.panel, "No, keep mine")
+    assert "stays as it is" in bench.shown and bench.lab.copy.read_text() == "mine"
+
+    click(bench.panel, "Start over")
+    click(bench.panel, "Yes, start over")
+    assert "your_turn.1.py" in bench.shown
+    assert bench.lab.copy.read_text() == "print('a')\n"
+    assert bench.lab.copy.with_suffix(".1.py").read_text() == "mine"
+
+
+def test_a_copy_that_cannot_be_made_is_one_sentence(
+    bench: LabBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("helpers.labs.shutil.copyfile", full)
+    click(bench.panel, "Make my copy")
+    assert "cannot be made: No space left on device." in bench.shown
+
+
+def test_the_quiz_counts_what_is_right_and_explains_what_is_not(bench: LabBench) -> None:
+    quiz = bench.panel.quiz
+    assert "0 of 1 right." in html_of(quiz) and not quiz.passed
+    [question] = quiz.questions
+    question.answer("a")
+    shown = html_of(quiz)
+    assert "not right</span> It is the first, and it is broken. Try another answer." in shown
+    assert "0 of 1 right." in shown
+    question.answer("b")
+    assert "right</span> a is broken." in html_of(quiz) and "1 of 1 right." in html_of(quiz)
+    assert bench.panel._lesson.course.progress == Progress(NAME, ("quiz",), answers=("b",))
+
+
+def test_reset_forgets_everything_but_the_copy(bench: LabBench) -> None:
+    click(bench.panel, "Make my copy")
+    bench.panel.quiz.questions[0].answer("b")
+    bench.panel.predict.answer("rank 1")
+    bench.press("Run broken")
+    click(bench.panel, "Reset")
+    assert bench.panel._lesson.course.progress == Progress(NAME)
+    assert bench.panel.quiz.answers == (None,) and bench.panel.predict.said == ""
+    assert "What is yours?" not in bench.shown and "Rank 1 fails." not in bench.shown
+    assert bench.lab.copy.exists()
+    bench.press("Run broken")
+    assert "What is yours?" in bench.shown
+
+
+def test_nothing_is_kept_where_nobody_reads_the_notebook(bench: LabBench, state: Path) -> None:
+    bench.finish(lambda: bench.panel.run("broken"))
+    bench.panel.quiz.questions[0].answer("b")
+    bench.panel.reset()
+    assert not state.parent.exists()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_notebook_in_jupyter_is_told_from_a_test_of_it(
+    inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if inside:
+        monkeypatch.setenv("JPY_SESSION_NAME", "/labs/05.ipynb")
+    assert in_jupyter() is inside
+
+
+def test_where_a_learner_stands_is_asked_about_before_it_is_taken_up(tmp_path: Path) -> None:
+    first = LabBench(tmp_path, keep=True)
+    assert "Go on" not in buttons(first)
+    first.finish(lambda: first.panel.run("broken"))
+    first.panel.quiz.questions[0].answer("a")
+
+    second = LabBench(tmp_path, keep=True)
+    assert "You were at <strong>predict, 1 of 5 steps done</strong>" in second.shown
+    assert second.panel._lesson.course.progress == Progress(NAME)
+    second.finish(lambda: second.panel.run("fixed"))
+    assert progress.load(NAME) == Progress(NAME, ("broken",), answers=("a",)), "not asked yet"
+
+    click(second.panel, "Go on")
+    whole = Progress(NAME, ("broken", "fixed"), answers=("a",))
+    assert second.panel._lesson.course.progress == progress.load(NAME) == whole
+    assert second.panel.quiz.answers == ("a",) and "Go on" not in buttons(second)
+
+
+def test_starting_over_forgets_what_was_kept(tmp_path: Path) -> None:
+    LabBench(tmp_path, keep=True).panel.quiz.questions[0].answer("b")
+
+    second = LabBench(tmp_path, keep=True)
+    click(second.panel._lesson.course, "Start over")
+    assert progress.load(NAME) is None and "You were at" not in second.shown
+    second.panel.quiz.questions[0].answer("a")
+    assert progress.load(NAME) == Progress(NAME, answers=("a",))
+
+
+def test_reset_clears_the_file(tmp_path: Path, state: Path) -> None:
+    bench = LabBench(tmp_path, keep=True)
+    bench.panel.quiz.questions[0].answer("b")
+    assert list(state.iterdir())
+    bench.panel.reset()
+    assert not list(state.iterdir())
+
+
+def test_a_damaged_file_is_set_aside_with_one_sentence(tmp_path: Path, state: Path) -> None:
+    state.mkdir(parents=True)
+    (state / f"{NAME}.json").write_text("{half")
+    bench = LabBench(tmp_path, keep=True)
+    assert "is damaged; it is kept as" in bench.shown and "Go on" not in buttons(bench)
+    bench.panel.quiz.questions[0].answer("b")
+    assert (state / f"{NAME}.damaged-1.json").read_text() == "{half"
+    assert json.loads((state / f"{NAME}.json").read_text())["answers"] == ["b"]
+
+
+def test_a_file_that_cannot_be_set_aside_is_left_alone(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.mkdir(parents=True)
+    (state / f"{NAME}.json").write_text("{half")
+
+    def refuse(_: str) -> Path:
+        raise progress.ProgressError("no")
+
+    monkeypatch.setattr(course.progress, "set_aside", refuse)
+    bench = LabBench(tmp_path, keep=True)
+    assert "nothing is kept this time." in bench.shown
+    bench.panel.quiz.questions[0].answer("b")
+    assert (state / f"{NAME}.json").read_text() == "{half"
+
+
+def test_progress_that_cannot_be_kept_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    bench = LabBench(tmp_path, keep=True)
+    monkeypatch.setattr(course.progress.os, "replace", full)
+    bench.panel.quiz.questions[0].answer("b")
+    assert "No space left on device." in bench.shown
+    assert bench.panel.quiz.passed
+
+
+def links(bench: LabBench) -> list[str]:
+    found = [widget for widget in every_widget(bench.panel) if isinstance(widget, Output)]
+    return [output["data"]["text/html"] for widget in found for output in widget.outputs]
+
+
+def buttons(bench: LabBench) -> set[str]:
+    return {getattr(widget, "description", "") for widget in every_widget(bench.panel)}

@@ -1,0 +1,248 @@
+"""Who limits the memory of a job: found on trees of files, tried with the kernel where it lets us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from helpers import memory_limit
+from helpers.control_group import Group, Scope, group_parents, remove
+from helpers.launch import LaunchError, launch, reap_leftovers
+from helpers.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
+from helpers.model import Snapshot
+from helpers.session import Session
+
+ROOT = Path(memory_limit.__file__).resolve().parents[1]
+GROUPS = group_parents(Path("/sys/fs/cgroup"), Path("/proc"))
+needs_group = pytest.mark.skipif(not GROUPS, reason="no memory control group can be made here")
+
+TAKE = """
+import time
+kept = []
+while True:
+    kept.append(bytearray(b"x" * 5_000_000))
+    time.sleep(0.02)
+"""
+
+
+def tree(folder: Path, files: Mapping[str, str]) -> tuple[Path, Path]:
+    """The mounts of control groups and of /proc, made of files."""
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder / "cgroup", folder / "proc"
+
+
+V2 = {
+    "proc/self/cgroup": "0::/user/app/shell\n",
+    "cgroup/cgroup.controllers": "cpu memory\n",
+    "cgroup/user/app/cgroup.subtree_control": "cpu memory\n",
+    "cgroup/user/app/cgroup.procs": "",
+    "cgroup/user/app/shell/cgroup.subtree_control": "",
+    "cgroup/user/app/shell/cgroup.procs": "1\n",
+}
+V1 = {
+    "proc/self/cgroup": "4:memory:/job/step\n0::/\n",
+    "cgroup/memory/cgroup.procs": "",
+    "cgroup/memory/memory.limit_in_bytes": "9\n",
+    "cgroup/memory/job/step/cgroup.procs": "1\n",
+    "cgroup/memory/job/step/memory.limit_in_bytes": "9\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (V2, [(2, "user/app")]),
+        (V2 | {"cgroup/user/app/cgroup.subtree_control": "cpu\n"}, []),
+        (V1, [(1, "memory/job/step")]),
+        (V1 | {"proc/self/cgroup": "4:memory:/docker/on/the/host\n"}, [(1, "memory")]),
+        (V1 | {"proc/self/cgroup": "0::/\n"}, []),
+        ({"proc/self/cgroup": "0::/\n", "cgroup/cgroup.controllers": "memory\n"}, []),
+        ({}, []),
+    ],
+    ids=["v2", "v2 hands no memory on", "v1", "v1 in a container", "no memory", "own root", "macOS"],
+)
+def test_where_groups_can_be_made(
+    tmp_path: Path, files: dict[str, str], found: list[tuple[int, str]]
+) -> None:
+    root, proc = tree(tmp_path, files)
+    assert group_parents(root, proc) == [(version, root / name) for version, name in found]
+
+
+@pytest.mark.parametrize(
+    ("version", "freeze", "settings"),
+    [
+        (2, False, {"memory.max": "7000000", "memory.swap.max": "0"}),
+        (1, False, {"memory.limit_in_bytes": "7000000", "memory.oom_control": "0"}),
+        (1, True, {"memory.limit_in_bytes": "7000000", "memory.oom_control": "1"}),
+    ],
+)
+def test_a_group_gets_its_limit(
+    tmp_path: Path, version: int, freeze: bool, settings: dict[str, str]
+) -> None:
+    group = Group(tmp_path, version, 7_000_000, freeze=freeze)
+    words = group.open("a run")
+    assert words[-1] == str(tmp_path / "a run" / "cgroup.procs")
+    assert settings.items() <= {f.name: f.read_text() for f in (tmp_path / "a run").iterdir()}.items()
+
+
+@pytest.mark.parametrize(
+    ("version", "file", "text", "kills", "full"),
+    [
+        (2, "memory.events", "low 0\noom 3\noom_kill 2\n", 2, False),
+        (1, "memory.oom_control", "oom_kill_disable 0\nunder_oom 1\noom_kill 1\n", 1, False),
+        (1, "memory.oom_control", "oom_kill_disable 1\nunder_oom 1\noom_kill 0\n", 0, True),
+        (1, "memory.oom_control", "oom_kill_disable 1\nunder_oom 0\noom_kill 0\n", 0, False),
+    ],
+)
+def test_what_the_kernel_has_counted(
+    tmp_path: Path, version: int, file: str, text: str, kills: int, full: bool
+) -> None:
+    group = Group(tmp_path, version, 7_000_000, freeze="disable 1" in text)
+    group.open("run")
+    (tmp_path / "run" / file).write_text(text)
+    view = group.view()
+    assert (view.megabytes, view.kills, view.full) == (7, kills, full)
+    assert f"version {version}" in view.enforcer
+
+
+def test_a_scope_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, proc = tree(tmp_path, {**V2, "user/bus": ""})
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "user"))
+    monkeypatch.setattr(memory_limit.shutil, "which", lambda name: f"/bin/{name}")
+    [_, scope] = candidates(Limit(7), root, proc)
+    assert isinstance(scope, Scope)
+    words = scope.open("a-run")
+    assert words[0] == "/bin/systemd-run"
+    assert words[-1] == "--"
+    assert {"--user", "--scope", "--unit=a-run", "MemoryMax=7000000"} <= set(words)
+    place = proc / "42"
+    place.mkdir()
+    (place / "cgroup").write_text("0::/user/app\n")
+    (root / "user/app/memory.events").write_text("oom_kill 1\n")
+    scope.watch(type("Run", (), {"pid": 42}))
+    assert scope.view().kills == 1
+    (root / "user/app/memory.events").unlink()
+    assert scope.view().kills == 1
+
+
+def test_only_version_1_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, proc = tree(tmp_path, V2)
+    assert candidates(Limit(7, freeze=True), root, proc) == []
+    with pytest.raises(LimitError, match="version 1"):
+        enforcer(Limit(7, freeze=True), root, proc)
+    monkeypatch.setattr("helpers.session.enforcer", lambda limit: enforcer(limit, root, proc))
+    with pytest.raises(LaunchError, match="version 1"):
+        Session([sys.executable, "-c", ""], memory_limit=Limit(7, freeze=True)).start()
+
+
+def test_where_no_group_works_a_monitor_does_it(tmp_path: Path) -> None:
+    """A tree of files is no control group: the trial leaves files behind in it, so it is not empty."""
+    root, proc = tree(tmp_path, V1)
+    (root / "memory/job/step").chmod(0o500)
+    (root / "memory/job/step/cgroup.procs").unlink()
+    assert isinstance(enforcer(Limit(7), root, proc), Monitor)
+
+
+@pytest.mark.parametrize(("sizes", "victim"), [([3, 5, 2], 1), ([3, 3, 4], None), ([], None)])
+def test_the_largest_is_killed_above_the_limit_only(sizes: list[int], victim: int | None) -> None:
+    names: Any = range(len(sizes))
+    assert too_large(dict(zip(names, sizes, strict=True)), 9 if victim is not None else 10) == victim
+
+
+def run(limit: Limit) -> tuple[Snapshot, Any]:
+    """The only rank of a job takes more and more memory, until a verdict."""
+    env = os.environ | {"RANK": "0", "WORLD_SIZE": "1"}
+    session = Session([sys.executable, "-c", TAKE], env=env, memory_limit=limit, max_seconds=60)
+    return session.start().wait().snapshot, session
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform != "linux", reason="sees memory in /proc")
+def test_a_monitor_kills_and_says_what_it_may_miss(
+    monkeypatch: pytest.MonkeyPatch, processes_left: Callable[[], list[psutil.Process]]
+) -> None:
+    monkeypatch.setattr("helpers.session.enforcer", Monitor)
+    snapshot, session = run(Limit(200))
+    assert snapshot.memory_kills >= 1
+    assert session.report.verdict.cause == "out-of-memory"
+    assert any("a monitor" in line for line in session.report.verdict.evidence)
+    assert any("less than" in line for line in snapshot.not_seen)
+    assert processes_left() == []
+
+
+@pytest.mark.real
+@needs_group
+@pytest.mark.parametrize("freeze", [False, True])
+def test_the_kernel_limits_a_job_and_its_group_is_removed(
+    freeze: bool, processes_left: Callable[[], list[psutil.Process]]
+) -> None:
+    if freeze and all(version != 1 for version, _ in GROUPS):
+        pytest.skip("only control groups of version 1 stand still")
+    snapshot, session = run(Limit(200, freeze))
+    report = session.report
+    assert report.verdict.cause == "out-of-memory"
+    assert report.verdict.outcome == ("hang" if freeze else "error")
+    assert any("the kernel" in line for line in report.verdict.evidence)
+    assert snapshot.not_seen == ()
+    assert processes_left() == []
+    assert session._limit.group.name.startswith("job-")
+    assert not session._limit.group.exists()
+
+
+@pytest.mark.real
+@needs_group
+def test_a_group_is_removed_when_its_owner_is_killed(
+    processes_left: Callable[[], list[psutil.Process]],
+) -> None:
+    kind = f"killed-{os.getpid()}"
+    code = (
+        "from helpers.launch import launch; from helpers.memory_limit import Limit, enforcer\n"
+        f"launch(['sleep', '60'], kind_of_run={kind!r}, limit=enforcer(Limit(100)))\n"
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    owner = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert owner.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 4.0
+    while groups_left(kind) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert groups_left(kind) == []
+    assert processes_left() == []
+
+
+@pytest.mark.real
+@needs_group
+def test_a_group_is_removed_with_what_a_killed_guardian_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kind = f"guarded-{os.getpid()}"
+    started = launch(["sleep", "60"], kind_of_run=kind, limit=enforcer(Limit(100)))
+    try:
+        assert groups_left(kind) != []
+        psutil.Process(started.guardian_pid).kill()
+    finally:
+        started.close()
+    assert groups_left(kind) == []
+    assert reap_leftovers() == 0
+
+
+def test_to_remove_a_group_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    remove(tmp_path / "gone")
+
+
+def groups_left(kind: str) -> list[Path]:
+    """The groups of runs of a kind; groups of other kinds may belong to somebody else's runs."""
+    return [path for _, parent in GROUPS for path in parent.glob(f"{kind}-*")]

@@ -1,0 +1,103 @@
+"""What every notebook of the guide keeps: small cells, one rhythm, clean outputs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from helpers.check import LABS
+from helpers.labs import all_labs, labs_folder
+from helpers.refresh import WIDGET
+
+NOTEBOOKS = sorted(
+    path for path in labs_folder().rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+)
+RHYTHM = [
+    "## The report you got",
+    "## The panel",
+    "## Predict",
+    "## Run it",
+    "## Why",
+    "## The documented fix",
+    "## Your turn",
+    "## What the document says, and what we measured",
+    "## What your usual tools would have said",
+    "## In your own cluster",
+]
+VOLATILE = "nbval-ignore-output"
+"""Tag of a cell whose output says something about the machine; nbval does not compare it."""
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path: Path) -> list[Any]:
+    cells = nbformat.read(path, as_version=4).cells
+    return [cell for cell in cells if cell.cell_type == "code"]
+
+
+def text_of(output: Any) -> str:
+    data = output.get("data", {})
+    return "\n".join([output.get("text", ""), data.get("text/plain", ""), data.get("text/html", "")])
+
+
+@every_notebook
+def test_code_cells_are_few_and_short(path: Path) -> None:
+    cells = code_cells(path)
+    assert len(cells) <= 15
+    for cell in cells:
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        assert 1 <= len(lines) <= 6
+        assert not re.search(r"^\s*(def|class|for|while|if|try|with)\b|\bsleep\b", cell.source, re.M)
+
+
+@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
+def test_a_lab_keeps_the_rhythm(lab: Any) -> None:
+    notebook = nbformat.read(lab.folder / f"{lab.name}.ipynb", as_version=4)
+    text = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    headings = re.findall(r"^## .*$", "\n".join(text), re.M)
+    assert [heading for heading in headings if heading in RHYTHM] == RHYTHM
+    assert f"**{lab.minutes} minutes**" in text[0]
+
+
+@every_notebook
+def test_metadata_is_plain(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert "widgets" not in notebook.metadata
+    assert "version" not in notebook.metadata.language_info
+    assert not any("execution" in cell.metadata for cell in notebook.cells)
+    assert not any(WIDGET in out.get("data", {}) for cell in code_cells(path) for out in cell.outputs)
+
+
+@every_notebook
+def test_every_cell_has_run_once_from_top_to_bottom(path: Path) -> None:
+    cells = code_cells(path)
+    counts = [cell.execution_count for cell in cells]
+    assert counts == list(range(1, len(cells) + 1)), "run: python -m helpers refresh"
+
+
+@every_notebook
+def test_outputs_are_the_same_on_every_machine(path: Path) -> None:
+    for cell in code_cells(path):
+        if VOLATILE in cell.metadata.get("tags", []):
+            continue
+        for output in cell.outputs:
+            text = text_of(output)
+            assert output.output_type != "error"
+            assert not re.search(r"(?<![\w.:/<])/(home|root|tmp|usr|work|Users|opt|var)/", text)
+            assert not re.search(r"\bpid[ =:]*\d+|\b0x[0-9a-f]{6,}|\b\d+\.\d+ s\b", text)
+
+
+@every_notebook
+def test_links_go_somewhere(path: Path) -> None:
+    for cell in nbformat.read(path, as_version=4).cells:
+        for target in re.findall(r"\]\(([^)#]+)", cell.source):
+            if target.startswith("https://"):
+                continue
+            file = (path.parent / target).resolve()
+            assert file.is_file() or file.stem in LABS, target

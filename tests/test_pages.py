@@ -1,0 +1,84 @@
+"""Every cause has a page, and every page has what a reader needs."""
+
+from importlib.resources import files
+from typing import get_args
+
+import pytest
+
+from helpers import pages
+from helpers.model import Cause
+from helpers.pages import Block, blocks, names, page
+
+CAUSES = [cause for cause in get_args(Cause) if cause != "none"]
+
+
+def test_each_cause_has_a_page_and_each_page_a_cause() -> None:
+    folder = files("helpers") / "causes"
+    found = {entry.name for entry in folder.iterdir() if entry.name.endswith(".md")}
+
+    assert found == {f"{cause.replace('-', '_')}.md" for cause in CAUSES}
+    assert names() == CAUSES
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_page_is_complete(cause: str) -> None:
+    read = page(cause)
+
+    titles = [line[3:] for line in read.markdown.splitlines() if line.startswith("## ")]
+    assert read.markdown.startswith(f"# {cause}\n")
+    assert titles == list(pages.HEADINGS)
+    assert read.meaning.endswith(".")
+    assert read.meaning.count(". ") == 0, "the meaning is one sentence"
+    for text in (read.recognised, read.why, read.fix, read.confirm):
+        assert len(text) > 40
+    assert 25 <= len(read.markdown.splitlines()) <= 60
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_page_names_its_sources(cause: str) -> None:
+    read = page(cause)
+
+    assert read.references
+    assert all(url.startswith("https://") for url in read.references)
+    assert len(set(read.references)) == len(read.references)
+    assert "http" not in read.markdown.partition("## References")[0], "addresses stand at the end"
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_page_uses_only_what_blocks_can_read(cause: str) -> None:
+    body = page(cause).markdown.partition("\n")[2]
+
+    assert "**" not in body
+    assert "```" not in body
+    assert "](" not in body
+    assert all(line.count("`") % 2 == 0 for line in _joined(body))
+
+
+def _joined(markdown: str) -> list[str]:
+    return [item for block in blocks(markdown) for item in block.items]
+
+
+def test_an_unknown_cause_is_refused_with_the_list_of_causes() -> None:
+    with pytest.raises(KeyError) as refused:
+        page("no-such-cause")
+
+    assert isinstance(refused.value, pages.UnknownCauseError)
+    assert "no-such-cause" in str(refused.value)
+    assert all(cause in str(refused.value) for cause in CAUSES)
+    assert str(refused.value).count(".") == 1
+
+
+def test_a_page_is_read_once() -> None:
+    assert page("error") is page("error")
+
+
+def test_blocks_tell_paragraphs_and_lists_apart() -> None:
+    text = "One\nparagraph.\n\nTwo:\n- first\n  line\n- second\n\n1. step\n2. next\n"
+
+    assert blocks(text) == [
+        Block("text", ("One paragraph.",)),
+        Block("text", ("Two:",)),
+        Block("list", ("first line", "second")),
+        Block("steps", ("step", "next")),
+    ]
+    assert blocks("") == []

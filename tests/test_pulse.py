@@ -1,0 +1,72 @@
+"""A kernel's event loop that a cell holds is told from one that answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from panel_fakes import Clock, FakeSession
+
+from helpers.panel.pulse import HELD, SAID, Pulse
+from helpers.panel.run_panel import RunPanel
+
+
+def test_a_loop_that_answers_is_not_held() -> None:
+    clock = Clock()
+
+    async def cell() -> list[bool]:
+        pulse, seen = Pulse(clock), []
+        for _ in range(5):
+            seen.append(pulse.held)
+            clock.now += HELD
+            await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(cell()) == [False] * 5
+
+
+def test_a_loop_is_held_until_it_answers() -> None:
+    clock = Clock()
+
+    async def cell() -> list[bool]:
+        pulse = Pulse(clock)
+        seen = [pulse.held]
+        clock.now += HELD  # the cell computes and does not await
+        seen.append(pulse.held)
+        await asyncio.sleep(0)
+        seen.append(pulse.held)
+        return seen
+
+    assert asyncio.run(cell()) == [False, True, False]
+
+
+def test_without_a_loop_nothing_is_held() -> None:
+    clock = Clock()
+    pulse = Pulse(clock)
+    clock.now += HELD
+    assert not pulse.held and pulse.said == ""
+
+
+def test_a_loop_that_has_been_closed_is_not_held() -> None:
+    async def cell() -> Pulse:
+        return Pulse(Clock())
+
+    assert not asyncio.run(cell()).held
+
+
+def test_the_panel_says_that_clicks_have_to_wait() -> None:
+    clock, session = Clock(), FakeSession()
+
+    async def cell() -> None:
+        panel = RunPanel("Title", [], clock=clock)
+        panel._begin("broken", lambda: session).session.result()
+        for _ in range(3):  # the supervisor's samples arrive while the cell computes
+            clock.now += HELD
+            session.sample()
+        assert panel.status.endswith(SAID)
+        await asyncio.sleep(0)
+        clock.now += HELD
+        session.sample()
+        assert not panel.status.endswith(SAID)
+        session.end()
+
+    asyncio.run(cell())

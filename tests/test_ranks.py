@@ -1,0 +1,424 @@
+"""Which process is which rank, from tables of processes as launchers make them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from helpers.observe.ranks import (
+    MP_SPAWN,
+    WORKER,
+    Identity,
+    Roles,
+    assign,
+    launcher_name,
+    own_rendezvous,
+)
+from helpers.observe.table import Row, Table
+
+Record = dict[str, Any]
+
+TORCHRUN = ("/env/bin/python", "/env/bin/torchrun", "--nproc_per_node=2", "train.py")
+TRAIN = ("/env/bin/python", "train.py")
+NODE = {
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29500",
+    "WORLD_SIZE": "2",
+    "LOCAL_WORLD_SIZE": "2",
+    "GROUP_WORLD_SIZE": "1",
+}
+
+
+@dataclass
+class Seen:
+    """One process: what the system and its beacon say of it. Pids grow with the time of start."""
+
+    pid: int
+    parent: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = TRAIN
+    joined: tuple[int, int] | None = None
+    joining: Mapping[str, Any] | None = None
+    target: tuple[str, int] | None = None
+    beacon: bool = True
+
+    def record(self) -> Record | None:
+        if not self.beacon:
+            return None
+        call = None
+        if self.joining is not None:
+            call = {"kind": "rendezvous", "op": "init_process_group", "key": "env://"}
+            call.update(self.joining)
+        process = self.target and {"target": self.target[0], "index": self.target[1]}
+        dist = self.joined and {
+            "rank": self.joined[0],
+            "world_size": self.joined[1],
+            "groups": [{"backend": "gloo"}],
+        }
+        thread = {"call": call, "frames": [["/job/train.py", 8, "main", True]]}
+        return {"env": dict(self.env), "process": process, "threads": [thread], "dist": dist}
+
+
+def identities(processes: list[Seen]) -> dict[int, Identity]:
+    found = {}
+    for process in processes:
+        identity = Identity()
+        identity.update(process.record(), process.env)
+        found[process.pid] = identity
+    return found
+
+
+def table(processes: list[Seen]) -> Table:
+    made = Table()
+    for process in processes:
+        made.rows[process.pid] = Row(
+            process.pid, process.parent, float(process.pid), process.command, seen=0.0
+        )
+    return made
+
+
+def roles(*processes: Seen) -> Roles:
+    seen = list(processes)
+    return assign(table(seen), identities(seen))
+
+
+def of_rank(rank: int, **more: str) -> dict[str, str]:
+    """The variables that torchrun gives to a rank."""
+    return {**NODE, "RANK": str(rank), "LOCAL_RANK": str(rank), **more}
+
+
+def test_torchrun() -> None:
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        Seen(11, 10, of_rank(0)),
+        Seen(12, 10, of_rank(1)),
+    )
+    assert found.ranks == {0: 11, 1: 12}
+    assert found.launchers == (10,)
+    assert not found.children and not found.duplicates
+
+
+def test_a_rank_without_a_beacon_is_known_by_its_environment() -> None:
+    found = roles(Seen(10, command=TORCHRUN), Seen(11, 10, of_rank(0), beacon=False))
+    assert found.ranks == {0: 11}
+
+
+def test_a_helper_of_multiprocessing_is_no_rank_when_it_outlives_the_one_that_started_it() -> None:
+    """The clocks by which the two are dated differ by up to a second, so it may seem the older one."""
+    tracker = ("python", "-c", "from multiprocessing.resource_tracker import main;main(17)")
+    found = roles(
+        Seen(10),
+        Seen(19, 1, of_rank(0), command=tracker),
+        Seen(20, 10, of_rank(0), joined=(0, 2)),
+        Seen(21, 10, of_rank(1), joined=(1, 2)),
+    )
+    assert found.ranks == {0: 20, 1: 21}
+    assert found.children == {20: (19,)}
+    assert not found.duplicates
+
+
+def test_a_second_rank_that_the_first_one_starts_is_a_rank() -> None:
+    """Fabric's `ddp`: rank 0 is the command itself, and becomes rank 0 only when it launches."""
+    main = Seen(10, env={**NODE, "LOCAL_RANK": "0", "NODE_RANK": "0"}, joining={"rank": 0})
+    child = Seen(11, 10, env={**NODE, "LOCAL_RANK": "1", "NODE_RANK": "0"}, joining={"rank": 1})
+    found = roles(main, child)
+    assert found.ranks == {0: 10, 1: 11}
+    assert found.launchers == ()
+    assert not found.children
+
+
+def test_the_child_with_another_local_rank_is_a_rank_before_it_joins() -> None:
+    main = Seen(10, env={**NODE, "LOCAL_RANK": "0"})
+    child = Seen(11, 10, env={**NODE, "LOCAL_RANK": "1"})
+    assert roles(main, child).ranks == {0: 10, 1: 11}
+
+
+def test_before_it_launches_the_command_is_one_process_of_unknown_rank() -> None:
+    found = roles(Seen(10), Seen(11, 10, command=("git", "status")))
+    assert found.ranks == {-1: 10}
+    assert found.children == {10: (11,)}
+
+
+def test_the_program_below_a_shell_is_the_one_process() -> None:
+    found = roles(Seen(10, command=("sh", "run.sh"), beacon=False), Seen(11, 10))
+    assert found.ranks == {-1: 11}
+    assert found.launchers == (10,)
+
+
+def test_a_launcher_that_has_not_started_its_ranks_yet_is_no_rank() -> None:
+    found = roles(Seen(10, command=TORCHRUN))
+    assert not found.ranks
+    assert found.launchers == (10,)
+
+
+def test_mp_spawn() -> None:
+    found = roles(
+        Seen(10),
+        Seen(11, 10, target=(MP_SPAWN, 0)),
+        Seen(12, 10, target=(MP_SPAWN, 1)),
+        Seen(13, 10, command=("/env/bin/python", "-c", "multiprocessing.resource_tracker")),
+    )
+    assert found.ranks == {0: 11, 1: 12}
+    assert found.launchers == (10, 13)
+
+
+def test_an_index_of_mp_spawn_gives_way_to_the_rank_that_it_joins_as() -> None:
+    found = roles(
+        Seen(10), Seen(11, 10, target=(MP_SPAWN, 0), joined=(4, 8)), Seen(12, 10, joined=(5, 8))
+    )
+    assert found.ranks == {4: 11, 5: 12}
+
+
+def test_a_worker_that_inherits_its_ranks_variables_is_a_child() -> None:
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        Seen(11, 10, of_rank(0), joined=(0, 2)),
+        Seen(12, 10, of_rank(1), joined=(1, 2)),
+        Seen(13, 11, of_rank(0), target=(WORKER, 0)),
+        Seen(14, 12, of_rank(1), target=(WORKER, 0)),
+    )
+    assert found.ranks == {0: 11, 1: 12}
+    assert found.children == {11: (13,), 12: (14,)}
+    assert not found.duplicates
+
+
+@pytest.mark.parametrize("facts", [{"joined": (0, 2)}, {"joining": {"rank": 0}}])
+def test_a_worker_that_joins_as_its_rank_is_a_duplicate(facts: Any) -> None:
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        Seen(11, 10, of_rank(0), joined=(0, 2)),
+        Seen(13, 11, of_rank(0), target=(WORKER, 0), **facts),
+    )
+    assert found.ranks == {0: 11}
+    assert found.children == {11: (13,)}
+    assert found.duplicates == {13: 0}
+
+
+def test_a_program_that_a_worker_starts_is_a_child_of_the_rank() -> None:
+    found = roles(
+        Seen(11, env=of_rank(0), joined=(0, 2)),
+        Seen(13, 11, of_rank(0)),
+        Seen(15, 13, of_rank(0), command=("ninja",), beacon=False),
+    )
+    assert found.children == {11: (13, 15)}
+
+
+def test_a_restart_replaces_the_ranks_of_the_attempt_before() -> None:
+    again = {"TORCHELASTIC_RESTART_COUNT": "1"}
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        Seen(11, 10, of_rank(0, TORCHELASTIC_RESTART_COUNT="0")),
+        Seen(12, 10, of_rank(1, TORCHELASTIC_RESTART_COUNT="0")),
+        Seen(21, 10, of_rank(0, **again)),
+        Seen(22, 10, of_rank(1, **again)),
+    )
+    assert found.ranks == {0: 21, 1: 22}
+    assert 11 not in found.launchers and 12 not in found.launchers
+
+
+def test_the_children_of_an_attempt_before_are_no_children_of_the_new_one() -> None:
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        Seen(11, 10, of_rank(0, TORCHELASTIC_RESTART_COUNT="0")),
+        Seen(12, 11, of_rank(0, TORCHELASTIC_RESTART_COUNT="0"), target=(WORKER, 0)),
+        Seen(21, 10, of_rank(0, TORCHELASTIC_RESTART_COUNT="1")),
+    )
+    assert found.ranks == {0: 21}
+    assert not found.children
+
+
+@pytest.mark.parametrize(("done", "left"), [(None, 3), ("1", 2), ("3", 0), ("4", 0)])
+def test_how_often_a_launcher_may_start_again(done: str | None, left: int) -> None:
+    identity = Identity()
+    count = {} if done is None else {"TORCHELASTIC_RESTART_COUNT": done}
+    identity.update(None, of_rank(0, TORCHELASTIC_MAX_RESTARTS="3", **count))
+    assert identity.restarts == left
+
+
+def test_a_job_after_another_one_takes_its_ranks() -> None:
+    processes = [
+        Seen(10, env=of_rank(0), joined=(0, 2)),
+        Seen(11, env=of_rank(1), joined=(1, 2)),
+        Seen(12, env=of_rank(2), joined=(2, 3)),
+        Seen(20, env=of_rank(0), joined=(0, 2)),
+        Seen(21, env=of_rank(1), joined=(1, 2)),
+    ]
+    made = table(processes)
+    for row in made.rows.values():
+        row.found, row.ended = float(row.pid), (15.0 if row.pid < 20 else None)
+    found = assign(made, identities(processes))
+    assert found.ranks == {0: 20, 1: 21} and not found.duplicates
+
+
+def test_a_job_beside_another_one_has_a_store_of_its_own() -> None:
+    other = of_rank(0, MASTER_PORT="29600")
+    found = roles(Seen(10, env=of_rank(0), joined=(0, 2)), Seen(11, env=other, joined=(0, 2)))
+    assert (found.ranks, found.launchers, found.duplicates) == ({0: 10}, (11,), {})
+
+
+def test_a_job_inside_a_rank_is_a_matter_of_that_rank() -> None:
+    inside = {"MASTER_PORT": "29600", "WORLD_SIZE": "4"}
+    found = roles(
+        Seen(10, env=of_rank(0), joined=(0, 2)),
+        Seen(11, env=of_rank(1), joined=(1, 2)),
+        Seen(12, 10, of_rank(0), command=TORCHRUN),
+        *(Seen(13 + n, 12, of_rank(n, **inside), joined=(n, 4)) for n in range(4)),
+    )
+    assert (found.ranks, found.duplicates) == ({0: 10, 1: 11}, {})
+    assert found.children == {10: (12, 13, 14, 15, 16)}
+
+
+def test_of_two_unrelated_processes_with_one_rank_the_first_has_it() -> None:
+    found = roles(
+        Seen(10, command=("sh", "run.sh"), beacon=False),
+        Seen(11, 10, of_rank(0), joined=(0, 2)),
+        Seen(12, 10, of_rank(0), joining={"rank": 0}),
+    )
+    assert found.ranks == {0: 11}
+    assert found.children == {11: (12,)}
+    assert found.duplicates == {12: 0}
+
+
+def test_an_unrelated_process_with_a_taken_rank_that_does_not_join_is_no_duplicate() -> None:
+    found = roles(
+        Seen(10, command=("sh", "run.sh"), beacon=False),
+        Seen(11, 10, of_rank(0), joined=(0, 2)),
+        Seen(12, 10, of_rank(0)),
+    )
+    assert not found.duplicates
+
+
+# Identity
+
+
+def identity(env: Mapping[str, str] | None = None, **facts: Any) -> Identity:
+    (found,) = identities([Seen(1, env=env or {}, **facts)]).values()
+    return found
+
+
+def test_a_process_group_knows_best() -> None:
+    found = identity(of_rank(0), joined=(3, 4))
+    assert (found.rank, found.world_size, found.joined, found.backends) == (3, 4, True, ("gloo",))
+
+
+def test_a_rank_stays_what_it_was_when_its_group_is_destroyed() -> None:
+    process = Seen(1, env={"LOCAL_RANK": "0"}, joined=(3, 4))
+    found = Identity()
+    found.update(process.record(), {})
+    process.joined = None
+    found.update(process.record(), {})
+    assert (found.rank, found.joined) == (3, True)
+
+
+def test_variables_may_come_later() -> None:
+    found = Identity()
+    found.update(Seen(1).record(), {})
+    assert found == Identity()
+    found.update(Seen(1, env={"LOCAL_RANK": "0", "MASTER_PORT": "29500"}).record(), {})
+    assert (found.rank, found.local_rank, found.master) == (0, 0, "localhost:29500")
+
+
+def test_where_init_process_group_was_called_from() -> None:
+    found = identity(of_rank(1), joining={"rank": 1, "world_size": 2})
+    assert found.joining and not found.joined
+    assert found.joined_from[0][:2] == ["/job/train.py", 8]
+
+
+@pytest.mark.parametrize("text", ["", "zero", "0.5", "-"])
+def test_a_rank_that_is_no_number_is_none(text: str) -> None:
+    assert identity({"RANK": text, "LOCAL_RANK": text}).rank is None
+
+
+METHODS = [
+    ({"key": "tcp://127.0.0.1:4567"}, "127.0.0.1:4567", True),
+    ({"key": "tcp://[::1]:4567?rank=0"}, "[::1]:4567", True),
+    ({"key": "tcp://node7:4567"}, "node7:4567", False),
+    ({"key": "file:///tmp/store"}, None, True),
+    ({"key": "env://"}, None, True),
+]
+
+
+@pytest.mark.parametrize(("joining", "master", "single"), METHODS)
+def test_the_address_of_the_store(joining: Any, master: str | None, single: bool) -> None:
+    found = identity(joining=joining)
+    assert (found.master, found.single_node) == (master, single)
+
+
+NODES = [
+    ("torchrun on one node", of_rank(0), True),
+    ("torchrun on two nodes", of_rank(0, GROUP_WORLD_SIZE="2", WORLD_SIZE="4"), False),
+    ("fewer local ranks than ranks", {"LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}, False),
+    ("as many local ranks as ranks", {"LOCAL_WORLD_SIZE": "4", "WORLD_SIZE": "4"}, True),
+    ("a store elsewhere", {"MASTER_ADDR": "node7", "MASTER_PORT": "1", "RANK": "0"}, False),
+    ("a store here", {"MASTER_ADDR": "localhost", "MASTER_PORT": "1", "RANK": "0"}, True),
+    ("nothing is said", {}, True),
+]
+
+
+@pytest.mark.parametrize(("env", "single"), [r[1:] for r in NODES], ids=[r[0] for r in NODES])
+def test_whether_all_ranks_must_be_on_this_machine(env: Mapping[str, str], single: bool) -> None:
+    assert identity(env).single_node is single
+
+
+def test_the_number_of_the_node() -> None:
+    assert identity({"GROUP_RANK": "1"}).node == 1
+    assert identity({"NODE_RANK": "2"}).node == 2
+    assert identity().node == 0
+
+
+# Launchers
+
+
+COMMANDS = [
+    (TORCHRUN, "torchrun"),
+    (("torchrun", "train.py"), "torchrun"),
+    (("/env/bin/python", "-m", "torch.distributed.run", "train.py"), "torchrun"),
+    (("/env/bin/python", "-m", "torch.distributed.launch", "train.py"), "torchrun"),
+    (("/env/bin/python", "/env/bin/accelerate", "launch", "train.py"), "accelerate"),
+    (("/env/bin/python", "-m", "accelerate.commands.launch", "train.py"), "accelerate"),
+    (("/env/bin/python", "/env/bin/deepspeed", "train.py"), "deepspeed"),
+    (("sh", "run.sh"), "python"),
+]
+
+
+@pytest.mark.parametrize(("command", "name"), COMMANDS)
+def test_the_name_of_the_launcher(command: tuple[str, ...], name: str) -> None:
+    processes = [Seen(10, command=command), Seen(11, 10, of_rank(0))]
+    made = table(processes)
+    assert launcher_name(made, assign(made, identities(processes)), {}) == name
+
+
+ENDPOINTS = [
+    ("torchrun --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:29400 train.py", 29400),
+    ("torchrun --rdzv_backend c10d --rdzv_endpoint localhost:29400 train.py", 29400),
+    ("torchrun --nnodes=1 --rdzv-endpoint=localhost:29400 train.py", 29400),
+    ("torchrun --nnodes=1:1 --rdzv-endpoint=localhost:29400 train.py", 29400),
+    (f"torchrun --rdzv-endpoint={socket.gethostname()}:29400 train.py", 29400),
+    ("torchrun --nnodes=2 --rdzv-endpoint=localhost:29400 train.py", None),
+    ("torchrun --nnodes 1:4 --rdzv-endpoint=localhost:29400 train.py", None),
+    ("torchrun --rdzv-endpoint=192.0.2.1:29400 train.py", None),
+    ("torchrun --rdzv-endpoint=localhost train.py", None),
+    ("torchrun --master-port=29400 train.py", None),
+]
+
+
+@pytest.mark.parametrize(("command", "port"), ENDPOINTS)
+def test_where_a_launcher_of_one_node_meets_nobody_else(command: str, port: int | None) -> None:
+    assert own_rendezvous(command.split()) == port
+
+
+def test_a_program_that_spawns_its_ranks() -> None:
+    processes = [Seen(10), Seen(11, 10, target=(MP_SPAWN, 0))]
+    made = table(processes)
+    records = {10: {"spawned": {"11": 0}}}
+    assert launcher_name(made, assign(made, identities(processes)), records) == "mp.spawn"
+
+
+def test_a_rank_that_starts_the_others_is_no_launcher() -> None:
+    processes = [Seen(10, env={"LOCAL_RANK": "0"}), Seen(11, 10, {"LOCAL_RANK": "1"})]
+    made = table(processes)
+    assert launcher_name(made, assign(made, identities(processes)), {}) == "python"

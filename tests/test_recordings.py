@@ -1,0 +1,54 @@
+"""Every job with something wrong was recorded once; its verdict is derived again from that alone.
+
+tests/recordings/NAME.jsonl.gz is the last second of a run of the job NAME of tests/jobs. They are made
+by `python tools/make_recordings.py`; no process is started here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from helpers import collection, report
+from helpers.collection import Job
+from helpers.diagnose import diagnose
+from helpers.recording import replay
+from helpers.trial import Trial
+
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE / "recordings"
+JOBS = {name: job for name, job in collection.read(HERE / "jobs").items() if not job.control}
+
+OF_THE_RUN = ("time", "left")
+"""What a replay cannot show."""
+
+
+def patience(job: Job) -> float:
+    """The patience that the job's run was given."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--patience", type=float, default=30.0)
+    return float(options.parse_known_args(job.options)[0].patience)
+
+
+def replayed(job: Job) -> Trial:
+    """What the instrument says of a recorded run, as if it had just ended."""
+    history = tuple(replay(FOLDER / f"{job.name}.jsonl.gz"))
+    final = not job.proved or job.outcome == "running"
+    verdict = diagnose(history, patience=patience(job), final=final)
+    shown = report.to_json(report.build(verdict, history[-1]))
+    stranger = verdict.blockers[0].pid if job.blockers and verdict.blockers else None
+    return Trial(job, shown, job.exit_code, "", stranger, None, None, 0.0, ())
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
+    trial = replayed(JOBS[name])
+    assert not [check for check in trial.wrong() if check.kind not in OF_THE_RUN], trial.story()
+
+
+def test_recordings_are_small_and_belong_to_a_job() -> None:
+    files = {path.name.removesuffix(".jsonl.gz"): path.stat().st_size for path in FOLDER.iterdir()}
+    assert files.keys() == JOBS.keys()
+    assert sum(files.values()) < 1_500_000

@@ -1,0 +1,221 @@
+"""A run is saved, and shown again by someone who has nothing but the file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from histories import diverging, sleeping, snapshot
+from panel_fakes import FakeLogs, click, count_updates, html_of
+
+from helpers.model import Job, RankView, Snapshot, Verdict
+from helpers.panel import open_recording
+from helpers.panel.diff import DiffView
+from helpers.panel.export import FOLDER, KINDS, ExportBar, Finished, recording
+from helpers.panel.replay import RecordedLogs, ReplayPanel, label
+from helpers.recording import Recorder, Recording, RecordingError, load, pack
+from helpers.report import build
+from helpers.source import Sources
+
+MADE = {"machine": "x86_64, 2 CPU cores", "torch": "2.13.0", "date": "2026-11-21T08:04:05+00:00"}
+
+
+def stalled(ranks: int = 3) -> tuple[Snapshot, ...]:
+    """Rank 1 calls a barrier that nobody else calls."""
+    return tuple(diverging(ranks, 1))
+
+
+def finished(name: str = "Lab 05 A worker: broken") -> Finished:
+    snapshots = stalled()
+    verdict = Verdict("hang", "collective-mismatch", summary="Rank 1 </script> differs.", culprits=(1,))
+    report = build(verdict, snapshots[-1], verdict_at=12.5)
+    known = {"train.py:41": "dist.barrier()"}
+    return Finished(name, report, snapshots, FakeLogs(), Sources(None, known), dict(MADE))
+
+
+def replayed(ticks: int = 0) -> ReplayPanel:
+    """A replay that may play for some ticks and then pauses by itself."""
+    left = iter(range(ticks))
+    return ReplayPanel(
+        Recording(MADE, stalled(), "a run", {"rank 0": ["hello"]}),
+        lambda pause, seconds: next(left, None) is None,
+    )
+
+
+def test_a_recording_comes_back_whole(tmp_path: Path) -> None:
+    whole = Recording(MADE, stalled(), "a run", {"rank 0": ("hello",)}, {"train.py:41": "barrier()"})
+    (tmp_path / "run.gz").write_bytes(pack(whole))
+    assert load(tmp_path / "run.gz") == whole
+    assert pack(whole) == pack(whole)
+
+
+def test_a_stream_of_snapshots_is_a_recording_too(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "run.gz")
+    for one in stalled():
+        recorder.add(one)
+    recorder.close()
+    panel = open_recording(tmp_path / "run.gz")
+    assert "collective-mismatch" in html_of(panel)
+    assert panel.second == stalled()[-1].time
+
+
+def test_an_old_recording_without_a_date_opens(tmp_path: Path) -> None:
+    import gzip
+    from dataclasses import asdict
+
+    lines = [{"recording": 1, "made": {"system": "Linux"}}, *map(asdict, stalled())]
+    (tmp_path / "old.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    assert "Recording of a day that is not known: Linux" in html_of(open_recording(tmp_path / "old.gz"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"time": "soon"}, "'soon' is no float"),
+        ({"job": {"command": ["x"], "launcher": 3}}, "3 is no str"),
+        ({"ranks": [{"rank": 0, "state": "<b>"}]}, "'<b>' is none of starting"),
+        ({"ranks": 7}, "not iterable"),
+    ],
+)
+def test_a_recording_of_something_else_is_one_sentence(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    import gzip
+    from dataclasses import asdict
+
+    value = json.loads(json.dumps(asdict(Snapshot(1.0, Job(("x",)))))) | change
+    lines = [{"recording": 1, "made": {}}, value]
+    (tmp_path / "bad.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    with pytest.raises(RecordingError, match=said):
+        open_recording(tmp_path / "bad.gz")
+
+
+def test_an_empty_recording_is_one_sentence(tmp_path: Path) -> None:
+    Recorder(tmp_path / "run.gz").close()
+    with pytest.raises(RecordingError, match="holds no snapshot"):
+        open_recording(tmp_path / "run.gz")
+
+
+def test_the_label_says_where_when_and_with_what() -> None:
+    assert label(Recording(MADE, ())) == (
+        "Recording of 2026-11-21 08:04 UTC: x86_64, 2 CPU cores; torch 2.13.0"
+    )
+    assert "nothing is known" in label(Recording({"date": "<b>"}, ()))
+
+
+def test_seeking_shows_the_run_as_it_was_then() -> None:
+    panel = replayed()
+    assert "collective-mismatch" in html_of(panel)
+    panel.seek(3.0)
+    shown = html_of(panel)
+    assert "collective-mismatch" not in shown
+    assert "Recording, second 3.0 of 12.8." in shown
+    panel.seek(99.0)
+    assert "collective-mismatch" in html_of(panel)
+
+
+def test_the_axis_does_not_change_while_it_plays() -> None:
+    panel = replayed()
+    panel.seek(3.0)
+    assert ">12 s</text>" in html_of(panel)
+
+
+def test_playing_goes_on_by_the_speed_and_pauses_at_the_end() -> None:
+    panel = replayed(ticks=1000)
+    panel.seek(1.0)
+    panel._speed.value = 10.0
+    click(panel, "Play")
+    threads = [thread for thread in threading.enumerate() if thread.name == "replay"]
+    for thread in threads:
+        thread.join(10)
+    assert panel.second == stalled()[-1].time
+    assert panel._play.description == "Play"
+
+
+def test_play_at_the_end_starts_anew_and_pause_stays() -> None:
+    panel = replayed(ticks=4)
+    panel.play()
+    for thread in threading.enumerate():
+        if thread.name == "replay":
+            thread.join(10)
+    assert panel.second == 2.0, "four ticks of a quarter of a second from the first"
+    panel.pause()
+    assert panel._play.description == "Play"
+
+
+def test_nothing_is_sent_while_the_same_second_is_shown() -> None:
+    panel = replayed()
+    seen = count_updates(panel)
+    panel.seek(panel.second)
+    panel._show()
+    assert seen == []
+
+
+def test_output_of_a_recording_is_what_it_holds() -> None:
+    logs = RecordedLogs(Recording(MADE, (), logs={"rank 0": ["a", "b"]}))
+    assert (logs.labels(), logs.tail("rank 0", 1), logs.tail("rank 9")) == (["rank 0"], ["b"], [])
+
+
+def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bar = ExportBar()
+    assert not bar.children
+    bar.offer(finished())
+    for kind in KINDS:
+        click(bar, kind.title)
+        [path] = (tmp_path / FOLDER).glob(f"*{kind.end}")
+        assert path.stem.startswith("lab-05-a-worker-broken-20261121T080405")
+        assert f"{FOLDER}/{path.name}" in html_of(bar)
+        assert f'download="{path.name}"' in html_of(bar)
+    html = next((tmp_path / FOLDER).glob("*.html")).read_text()
+    assert "<svg" in html and "first difference" in html and "</script>" not in html
+    document = json.loads(next((tmp_path / FOLDER).glob("*.json")).read_text())
+    assert document["cause"] == "collective-mismatch"
+    saved = load(next((tmp_path / FOLDER).glob("*.gz")))
+    assert saved.logs == {"rank 0": ("hello",), "rank 1": ("world",)}
+    assert saved.sources == {"train.py:41": "dist.barrier()"}
+    assert len(saved.snapshots) == len(stalled())
+    bar.offer(None)
+    assert not bar.children
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / FOLDER).write_text("a file stands in the way")
+    bar = ExportBar()
+    bar.offer(finished())
+    click(bar, "JSON")
+    assert "It cannot be saved: " in html_of(bar)
+
+
+def test_a_name_of_any_kind_makes_a_safe_file() -> None:
+    assert finished("../../etc/<passwd>\n").stem == "etc-passwd-20261121T080405"
+    assert replace(finished("***"), made={}).stem == "run"
+
+
+def test_a_recording_holds_the_lines_of_the_last_stacks(tmp_path: Path) -> None:
+    (tmp_path / "prep.py").write_text("\n" * 11 + "time.sleep(9)\n")
+    last = snapshot(sleeping(0), RankView(1))
+    run = replace(finished(), snapshots=(last,), sources=Sources(tmp_path))
+    (tmp_path / "run.gz").write_bytes(recording(run))
+    assert load(tmp_path / "run.gz").sources == {"prep.py:12": "time.sleep(9)"}
+
+
+def test_a_difference_shows_both_programs_and_both_runs(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("barrier()\n")
+    (tmp_path / "b.py").write_text("repaired()\n")
+    view = DiffView({"broken": tmp_path / "a.py", "fixed": tmp_path / "b.py"})
+    view.show_run("broken", finished())
+    view.show_run("other", finished())
+    assert html_of(view).count("<svg") == 1
+    assert view.layout.display == "none" and "repaired" not in html_of(view), "the fix is no hint"
+    view.show_run("fixed", finished())
+    assert html_of(view).count("<svg") == 2
+    assert view.layout.display is None and "repaired" in html_of(view)
+    view.forget()
+    assert view.layout.display == "none" and html_of(view) == ""

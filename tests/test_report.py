@@ -1,0 +1,553 @@
+"""A report in all its forms, from verdicts and snapshots written by hand."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from helpers.model import (
+    Blocker,
+    ChildView,
+    ErrorView,
+    Frame,
+    Job,
+    Port,
+    ProcessView,
+    RankView,
+    Report,
+    Snapshot,
+    Verdict,
+    Wait,
+)
+from helpers.pages import names, page
+from helpers.report import build, stable_text, to_html, to_json, to_markdown, to_text
+from helpers.report_parts import printable, spans
+
+TOP = {
+    "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers",
+    "where", "summary", "explanation", "fix", "references", "masked", "job", "ranks", "evidence",
+    "not_seen", "seconds",
+}  # fmt: skip
+JOB = {
+    "command", "launcher", "world_size", "nodes_seen", "attempt", "exit_code", "signal",
+    "hardware", "backends",
+}  # fmt: skip
+RANK = {
+    "rank", "local_rank", "node", "pid", "state", "where", "stack", "waits", "children", "ports",
+    "exit_code", "signal", "error",
+}  # fmt: skip
+WAIT = {
+    "kind", "op", "group", "group_ranks", "seq", "sizes", "peers", "key", "thread", "where",
+}  # fmt: skip
+CHILD = {
+    "kind", "worker_id", "pid", "state", "joined_as_rank", "where", "stack", "ports", "exit_code",
+    "error",
+}  # fmt: skip
+FRAME = {"file", "line", "function"}
+PORT = {"address", "port", "role"}
+BLOCKER = {"pid", "what", "command"}
+SECONDS = {"first_rank", "stall", "verdict"}
+
+TELLTALES = ("88123", "88124", "88125", "88126", "29577", "41077", "777.25", "778.5", "779.75")
+"""Pids, ports and seconds that no stable text may hold."""
+
+SAVE = Frame("train.py", 41, "save")
+STEP = Frame("train.py", 30, "step")
+TORCH = Frame("/opt/env/lib/torch/distributed/distributed_c10d.py", 4800, "barrier", user=False)
+
+
+def waiting(rank: int, op: str, where: Frame, pid: int) -> RankView:
+    wait = Wait(
+        kind="collective",
+        op=op,
+        group="default",
+        group_ranks=(0, 1, 2),
+        seq=7,
+        sizes=((1, 4),),
+        peers=tuple({0, 1, 2} - {rank}),
+        where=where,
+    )
+    return RankView(
+        rank=rank,
+        local_rank=rank,
+        state="waiting",
+        joined=True,
+        process=ProcessView(
+            pid=pid,
+            kind="rank",
+            state="waiting",
+            stack=(TORCH, where),
+            where=where,
+            waits=(wait,),
+            ports=(Port("127.0.0.1", 41077, "gloo"),),
+            started=777.25,
+            memory=88126,
+        ),
+    )
+
+
+def hang() -> Report:
+    job = Job(
+        command=("torchrun", "--nproc-per-node", "3", "train.py"),
+        launcher="torchrun",
+        world_size=3,
+        backends=("gloo",),
+        master="127.0.0.1:29577",
+    )
+    snapshot = Snapshot(
+        time=779.75,
+        job=job,
+        ranks=(
+            waiting(2, "all_reduce", STEP, 88125),
+            waiting(0, "barrier", SAVE, 88123),
+            waiting(1, "all_reduce", STEP, 88124),
+        ),
+        not_seen=("memory of the host is not readable",),
+    )
+    verdict = Verdict(
+        outcome="hang",
+        cause="collective-mismatch",
+        detail="barrier against all_reduce at #7 of the default group",
+        culprits=(0,),
+        where=SAVE,
+        summary="Rank 0 is in a barrier that ranks 1 and 2 never enter.",
+        evidence=("rank 0, pid 88123: barrier #7", "rank 1, pid 88124: all_reduce #7"),
+        since=778.5,
+    )
+    return build(verdict, snapshot, first_rank=777.25, verdict_at=779.75)
+
+
+def failed_worker() -> Report:
+    error = ErrorView(
+        type="DistNetworkError",
+        message="failed to listen, port: 29577, EADDRINUSE\nmore on a second line",
+        stack=(TORCH, Frame("/home/me/elsewhere/launch.py", 7, "<module>")),
+    )
+    worker = ChildView(
+        ProcessView(
+            pid=88124,
+            kind="dataloader-worker",
+            state="exited",
+            ended=778.5,
+            exit_code=1,
+            error=error,
+            ports=(Port("127.0.0.1", 41077, "store"),),
+        ),
+        worker_id=0,
+    )
+    twin = ChildView(
+        ProcessView(pid=88126, kind="dataloader-worker", state="waiting"),
+        worker_id=0,
+        joined_as_rank=1,
+    )
+    idle = ChildView(
+        ProcessView(
+            pid=88199,
+            kind="dataloader-worker",
+            state="waiting",
+            waits=(Wait(kind="process", op="Queue.get"),),
+        ),
+        worker_id=1,
+    )
+    first = ProcessView(
+        pid=88123,
+        kind="rank",
+        state="exited",
+        ended=779.75,
+        exit_code=1,
+        error=ErrorView("RuntimeError", "DataLoader worker (pid 88124) exited unexpectedly"),
+    )
+    second = ProcessView(pid=88125, kind="rank", state="exited", ended=779.75, signal=15)
+    snapshot = Snapshot(
+        time=779.75,
+        job=Job(command=("python", "train.py"), world_size=3, exit_code=1),
+        ranks=(
+            RankView(None, state="starting", process=ProcessView(pid=88127, kind="rank")),
+            RankView(0, 0, state="exited", process=first, children=(worker, idle)),
+            RankView(1, 1, state="exited", process=second, children=(twin,)),
+            RankView(2),
+        ),
+    )
+    verdict = Verdict(
+        outcome="error",
+        cause="address-in-use",
+        culprits=(0,),
+        blockers=(Blocker(88126, "owns port 29577", "python old_job.py --token | tee log"),),
+        where=Frame("/home/me/elsewhere/launch.py", 7, "<module>"),
+        summary="A worker of rank 0 wants port 29577, on which rank 0 listens.",
+        masked=("RuntimeError: DataLoader worker (pid 88124) exited unexpectedly", "no type here"),
+        evidence=("pid 88123 listens on 29577 since 777.25",),
+    )
+    return build(verdict, snapshot, first_rank=777.254, stall=778.5, verdict_at=779.756)
+
+
+def fine() -> Report:
+    process = ProcessView(pid=88123, kind="rank", state="exited", exit_code=0, ended=779.75)
+    snapshot = Snapshot(
+        time=779.75,
+        job=Job(command=("python", "train.py"), world_size=1, exit_code=0),
+        ranks=(RankView(0, 0, state="exited", process=process),),
+    )
+    verdict = Verdict(outcome="ok", cause="none", summary="One rank ran to its end.")
+    return build(verdict, snapshot, first_rank=777.25)
+
+
+REPORTS = {"hang": hang, "failed worker": failed_worker, "fine": fine}
+each_report = pytest.mark.parametrize("name", REPORTS)
+
+
+def with_text(text: str) -> Report:
+    """A report in which every text that a job can choose is the given one."""
+    report = failed_worker()
+    frame = Frame(text, 3, text)
+    error = ErrorView(text, text, stack=(frame,))
+    process = ProcessView(pid=1, kind="rank", state="exited", exit_code=1, error=error)
+    wait = Wait(kind="lock", op=text, group=text, key=text, thread=text, where=frame)
+    stuck = ProcessView(pid=2, kind="rank", state="waiting", stack=(frame,), where=frame, waits=(wait,))
+    child = ChildView(replace(process, kind=text))
+    snapshot = Snapshot(
+        time=1.0,
+        job=Job(command=(text,), launcher=text, world_size=2, backends=(text,)),
+        ranks=(
+            RankView(0, state="exited", process=process, children=(child,)),
+            RankView(1, state="waiting", process=stuck),
+        ),
+        not_seen=(text,),
+    )
+    verdict = replace(
+        report.verdict,
+        detail=text,
+        summary=text,
+        masked=(text,),
+        evidence=(text,),
+        blockers=(Blocker(1, text, text),),
+        where=frame,
+    )
+    return build(verdict, snapshot)
+
+
+# JSON
+
+
+@each_report
+def test_json_has_exactly_the_keys_of_the_contract(name: str) -> None:
+    said = json.loads(json.dumps(to_json(REPORTS[name]())))
+
+    assert said.keys() == TOP
+    assert said["job"].keys() == JOB
+    assert said["seconds"].keys() == SECONDS
+    for rank in said["ranks"]:
+        assert rank.keys() == RANK
+        assert all(wait.keys() == WAIT for wait in rank["waits"])
+        assert all(child.keys() == CHILD for child in rank["children"])
+        assert all(port.keys() == PORT for port in rank["ports"])
+    assert all(blocker.keys() == BLOCKER for blocker in said["blockers"])
+    assert all(frame is None or frame.keys() == FRAME for frame in _frames(said))
+
+
+def _frames(said: dict) -> list[dict | None]:
+    found = [said["where"]]
+    for rank in said["ranks"]:
+        found += [rank["where"], *rank["stack"], *[wait["where"] for wait in rank["waits"]]]
+        found += [child["where"] for child in rank["children"]]
+        found += [frame for child in rank["children"] for frame in child["stack"]]
+    return found
+
+
+def test_json_of_a_hang() -> None:
+    said = to_json(hang())
+
+    assert said["schema"] == 1
+    assert (said["outcome"], said["proved"], said["interrupted"]) == ("hang", True, False)
+    assert said["where"] == {"file": "train.py", "line": 41, "function": "save"}
+    assert said["seconds"] == {"first_rank": 777.25, "stall": 778.5, "verdict": 779.75}
+    assert said["references"] == list(page("collective-mismatch").references)
+    assert [rank["rank"] for rank in said["ranks"]] == [0, 1, 2]
+    assert said["ranks"][0]["waits"] == [
+        {
+            "kind": "collective",
+            "op": "barrier",
+            "group": "default",
+            "group_ranks": [0, 1, 2],
+            "seq": 7,
+            "sizes": [[1, 4]],
+            "peers": [1, 2],
+            "key": None,
+            "thread": "MainThread",
+            "where": {"file": "train.py", "line": 41, "function": "save"},
+        }
+    ]
+    assert [frame["function"] for frame in said["ranks"][0]["stack"]] == ["barrier", "save"]
+
+
+def test_json_of_an_error_in_a_worker() -> None:
+    said = to_json(failed_worker())
+
+    first, second, never, unnumbered = said["ranks"]
+    assert first["error"] == "RuntimeError: DataLoader worker (pid 88124) exited unexpectedly"
+    assert first["children"][0]["error"] == (
+        "DistNetworkError: failed to listen, port: 29577, EADDRINUSE"
+    )
+    assert first["children"][0]["where"]["function"] == "<module>"
+    assert first["children"][1]["where"] is None
+    assert (second["signal"], second["exit_code"], second["error"]) == (15, None, None)
+    assert second["children"][0]["joined_as_rank"] == 1
+    assert (never["pid"], never["state"], never["where"]) == (None, "missing", None)
+    assert unnumbered["rank"] is None
+    assert said["seconds"] == {"first_rank": 777.25, "stall": 778.5, "verdict": 779.76}
+
+
+def test_json_names_the_signal_that_ended_a_child() -> None:
+    child = ChildView(ProcessView(pid=5, kind="process", state="exited", ended=1.0, signal=9))
+    rank = RankView(0, process=ProcessView(pid=4, kind="rank"), children=(child,))
+    report = build(Verdict("error", "error"), Snapshot(1.0, Job(("x",)), ranks=(rank,)))
+
+    assert to_json(report)["ranks"][0]["children"][0]["exit_code"] == -9
+
+
+def test_culprits_are_sorted_and_what_never_happened_is_null() -> None:
+    verdict = Verdict("running", "missing-rank", culprits=(3, 1, 2))
+    said = to_json(build(verdict, Snapshot(1.0, Job(("x",))), interrupted=True))
+
+    assert said["culprits"] == [1, 2, 3]
+    assert said["seconds"] == {"first_rank": None, "stall": None, "verdict": None}
+    assert said["interrupted"] is True
+    assert (said["where"], said["ranks"], said["blockers"]) == (None, [], [])
+
+
+@pytest.mark.parametrize("cause", names())
+def test_every_cause_weaves_its_page_in(cause: str) -> None:
+    report = build(Verdict("error", cause), Snapshot(1.0, Job(("x",))))
+
+    assert page(cause).meaning in report.explanation
+    assert page(cause).fix in report.fix
+    assert page(cause).confirm in report.fix
+    assert report.references == page(cause).references
+    for show in (to_text, to_markdown, to_html):
+        assert report.references[0] in show(report)
+
+
+# Text
+
+
+def test_text_starts_with_outcome_cause_and_summary() -> None:
+    lines = to_text(hang()).splitlines()
+
+    assert lines[0] == "HANG (proved): collective-mismatch"
+    assert lines[1] == "Rank 0 is in a barrier that ranks 1 and 2 never enter."
+
+
+def test_equal_ranks_share_a_row() -> None:
+    text = to_text(hang())
+
+    row = next(line for line in text.splitlines() if line.startswith("1, 2 "))
+    assert "all_reduce #7 in group default, sizes [1, 4]" in row
+    assert row.endswith("train.py:30 step")
+    assert sum("all_reduce #7 in group" in line for line in text.splitlines()) == 1
+
+
+def test_text_shows_the_children_that_matter_under_their_rank() -> None:
+    text = to_text(failed_worker())
+
+    assert "DataLoader worker 0: exited; exit code 1: DistNetworkError" in text
+    assert "DataLoader worker 0: has joined as rank 1; waiting" in text
+    assert "DataLoader worker 1" not in text
+    assert text.index("DistNetworkError") < text.index("SIGTERM") < text.index("joined as rank 1")
+
+
+@each_report
+def test_text_is_at_most_100_columns_wide(name: str) -> None:
+    wide = [line for line in to_text(REPORTS[name]()).splitlines() if len(line) > 100]
+
+    assert all("http" in line and " " not in line.strip("- ") for line in wide)
+
+
+def test_text_of_a_good_run_is_three_lines_at_most() -> None:
+    text = to_text(fine())
+
+    assert text.splitlines()[0] == "OK"
+    assert len(text.splitlines()) <= 3
+
+
+def test_text_tells_what_is_not_proved_and_what_was_interrupted() -> None:
+    verdict = Verdict("hang", "missing-rank", proved=False)
+    report = build(verdict, Snapshot(1.0, Job(("x",))), interrupted=True)
+
+    assert to_text(report).startswith("HANG (not proved, interrupted): missing-rank\n")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "label"),
+    [
+        ([0], "0"),
+        ([1, 0], "0, 1"),
+        ([5, 2, 3, 4, 0], "0, 2-5"),
+        ([None], "?"),
+        ([0, None, None], "0, ? (x2)"),
+        ([], ""),
+    ],
+)
+def test_spans(numbers: list[int | None], label: str) -> None:
+    assert spans(numbers) == label
+
+
+# Text from the job stays text
+
+SCRIPT = "<script>alert('x')</script>"
+
+
+class Tags(HTMLParser):
+    """Collects the tags and the attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def tags(html: str) -> list[tuple[str, dict[str, str | None]]]:
+    parser = Tags()
+    parser.feed(html)
+    parser.close()
+    return parser.found
+
+
+@pytest.mark.parametrize("text", [SCRIPT, '"><img src=x onerror=alert(1)>', "</style><b>", "&lt;"])
+def test_html_escapes_whatever_the_job_says(text: str) -> None:
+    hostile, harmless = tags(to_html(with_text(text))), tags(to_html(with_text("harmless")))
+
+    assert [tag for tag, _ in hostile] == [tag for tag, _ in harmless]
+    assert "alert" not in str([attributes for _, attributes in hostile])
+
+
+@each_report
+def test_html_loads_nothing_and_runs_nothing(name: str) -> None:
+    found = tags(to_html(REPORTS[name]()))
+
+    assert not {tag for tag, _ in found} & {"script", "link", "img", "iframe", "object", "base"}
+    for _, attributes in found:
+        assert "src" not in attributes
+        assert not [attribute for attribute in attributes if attribute.startswith("on")]
+    assert "@import" not in to_html(REPORTS[name]())
+    assert all(attributes.get("scope") in ("row", "col") for tag, attributes in found if tag == "th")
+
+
+def test_html_has_an_outline_a_title_and_a_language() -> None:
+    html = to_html(hang())
+
+    assert html.startswith("<!DOCTYPE html>")
+    assert '<html lang="en">' in html
+    assert "<title>HANG (proved): collective-mismatch</title>" in html
+    assert html.count("<h1") == 1
+    assert "prefers-color-scheme" in html
+
+
+@pytest.mark.parametrize("text", [SCRIPT, "a | b", "`a` | ``b``", "# not a title\n| x | y |", "\\|"])
+def test_markdown_keeps_its_table_and_lets_no_tag_through(text: str) -> None:
+    markdown = to_markdown(with_text(text))
+
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len(rows) == 4
+    assert {_columns(row) for row in rows} == {4}
+    outside_code = re.sub(r"(`+) ?.*?[^`]\1(?!`)", "", markdown)
+    assert "<script" not in outside_code
+    assert "\n# not a title" not in markdown
+
+
+def _columns(row: str) -> int:
+    return len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) - 1
+
+
+def test_terminal_codes_of_the_job_do_not_reach_the_terminal() -> None:
+    text = "\x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07 \u202eback \x9b31m \udc80"
+    report = with_text(text)
+
+    for show in (to_text, to_markdown, to_html, stable_text):
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", show(report))
+        show(report).encode()
+    assert printable("a\tb\r\nc\rd") == "a\tb\nc\nd"
+
+
+# The text that notebook tests compare
+
+
+@each_report
+def test_stable_text_has_no_pid_port_second_or_foreign_path(name: str) -> None:
+    text = stable_text(REPORTS[name]())
+
+    assert not [telltale for telltale in TELLTALES if telltale in text]
+    assert "/" not in text
+
+
+def test_stable_text_of_a_hang() -> None:
+    assert stable_text(hang()).splitlines() == [
+        "outcome: hang (proved)",
+        "cause: collective-mismatch",
+        "culprits: 0",
+        "where: train.py:41 save",
+        "job: torchrun, world size 3",
+        "rank 0: waiting, collective barrier #7 in group default size [1, 4], at train.py:41 save",
+        "rank 1, 2: waiting, collective all_reduce #7 in group default size [1, 4], at train.py:30 step",
+    ]
+
+
+def test_stable_text_of_an_error_tells_how_the_culprit_ended_and_no_more() -> None:
+    assert stable_text(failed_worker()).splitlines() == [
+        "outcome: error",
+        "cause: address-in-use",
+        "culprits: 0",
+        "where: launch.py:7 <module>",
+        "job: python, world size 3",
+        "rank 0: failed",
+        "  DataLoader worker 0: exit code 1, DistNetworkError, at launch.py:7 <module>",
+        "masked: RuntimeError",
+    ]
+
+
+def test_stable_text_has_sequence_numbers_only_where_the_program_decides_them() -> None:
+    report = hang()
+
+    suspected = replace(report, verdict=replace(report.verdict, proved=False))
+    crashed = replace(report, verdict=replace(report.verdict, cause="rank-crashed"))
+    assert "#7" in stable_text(report)
+    assert "#7" not in stable_text(suspected)
+    assert "#7" not in stable_text(crashed)
+
+
+def test_stable_text_does_not_name_the_rank_that_the_kernel_chose() -> None:
+    report = hang()
+    killed = replace(report, verdict=replace(report.verdict, cause="out-of-memory"))
+
+    assert stable_text(killed).splitlines() == [
+        "outcome: hang (proved)",
+        "cause: out-of-memory",
+        "job: torchrun, world size 3",
+    ]
+
+
+def test_stable_text_leaves_out_where_a_busy_rank_happens_to_be() -> None:
+    report = hang()
+    ranks = list(report.snapshot.ranks)
+    busy = replace(ranks[0], state="running")
+    snapshot = replace(report.snapshot, ranks=(busy, *ranks[1:]))
+    verdict = replace(report.verdict, proved=False, cause="missing-rank", culprits=(2,))
+
+    bystander = stable_text(build(replace(verdict, culprits=()), snapshot))
+    culprit = stable_text(build(verdict, snapshot))
+    assert "rank 2: running, collective all_reduce in group default size [1, 4]\n" in (bystander + "\n")
+    assert "rank 2: running" in culprit
+    assert culprit.count("at train.py:30 step") == bystander.count("at train.py:30 step") + 1
+
+
+def test_stable_text_of_a_good_run() -> None:
+    assert stable_text(fine()).splitlines() == [
+        "outcome: ok",
+        "cause: none",
+        "culprits: none",
+        "job: python, world size 1, exit code zero",
+        "rank 0: exited, exit code 0",
+    ]

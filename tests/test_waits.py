@@ -1,0 +1,833 @@
+"""Beacon records, written by hand as a beacon writes them, and what their processes wait for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.model import Frame, ProcessView, Wait
+from helpers.observe import views, waits
+from helpers.observe.outside import Outside
+from helpers.observe.table import Row
+
+JOB = "/job"
+USER = ["/job/train.py", 41, "validate", True]
+MAIN = ["/job/train.py", 90, "<module>", True]
+C10D = ["/opt/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 4800]
+STDLIB = "/opt/env/lib/python3.11/"
+
+Record = dict[str, Any]
+
+
+def library(file: str, function: str) -> list[Any]:
+    return [STDLIB + file, 10, function, False]
+
+
+BACKWARD = library("torch/autograd/graph.py", "_engine_run_backward")
+
+
+def thread(
+    *frames: list[Any],
+    call: Record | None = None,
+    native: tuple[str, int | None, str | None] | None = None,
+    name: str = "MainThread",
+    site: Record | None = None,
+    since: float = 100.0,
+) -> Record:
+    """One thread of a record; frames innermost first."""
+    standing = None
+    if native is not None:
+        standing = {"call": native[0], "fd": native[1], "target": native[2]}
+    return {
+        "name": name,
+        "main": name == "MainThread",
+        "since": since,
+        "frames": list(frames) or [USER, MAIN],
+        "call": call,
+        "native": standing,
+        "site": site,
+    }
+
+
+def call(kind: str, op: str, **facts: Any) -> Record:
+    """What `beacon.calls` says of a torch call."""
+    usual: Record = {"group": None, "ranks": [], "peers": [], "sizes": [], "key": None}
+    return {**usual, "kind": kind, "op": op, **facts}
+
+
+def entry(seq: int, op: str, group: str = "0", done: bool = False, **facts: Any) -> Record:
+    """One collective of the Flight Recorder's tail."""
+    usual = {"sizes": [[4]], "created": seq}
+    return {**usual, "group": group, "seq": seq, "op": op, "done": done, **facts}
+
+
+def record(*threads: Record, entries: list[Record] | None = None, **facts: Any) -> Record:
+    """A whole record of a rank in a group of two and a smaller one."""
+    groups = [
+        {"name": "default", "id": "0", "ranks": [0, 1], "backend": "gloo"},
+        {"name": "tp", "id": "1", "ranks": [1], "backend": "gloo"},
+    ]
+    return {
+        "v": 1,
+        "pid": 1000,
+        "ppid": 900,
+        "phase": "running",
+        "threads": list(threads),
+        "dist": {"rank": 0, "world_size": 2, "backend": "gloo", "groups": groups},
+        "flight": None if entries is None else {"since": 100.0, "entries": entries},
+        "error": None,
+        "ended": False,
+        **facts,
+    }
+
+
+def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> list[Wait]:
+    """The waits of one thread."""
+    return waits.thread_waits(one, record(one, entries=entries), cwd)
+
+
+def process(given: Record, *, now: float = 110.0, **facts: Any) -> ProcessView:
+    """The whole process behind a record, ten seconds after its last move."""
+    row = Row(1000, 900, 0.0, ("python", "train.py"), seen=now, active=100.0)
+    usual: Record = {
+        "kind": "rank",
+        "now": now,
+        "start": 90.0,
+        "cwd": JOB,
+        "written": now,
+        "stacks": "",
+        "ports": (),
+        "log_tail": "",
+    }
+    for name in ("ended", "status", "stopped", "waits_for_child"):
+        if name in facts:
+            setattr(row, name, facts.pop(name))
+    return views.view(row, given, **{**usual, **facts})
+
+
+# Collectives
+
+
+def test_a_thread_blocks_on_the_newest_pending_entry_of_its_group() -> None:
+    one = thread(
+        [*C10D, "all_reduce", False], USER, call=call("collective", "all_reduce", group="default")
+    )
+    entries = [
+        entry(1, "broadcast", done=True),
+        entry(2, "all_reduce"),
+        entry(5, "all_gather", group="1"),
+        entry(3, "all_reduce", sizes=[[4, 2], []]),
+    ]
+    found = of(one, entries=entries)
+    assert [(w.kind, w.op, w.seq, w.blocking) for w in found] == [
+        ("collective", "all_reduce", 2, False),
+        ("collective", "all_reduce", 3, True),
+    ]
+    assert found[1].sizes == ((4, 2), ())
+    assert (found[1].group, found[1].group_ranks) == ("default", (0, 1))
+    assert found[1].where == Frame("train.py", 41, "validate")
+
+
+def test_a_call_in_a_smaller_group_finds_the_entries_of_that_group() -> None:
+    one = thread(USER, call=call("collective", "all_gather", group="tp", ranks=[1]))
+    entries = [entry(7, "all_reduce"), entry(5, "all_gather", group="1")]
+    (found,) = of(one, entries=entries)
+    assert (found.group, found.group_ranks, found.seq) == ("tp", (1,), 5)
+
+
+def test_without_a_flight_recorder_the_call_itself_tells() -> None:
+    one = thread(USER, call=call("collective", "barrier", group="default", ranks=[0, 1], sizes=[[8]]))
+    (found,) = of(one)
+    assert (found.op, found.seq, found.sizes, found.blocking) == ("barrier", None, ((8,),), True)
+    assert found.group_ranks == (0, 1)
+
+
+@pytest.mark.parametrize("op", ["new_group", "monitored_barrier", "destroy_process_group"])
+def test_what_the_flight_recorder_does_not_know_is_not_mixed_up_with_its_entries(op: str) -> None:
+    one = thread(USER, call=call("collective", op, group="default", ranks=[0, 1], key="/k/1"))
+    (found,) = of(one, entries=[entry(2, "all_reduce")])
+    assert (found.op, found.seq, found.blocking) == (op, None, True)
+
+
+def test_a_handle_blocks_on_the_oldest_pending_entry() -> None:
+    one = thread(BACKWARD, USER, native=("futex", None, None))
+    found = of(one, entries=[entry(3, "all_gather"), entry(2, "all_reduce")])
+    assert [(w.seq, w.blocking) for w in found] == [(2, True), (3, False)]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("handles[0].wait()", [True]), ("ready.acquire()", [False]), ("large @ large", [False])],
+)
+def test_only_a_line_that_waits_may_wait_for_a_collective(
+    line: str, expected: list[bool], tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(f"\n{line}\n")
+    one = thread([str(program), 2, "step", True], native=("futex", None, None))
+    assert [
+        wait.blocking for wait in process(record(one, entries=[entry(2, "all_reduce")])).waits
+    ] == expected
+
+
+def test_an_entry_of_a_group_that_is_gone_keeps_its_number() -> None:
+    one = thread(BACKWARD, USER, native=("futex", None, None))
+    (found,) = of(one, entries=[entry(1, "barrier", group="9")])
+    assert found.group is not None and "9" in found.group
+    assert found.group_ranks == ()
+
+
+def test_a_thread_that_runs_has_its_operations_pending_only() -> None:
+    view = process(record(thread(USER), entries=[entry(2, "all_reduce")]))
+    assert [(w.op, w.blocking) for w in view.waits] == [("all_reduce", False)]
+    assert view.state == "running"
+
+
+def test_completed_entries_are_history_and_no_waits() -> None:
+    view = process(record(thread(USER), entries=[entry(2, "all_reduce", done=True)]))
+    assert view.waits == ()
+    assert [(c.seq, c.op, c.done) for c in view.collectives] == [(2, "all_reduce", True)]
+
+
+# Everything else that torch waits in
+
+
+def test_a_receive_names_its_sender() -> None:
+    (found,) = of(thread(USER, call=call("p2p", "recv", group="default", peers=[1], ranks=[0, 1])))
+    assert (found.kind, found.op, found.peers, found.blocking) == ("p2p", "recv", (1,), True)
+
+
+def test_the_rendezvous() -> None:
+    one = thread(USER, call=call("rendezvous", "init_process_group", group="default", key="env://"))
+    (found,) = of(one)
+    assert (found.kind, found.op) == ("rendezvous", "init_process_group")
+    assert process(record(one, dist=None)).state == "rendezvous"
+
+
+def test_a_data_loader_is_a_wait_for_a_process() -> None:
+    one = thread(USER, call=call("process", "DataLoader", workers={"2000": 0}))
+    (found,) = of(one)
+    assert (found.kind, found.op) == ("process", "DataLoader")
+
+
+def test_a_lock_file_is_named_relative_to_the_job() -> None:
+    (found,) = of(thread(USER, call=call("lock", "lock file", key="/job/build/lock")))
+    assert (found.kind, found.op, found.key) == ("lock", "lock file", "build/lock")
+    (found,) = of(thread(USER, call=call("lock", "lock file", key="/cache/lock")))
+    assert found.key == "/cache/lock"
+
+
+# The store: the source says which object is called, and with what
+
+
+SOURCE = """\
+def wait_for(store, name, index):
+    store.get("ready")
+    store.get(name)
+    store.wait([f"rank/{index}"])
+    self.held.get(compute())
+    store.get(*name)
+    other.get("x")
+    handle.wait()
+"""
+
+
+def site(tmp_path: Path, line: int, source: str = SOURCE) -> Record:
+    """A beacon's note of the call that stands on one line of a source file."""
+    file = tmp_path / "train.py"
+    file.write_text(source)
+    text = source.splitlines()[line - 1]
+    return {
+        "file": str(file),
+        "position": [line, line, len(text) - len(text.lstrip()), len(text)],
+        "names": {"store": "Store", "self.held": "Store", "handle": "Work"},
+        "strings": {"name": "from a variable", "index": "3"},
+    }
+
+
+KEYS = [
+    (2, ("Store", "get", "ready")),
+    (3, ("Store", "get", "from a variable")),
+    (4, ("Store", "wait", "rank/3")),
+    (5, ("Store", "get", None)),
+    (6, ("Store", "get", None)),
+    (7, None),
+    (8, ("Work", "wait", None)),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), KEYS)
+def test_the_source_tells_the_key(
+    tmp_path: Path, line: int, expected: tuple[str, str, str | None] | None
+) -> None:
+    assert waits.called_at(site(tmp_path, line)) == expected
+
+
+def test_a_source_that_was_edited_is_read_again(tmp_path: Path) -> None:
+    assert waits.called_at(site(tmp_path, 2)) == ("Store", "get", "ready")
+    edited = SOURCE.replace('"ready"', '"other"')
+    assert waits.called_at(site(tmp_path, 2, edited)) == ("Store", "get", "other")
+
+
+@pytest.mark.parametrize("source", ["def broken(:\n", "\0", "store.get('x')  # \udcff"])
+def test_a_source_that_cannot_be_parsed_tells_nothing(tmp_path: Path, source: str) -> None:
+    file = tmp_path / "broken.py"
+    file.write_bytes(source.encode("utf-8", "surrogateescape"))
+    place = {"file": str(file), "position": [1, 1, 0, 14], "names": {"store": "Store"}}
+    assert waits.called_at({**place, "strings": {}}) is None
+
+
+def test_a_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
+    place = {"file": str(tmp_path / "gone.py"), "position": [1, 1, 0, 14], "names": {"s": "Store"}}
+    assert waits.called_at({**place, "strings": {}}) is None
+
+
+LOCKED = """def save():
+    lock.acquire()
+    with lock:
+        write()
+    with open(name), self.lock as held:
+        pass
+"""
+LOCKS = [
+    ("its method", [2, 2, 4, 18], ("lock", "acquire", None)),
+    ("a block, as before Python 3.12", [3, 4, 4, 15], ("lock", "acquire", None)),
+    ("the head of a block, as from then on", [3, 3, 9, 13], ("lock", "acquire", None)),
+    ("one of several", [5, 6, 4, 12], ("lock", "acquire", None)),
+    ("a call inside the block", [4, 4, 8, 15], None),
+]
+
+
+@pytest.mark.parametrize(("position", "expected"), [row[1:] for row in LOCKS], ids=[r[0] for r in LOCKS])
+def test_a_lock_of_the_process_is_found_in_the_source(
+    tmp_path: Path, position: list[int], expected: tuple[str, str, str | None] | None
+) -> None:
+    file = tmp_path / "locked.py"
+    file.write_text(LOCKED)
+    names = {"lock": "lock", "self.lock": "lock"}
+    place = {"file": str(file), "position": position, "names": names, "strings": {}}
+    assert waits.called_at(place) == expected
+    (found,) = of(thread(USER, site=place, native=("futex", None, None))) or (None,)
+    assert (found is not None and found.kind == "lock") == (expected is not None)
+
+
+def test_what_stands_behind_the_users_line_is_no_call_of_it() -> None:
+    """`mp.spawn` runs the user's function in a file that also waits for children."""
+    behind = library("site-packages/torch/multiprocessing/spawn.py", "_wrap")
+    assert of(thread(USER, behind, native=("futex", None, None))) == []
+    assert of(thread(behind, USER, native=("futex", None, None)))[0].kind == "process"
+
+
+def test_a_store_key_becomes_a_wait(tmp_path: Path) -> None:
+    (found,) = of(thread(USER, site=site(tmp_path, 2), native=("recvfrom", 5, "socket:[7]")))
+    assert (found.kind, found.op, found.key) == ("store", "get", "ready")
+
+
+HANDLES = """def step(store, handle, handles):
+    handle.wait()
+    handles[0].wait()
+    dist.irecv(border, src=left).wait()
+    dist.isend(border, 1).wait()
+    dist.irecv(border).wait()
+    dist.all_reduce(loss, async_op=True).wait()
+"""
+KINDS = {"handle": "Work.irecv", "handles[*]": "Work.isend"}
+WAITED = [
+    (2, ("Work.irecv", "wait", None)),
+    (3, ("Work.isend", "wait", None)),
+    (4, ("Work.irecv", "wait", "2")),
+    (5, ("Work.isend", "wait", "1")),
+    (6, ("Work.irecv", "wait", None)),
+    (7, None),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), WAITED)
+def test_the_source_tells_the_handle(
+    tmp_path: Path, line: int, expected: tuple[str, str, str | None] | None
+) -> None:
+    found = {**site(tmp_path, line, HANDLES), "names": KINDS, "strings": {"left": "2"}}
+    assert waits.called_at(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "op", "peers"), [(2, "irecv", ()), (3, "isend", ()), (4, "irecv", (2,)), (5, "isend", (1,))]
+)
+def test_a_handle_of_a_point_to_point_operation(
+    tmp_path: Path, line: int, op: str, peers: tuple[int, ...]
+) -> None:
+    place = {**site(tmp_path, line, HANDLES), "names": KINDS, "strings": {"left": "2"}}
+    one = thread(USER, site=place, native=("futex", None, None))
+    (found,) = of(one, entries=[entry(7, "all_reduce")])
+    assert (found.kind, found.op, found.peers) == ("p2p", op, peers)
+
+
+def test_a_handle_that_may_be_for_any_of_several_groups(tmp_path: Path) -> None:
+    pending = [entry(3, "broadcast"), entry(4, "all_reduce"), entry(5, "all_reduce")]
+    pending.append(entry(1, "all_reduce", group="1"))
+    place = {**site(tmp_path, 2, HANDLES), "names": {"handle": "Work.all_reduce"}}
+    one = thread(USER, site=place, native=("futex", None, None))
+    found = of(one, entries=pending)
+    assert {(w.group, w.seq) for w in found if w.blocking} == {("default", 4), ("tp", 1)}
+    unnamed = {**place, "names": {"handle": "Work"}}
+    found = of({**one, "site": unnamed}, entries=pending)
+    assert {(w.group, w.seq) for w in found if w.blocking} == {("default", 3), ("tp", 1)}
+
+
+def test_the_call_that_a_thread_stands_in_has_its_root() -> None:
+    one = thread(call=call("collective", "broadcast", group="default", root=1))
+    assert [w.root for w in of(one, entries=[entry(1, "reduce"), entry(2, "broadcast")])] == [None, 1]
+    assert [w.root for w in of(one)] == [1]
+
+
+def test_a_handle_with_nothing_pending_is_point_to_point(tmp_path: Path) -> None:
+    (found,) = of(thread(USER, site=site(tmp_path, 8), native=("futex", None, None)))
+    assert (found.kind, found.op) == ("p2p", "wait")
+
+
+# What the system call tells
+
+
+NATIVE = [
+    ("flock", ("flock", 5, "/job/data.lock"), (), ("lock", "flock", "data.lock")),
+    ("fcntl", ("fcntl", 5, "/elsewhere/data.lock"), (), ("lock", "fcntl", "/elsewhere/data.lock")),
+    ("stdin", ("read", 0, "pipe:[7]"), (), ("input", "read", "pipe:[7]")),
+    ("a terminal", ("read", 5, "/dev/pts/3"), (), ("input", "read", "/dev/pts/3")),
+    ("a pipe", ("read", 5, "pipe:[7]"), (), ("io", "read", "pipe:[7]")),
+    ("a socket", ("recvfrom", 5, "socket:[7]"), (), ("io", "recvfrom", "socket:[7]")),
+    ("a full pipe", ("write", 5, "pipe:[7]"), (), ("io", "write", "pipe:[7]")),
+    ("poll", ("poll", None, None), (), ("io", "poll", None)),
+    ("a child", ("wait4", None, None), (), ("process", "wait", None)),
+    (
+        "subprocess",
+        ("poll", None, None),
+        (library("subprocess.py", "communicate"),),
+        ("process", "wait", None),
+    ),
+    (
+        "a joined process",
+        ("poll", None, None),
+        (
+            library("multiprocessing/popen_fork.py", "wait"),
+            library("multiprocessing/process.py", "join"),
+        ),
+        ("process", "wait", None),
+    ),
+    (
+        "the debugger's prompt",
+        ("read", 7, "socket:[1]"),
+        (library("cmd.py", "cmdloop"), library("pdb.py", "interaction")),
+        ("input", "read", "socket:[1]"),
+    ),
+    (
+        "a queue of this process",
+        ("futex", None, None),
+        (library("threading.py", "wait"), library("queue.py", "get")),
+        ("lock", "wait", None),
+    ),
+    (
+        "a future",
+        ("futex", None, None),
+        (library("concurrent/futures/_base.py", "result"),),
+        ("lock", "result", None),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("native", "frames", "expected"), [row[1:] for row in NATIVE], ids=[row[0] for row in NATIVE]
+)
+def test_what_a_system_call_tells(
+    native: tuple[str, int | None, str | None],
+    frames: tuple[list[Any], ...],
+    expected: tuple[str, str, str | None],
+) -> None:
+    (found,) = of(thread(*frames, USER, MAIN, native=native))
+    assert (found.kind, found.op, found.key) == expected
+    assert found.where == Frame("train.py", 41, "validate")
+
+
+NO_WAIT = [
+    ("it runs", None, ()),
+    ("it sleeps", ("nanosleep", None, None), ()),
+    ("C code of its own", ("futex", None, None), ()),
+    ("a call that is not known", ("syscall 999", None, None), ()),
+    ("a sleep in code run under a debugger", ("nanosleep", None, None), ("bdb.py", "pdb.py")),
+]
+
+
+@pytest.mark.parametrize(
+    ("native", "files"), [row[1:] for row in NO_WAIT], ids=[row[0] for row in NO_WAIT]
+)
+def test_what_is_no_wait(
+    native: tuple[str, int | None, str | None] | None, files: tuple[str, ...]
+) -> None:
+    below = [library(file, "run") for file in files]
+    assert of(thread(USER, *below, native=native)) == []
+
+
+@pytest.mark.parametrize("file", ["cmd.py", "queue.py", "threading.py", "subprocess.py"])
+@pytest.mark.parametrize("system_call", ["nanosleep", "futex"])
+def test_a_file_of_the_users_that_is_named_as_one_of_pythons_is_none(
+    file: str, system_call: str
+) -> None:
+    one = thread([f"/job/tools/{file}", 5, "main", True], native=(system_call, None, None))
+    assert of(one) == []
+
+
+def test_sleep_is_told_apart() -> None:
+    view = process(record(thread(USER, native=("nanosleep", None, None))))
+    assert (view.asleep, view.waits, view.state) == ("nanosleep", (), "running")
+    assert process(record(thread(USER, native=("futex", None, None)))).asleep is None
+
+
+# Which thread counts
+
+
+WAITING_MAIN = thread(
+    library("threading.py", "wait"), library("queue.py", "get"), USER, native=("futex", None, None)
+)
+HELPER = thread(
+    [*C10D, "all_reduce", False],
+    ["/job/async_save.py", 7, "push", True],
+    call=call("collective", "all_reduce", group="default", ranks=[0, 1]),
+    name="saver",
+    since=104.0,
+)
+
+
+def test_a_main_thread_that_waits_for_another_gives_way_to_it() -> None:
+    view = process(record(WAITING_MAIN, HELPER))
+    assert view.where == Frame("async_save.py", 7, "push")
+    assert [(w.op, w.thread) for w in view.waits] == [("all_reduce", "saver")]
+    assert view.still == pytest.approx(6.0)
+
+
+def test_a_main_thread_that_runs_stays_in_view_beside_the_other_ones_wait() -> None:
+    view = process(record(thread(USER), HELPER))
+    assert view.where == Frame("train.py", 41, "validate")
+    assert [(w.op, w.thread, w.blocking) for w in view.waits] == [("all_reduce", "saver", False)]
+    assert view.state == "running"
+
+
+def test_every_thread_of_which_the_main_one_may_wait_counts() -> None:
+    other = {**HELPER, "name": "logger", "call": call("p2p", "recv", peers=[1])}
+    view = process(record(WAITING_MAIN, HELPER, other))
+    assert [(w.op, w.thread) for w in view.waits] == [("all_reduce", "saver"), ("recv", "logger")]
+
+
+def test_a_collective_in_which_a_thread_stands_is_listed_once() -> None:
+    main = thread(USER, native=("futex", None, None))
+    view = process(record(main, HELPER, entries=[entry(1, "all_reduce"), entry(2, "barrier")]))
+    assert [(w.seq, w.op, w.thread) for w in view.waits] == [
+        (1, "all_reduce", "saver"),
+        (2, "barrier", "MainThread"),
+    ]
+
+
+def test_a_wait_for_a_file_lock_is_no_wait_for_another_thread() -> None:
+    main = thread(USER, native=("flock", 5, "/job/data.lock"))
+    view = process(record(main, HELPER))
+    assert view.where == Frame("train.py", 41, "validate")
+    assert [w.key for w in view.waits if w.kind == "lock"] == ["data.lock"]
+
+
+def test_idle_threads_of_libraries_do_not_count() -> None:
+    pool = thread(library("concurrent/futures/thread.py", "_worker"), name="pool")
+    queue = thread(library("threading.py", "wait"), name="feeder", native=("futex", None, None))
+    view = process(record(thread(USER), pool, queue))
+    assert (view.waits, view.state) == ((), "running")
+
+
+def test_a_record_without_frames_shows_nothing() -> None:
+    view = process(record({**thread(), "frames": []}))
+    assert (view.stack, view.where, view.waits) == ((), None, ())
+
+
+# The user's own code
+
+
+def test_a_place_is_the_innermost_line_of_the_user() -> None:
+    one = thread([*C10D, "barrier", False], library("contextlib.py", "inner"), USER, MAIN)
+    view = process(record(one))
+    assert view.where == Frame("train.py", 41, "validate")
+    assert [frame.user for frame in view.stack] == [False, False, True, True]
+
+
+def test_a_stack_of_libraries_alone_has_no_place() -> None:
+    assert process(record(thread([*C10D, "barrier", False]))).where is None
+
+
+TEXTS = [
+    ("/job/train.py", "train.py", True),
+    ("train.py", "train.py", True),
+    ("/home/me/shared/util.py", "/home/me/shared/util.py", True),
+    ("/opt/env/lib/python3.11/queue.py", "/opt/env/lib/python3.11/queue.py", False),
+    (
+        "/job/.venv/lib/python3.11/site-packages/torch/x.py",
+        ".venv/lib/python3.11/site-packages/torch/x.py",
+        False,
+    ),
+    ("/usr/lib/python3/dist-packages/torch/x.py", "/usr/lib/python3/dist-packages/torch/x.py", False),
+    ("<frozen runpy>", "<frozen runpy>", False),
+    ("/job/lib/python_tools/read.py", "lib/python_tools/read.py", True),
+]
+
+
+@pytest.mark.parametrize(("file", "shown", "user"), TEXTS)
+def test_frames_that_were_read_from_text(file: str, shown: str, user: bool) -> None:
+    (found,) = views.mark_user([Frame(file, 3, "f")], JOB)
+    assert (found.file, found.user) == (shown, user)
+
+
+RELATIVE = [
+    ("/job/train.py", "train.py"),
+    ("/job/sub/../train.py", "train.py"),
+    ("/jobs/train.py", "/jobs/train.py"),
+    ("sub/train.py", "sub/train.py"),
+    ("<string>", "<string>"),
+]
+
+
+@pytest.mark.parametrize(("file", "shown"), RELATIVE)
+def test_files_are_relative_to_the_job(file: str, shown: str) -> None:
+    assert waits.relative(file, JOB) == shown
+    assert waits.relative(file, JOB + "/") == shown
+
+
+# The whole process
+
+
+DUMP = """\
+Timeout (0:00:01.500000)!
+Thread 0x00007f2 (most recent call first):
+  File "/opt/env/lib/python3.11/threading.py", line 331 in wait
+
+Thread 0x00007f1 (most recent call first):
+  File "/job/.venv/lib/python3.11/site-packages/torch/_ops.py", line 12 in __call__
+  File "/job/ext.py", line 3 in call
+  File "/job/train.py", line 41 in validate
+"""
+CRASH = """\
+Fatal Python error: Segmentation fault
+
+Current thread 0x00007f2 (most recent call first):
+  File "/job/ext.py", line 8 in poke
+  File "/job/train.py", line 41 in validate
+
+Thread 0x00007f1 (most recent call first):
+  File "/opt/env/lib/python3.11/threading.py", line 331 in wait
+
+Extension modules: numpy (total: 1)
+"""
+
+
+def test_a_beacon_that_cannot_run_means_that_the_interpreter_lock_is_held() -> None:
+    view = process(record(thread(USER)), written=108.0, stacks=DUMP)
+    assert view.gil_held
+    assert view.state == "running"
+    assert view.where == Frame("ext.py", 3, "call")
+    assert [frame.user for frame in view.stack] == [False, True, True]
+
+
+def test_a_stopped_process_does_not_hold_the_lock() -> None:
+    view = process(record(thread(USER)), written=108.0, stopped=True)
+    assert (view.gil_held, view.state) == (False, "stopped")
+
+
+@pytest.mark.parametrize(("age", "still"), [(0.0, 10.0), (0.4, 10.0), (0.8, 9.2), (2.0, 10.0)])
+def test_how_long_a_process_is_still_is_what_its_beacon_has_seen(age: float, still: float) -> None:
+    """A record may be late; when it stays away, the interpreter lock is held and nothing moves."""
+    view = process(record(thread(USER)), written=110.0 - age)
+    assert view.still == pytest.approx(still)
+
+
+IN_RECV = thread(USER, call=call("p2p", "recv", peers=[1]))
+RUN = library("concurrent/futures/thread.py", "run")
+ACTING = [
+    ("it computes", thread(USER, name="upload"), "upload"),
+    ("it sleeps", thread(USER, name="upload", native=("nanosleep", None, None)), "upload"),
+    ("it reads", thread(USER, name="upload", native=("read", 5, "/a")), "upload"),
+    ("an executor runs it", thread(library("ssl.py", "read"), RUN, name="pool"), "pool"),
+    ("a library runs it", thread(library("ssl.py", "read"), name="monitor"), None),
+    (
+        "it waits for another thread",
+        thread(library("queue.py", "get"), USER, name="logs", native=("futex", None, None)),
+        None,
+    ),
+    ("it waits for a rank", thread(USER, name="p2p", call=call("p2p", "recv", peers=[1])), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"), [row[1:] for row in ACTING], ids=[row[0] for row in ACTING]
+)
+def test_which_thread_may_still_act(other: Record, expected: str | None) -> None:
+    assert process(record(IN_RECV, other)).acting == expected
+    assert process(record(thread(USER), other)).acting is None
+
+
+def test_a_crash_shows_the_thread_that_crashed() -> None:
+    view = process(record(thread(USER)), written=108.0, ended=109.0, status=11, stacks=CRASH)
+    assert (view.signal, view.state, view.gil_held) == (11, "exited", False)
+    assert view.where == Frame("ext.py", 8, "poke")
+
+
+def test_what_has_ended_waits_for_nothing() -> None:
+    one = thread(USER, call=call("p2p", "recv", peers=[1]))
+    assert process(record(one), ended=109.0, status=0).waits == ()
+    assert process(record(one, ended=True)).waits == ()
+
+
+def test_what_was_ended_by_a_signal_tells_whether_it_waited_for_others() -> None:
+    one = thread(USER, call=call("p2p", "recv", peers=[1]))
+    assert process(record(one), ended=109.0, status=15).waited
+    assert not process(record(thread(USER)), ended=109.0, status=15).waited
+    assert not process(record(one)).waited
+
+
+def test_the_words_that_a_spawned_rank_leaves_count_however_it_ended() -> None:
+    text = 'Traceback (most recent call last):\n  File "/job/train.py", line 9, in f\nKeyError: 3\n'
+    view = process(record(thread(USER), ended=True), ended=109.0, status=15, told=text)
+    assert view.error is not None
+    assert view.error.type == "KeyError"
+    assert not view.left
+    assert process(record(thread(USER)), ended=109.0, status=15, log_tail=text).error is None
+
+
+def test_a_process_without_a_beacon_that_waits_for_a_child() -> None:
+    row = Row(900, 1, 0.0, ("sh", "run.sh"), seen=110.0, active=100.0, waits_for_child=True)
+    view = views.view(
+        row,
+        None,
+        kind="launcher",
+        now=110.0,
+        start=90.0,
+        cwd=JOB,
+        written=None,
+        stacks="",
+        ports=(),
+        log_tail="",
+    )
+    assert [w.kind for w in view.waits] == ["process"]
+    assert not view.beacon
+
+
+STATES = [
+    ("starting", [library("site.py", "main")], "starting"),
+    ("importing", [library("importlib/__init__.py", "import_module")], "importing"),
+    ("running", [USER], "running"),
+]
+
+
+@pytest.mark.parametrize(("phase", "frames", "state"), STATES)
+def test_the_phase_of_a_rank_that_does_not_wait(phase: str, frames: list[list[Any]], state: str) -> None:
+    assert process(record(thread(*frames), phase=phase)).state == state
+
+
+def test_a_pending_operation_counts_from_its_own_start() -> None:
+    one = thread(USER, call=call("collective", "all_reduce", group="default"), since=95.0)
+    view = process(record(one, entries=[entry(2, "all_reduce")]))
+    assert view.still == pytest.approx(10.0)
+
+
+# Errors
+
+
+def failure(**facts: Any) -> Record:
+    """What `beacon.exits` says of an exception."""
+    usual = {"type": "ValueError", "message": "bad", "frames": [USER], "time": 109.0, "masked": []}
+    return {**usual, **facts}
+
+
+def test_the_error_of_a_record() -> None:
+    view = process(record(thread(), error=failure(masked=["KeyError: 'x'"])), ended=110.0, status=256)
+    assert view.error is not None
+    assert view.error.text == "ValueError: bad"
+    assert view.error.time == pytest.approx(19.0)
+    assert view.error.stack == (Frame("train.py", 41, "validate"),)
+    assert view.error.masked == ("KeyError: 'x'",)
+
+
+WORKER_TEXT = """\
+Caught ValueError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/env/site-packages/torch/utils/data/_utils/worker.py", line 358, in _worker_loop
+    data = fetcher.fetch(index)
+  File "/job/data.py", line 9, in __getitem__
+    raise ValueError("bad sample 7")
+ValueError: bad sample 7
+"""
+SPAWN_TEXT = """\
+
+-- Process 1 terminated with the following error:
+Traceback (most recent call last):
+  File "/opt/env/lib/python3.11/site-packages/torch/multiprocessing/spawn.py", line 96, in _wrap
+    fn(i, *args)
+  File "/job/train.py", line 12, in main
+    raise KeyError("loss")
+KeyError: 'loss'
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "place"),
+    [
+        (WORKER_TEXT, "ValueError: bad sample 7", Frame("data.py", 9, "__getitem__")),
+        (SPAWN_TEXT, "KeyError: 'loss'", Frame("train.py", 12, "main")),
+    ],
+    ids=["a DataLoader worker", "mp.spawn"],
+)
+def test_an_error_that_a_parent_raises_again_is_the_childs(
+    message: str, text: str, place: Frame
+) -> None:
+    view = process(record(thread(), error=failure(message=message)), ended=110.0, status=256)
+    assert view.error is not None
+    assert view.error.text == text
+    assert next(frame for frame in view.error.stack if frame.user) == place
+    assert view.error.stack[-1] == Frame("train.py", 41, "validate")
+
+
+def test_the_log_tells_the_error_when_the_beacon_does_not() -> None:
+    log = 'Traceback (most recent call last):\n  File "/job/a.py", line 3, in f\nKeyError: 1\n'
+    view = process(record(thread()), ended=110.0, status=256, log_tail=log)
+    assert view.error is not None
+    assert view.error.text == "KeyError: 1"
+    assert view.error.stack == (Frame("a.py", 3, "f"),)
+
+
+def test_a_log_of_a_process_that_ended_well_tells_nothing() -> None:
+    log = 'Traceback (most recent call last):\n  File "/job/a.py", line 3, in f\nKeyError: 1\n'
+    assert process(record(thread()), ended=110.0, status=0, log_tail=log).error is None
+
+
+def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
+    log = (
+        "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+        "  what():  [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 512 vs 64\n"
+    )
+    view = process(record(thread()), ended=110.0, status=6, log_tail=log)
+    assert view.error is not None
+    assert "op.preamble.length <= op.nbytes" in view.error.message
+
+
+@pytest.mark.parametrize(
+    ("job", "rank", "kind"),
+    [
+        ("pipe:[1]", "pipe:[1]", "input"),
+        ("pipe:[1]", "pipe:[2]", "io"),
+        ("pipe:[1]", "/dev/pts/3", "io"),
+        ("/dev/pts/0", "/dev/pts/0", "input"),
+        ("", "pipe:[2]", "input"),
+        ("pipe:[1]", None, "input"),
+    ],
+)
+def test_a_pipe_of_the_jobs_own_at_standard_input_is_not_its_users(
+    job: str, rank: str | None, kind: str
+) -> None:
+    outside = Outside(JOB)
+    outside.input = job
+    assert outside.wait(Wait("input", "read", key=rank), os.getpid()).kind == kind

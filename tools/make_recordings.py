@@ -1,0 +1,88 @@
+"""Make tests/recordings anew: run the jobs of tests/jobs, and keep the end of what was seen of each.
+
+    python tools/make_recordings.py                 every job with something wrong
+    python tools/make_recordings.py killed stopped  these jobs
+    python tools/make_recordings.py --from DIR      none: recordings made by `score --record DIR`
+
+A verdict needs the last second of a recording. Where this machine keeps its Python is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from helpers import collection  # noqa: E402 (the line above finds it)
+from helpers.recording import replay  # noqa: E402
+
+JOBS = ROOT / "tests" / "jobs"
+FOLDER = ROOT / "tests" / "recordings"
+
+KEPT = 1.0
+"""Seconds before the last look of which every look is kept; a proof takes half of one."""
+
+PLACES = (
+    (re.compile(r'/[^"\s\\]*?/(site-packages|dist-packages)/'), r"/env/lib/\1/"),
+    (re.compile(r'/[^"\s\\]*?/bin/(python[\d.]*|torchrun|accelerate)\b'), r"/env/bin/\1"),
+    (re.compile(r'/[^"\s\\]*?/(lib/python3\.\d+/)'), r"/env/\1"),
+    (re.compile(rf"{re.escape(str(ROOT))}/"), "/repository/"),
+    (re.compile(r"/[^\s\"\\]*?/trial-\w+/"), "/trial/"),
+)
+
+
+def trimmed(recording: Path) -> bytes:
+    """The end of a recording, without this machine's own paths.
+
+    Raises:
+        RecordingError: the file is no recording.
+    """
+    last = max(snapshot.time for snapshot in replay(recording))
+    kept = [snapshot.time >= last - KEPT for snapshot in replay(recording)]
+    with gzip.open(recording, "rt", encoding="utf-8") as file:
+        head, *looks = file.read().splitlines()
+    text = "\n".join([head, *(look for look, keep in zip(looks, kept, strict=True) if keep), ""])
+    for place, name in PLACES:
+        text = place.sub(name, text)
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def keep(source: Path) -> None:
+    """Trim every recording of a folder into tests/recordings."""
+    for recording in sorted(source.glob("*.jsonl.gz")):
+        (FOLDER / recording.name).write_bytes(trimmed(recording))
+        print(f"{recording.name}: {(FOLDER / recording.name).stat().st_size} bytes")
+
+
+def main() -> int:
+    """Run the jobs that are asked for, or take their recordings from a folder, and keep the ends."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("jobs", nargs="*")
+    parser.add_argument("--from", dest="source", type=Path, metavar="DIR")
+    options = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    if options.source is not None:
+        keep(options.source)
+        return 0
+    failing = [name for name, job in collection.read(JOBS).items() if not job.control]
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--jobs", ",".join(options.jobs or failing), "--record", folder]
+        done = subprocess.run(
+            [sys.executable, "-m", "helpers", "score", str(JOBS), *words],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        keep(Path(folder))
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

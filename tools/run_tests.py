@@ -1,0 +1,212 @@
+"""Runs every check of the project. Run by make: `make test`.
+
+The notebooks run beside the tests, since both mostly wait; what they print comes after. All steps run
+even if one fails. The last line counts: each test, and each linter as one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from jupyter_env import jupyter_env, no_announcements
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+STEP_SECONDS = 2400
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many checks passed, failed and were skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        """Return the sum of both."""
+        return Count(
+            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+        )
+
+    def __str__(self) -> str:
+        """Return the closing line."""
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command; a pytest command is counted test by test, any other as one check.
+
+    A step that is `beside` runs while the one before it does.
+    """
+
+    name: str
+    command: list[str]
+    is_pytest: bool = False
+    beside: bool = False
+
+
+def steps(python: str, root: Path) -> list[Step]:
+    """Return the steps for a checkout. Without notebooks there is no step for them."""
+    listed = [
+        Step("ruff check", [python, "-m", "ruff", "check", "."]),
+        Step("ruff format", [python, "-m", "ruff", "format", "--check", "."]),
+        Step("mypy", [python, "-m", "mypy"]),
+        Step("tests", [python, "-m", "pytest", "tests"], is_pytest=True),
+    ]
+    notebooks = sorted(
+        str(path.relative_to(root))
+        for path in (root / "notebooks").rglob("*.ipynb")
+        if ".ipynb_checkpoints" not in path.parts
+    )
+    if notebooks:
+        nbval = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
+        if (root / "tests" / "nbval_sanitize.cfg").is_file():
+            nbval.append("--nbval-sanitize-with=tests/nbval_sanitize.cfg")
+        command = [python, "-m", "pytest", *nbval, *notebooks]
+        listed.append(Step("notebooks", command, is_pytest=True, beside=True))
+    return listed
+
+
+def count_report(junit: Path, code: int) -> Count:
+    """Count the tests in pytest's XML report; a run that failed without a failed test is one."""
+    count = Count()
+    try:
+        suites = list(ET.parse(junit).getroot().iter("testsuite"))
+    except (OSError, ET.ParseError):
+        suites = []
+    for suite in suites:
+        total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        count += Count(max(0, total - failed - skipped), failed, skipped)
+    return count + Count(failed=1) if code != 0 and not count.failed else count
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a step, and how long it took."""
+
+    code: int
+    count: Count
+    seconds: float
+
+
+def run_step(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] | None = None) -> Done:
+    """Run one step; its output goes to `output`, or to the terminal."""
+    start = time.monotonic()
+    code = _exit_code(step, env, junit, output)
+    passed = Count(passed=1) if code == 0 else Count(failed=1)
+    count = count_report(junit, code) if step.is_pytest else passed
+    return Done(code, count, time.monotonic() - start)
+
+
+def _exit_code(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] | None) -> int:
+    command = [*step.command, f"--junitxml={junit}"] if step.is_pytest else step.command
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            timeout=STEP_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"{step.name} was stopped after {STEP_SECONDS} s.", flush=True)
+        return 124
+    except OSError as error:
+        print(f"{step.name} cannot run: {error}", flush=True)
+        return 127
+    return done.returncode
+
+
+def provide_chromium() -> None:
+    """Install Debian's Chromium where that is possible; without it browser tests are skipped."""
+    if any(shutil.which(name) for name in CHROMIUMS):
+        return
+    if os.getuid() != 0 or not shutil.which("apt-get"):
+        print("No Chromium here: the browser tests are skipped.", flush=True)
+        return
+    print("Installing Chromium for the browser tests (about 0.1 GB to download) ...", flush=True)
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (
+        ["apt-get", "-qq", "update"],
+        ["apt-get", "-qq", "install", "-y", "--no-install-recommends", "chromium"],
+    ):
+        try:
+            # Both streams are kept back: apt writes hundreds of lines.
+            done = subprocess.run(
+                command,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=300,
+                check=False,
+            )
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            problem = None if done.returncode == 0 else (said or ["it says no more"])[-1]
+        except (OSError, subprocess.TimeoutExpired) as error:
+            problem = str(error)
+        if problem is not None:
+            print(f"No Chromium, so the browser tests are skipped: {problem}", flush=True)
+            return
+
+
+def run(listed: Sequence[Step], env: Mapping[str, str], folder: Path) -> int:
+    """Run the steps and print what became of each; return 0 only if none failed."""
+    finished: dict[str, Done] = {}
+    for number, step in enumerate(listed):
+        if step.beside:
+            continue
+        junit, beside = (
+            folder / f"{number}.xml",
+            [s for s in listed[number + 1 : number + 2] if s.beside],
+        )
+        print(f"\n== {step.name}", flush=True)
+        with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", dir=folder) as output:
+            others = [
+                (other.name, pool.submit(run_step, other, env, folder / "beside.xml", output))
+                for other in beside
+            ]
+            finished[step.name] = run_step(step, env, junit)
+            for name, other in others:
+                finished[name] = other.result()
+                output.seek(0)
+                print(f"\n== {name}\n{output.read()}", flush=True)
+    print()
+    for name, done in finished.items():
+        word = "ok" if done.code == 0 else "FAILED"
+        print(f"{name:<12} {word:<7} {done.seconds:5.0f} s   {done.count}")
+    print(sum((done.count for done in finished.values()), Count()), flush=True)
+    return int(any(done.code != 0 for done in finished.values()))
+
+
+def main() -> int:
+    """Run all; return the exit code."""
+    with tempfile.TemporaryDirectory(prefix="stuck-ranks-test-") as folder:
+        env = jupyter_env(VENV, Path(folder) / "jupyter", os.environ)
+        no_announcements(VENV)
+        try:
+            provide_chromium()
+            return run(steps(str(VENV / "bin" / "python"), ROOT), env, Path(folder))
+        except KeyboardInterrupt:
+            return 130
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

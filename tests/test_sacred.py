@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipapp
@@ -537,6 +538,29 @@ def test_the_jobs_own_sitecustomize_and_usercustomize(lab: Lab) -> None:
     plain, watched = lab.plain(*command), lab.watched(*command)
     assert plain == watched
     assert plain.facts == [["sitecustomize", "usercustomize"], True, True]
+
+
+BLOCKED = (
+    NOTE
+    + """
+import pathlib, time
+def blocked(task):
+    (mask,) = [line.split()[1] for line in task.read_text().splitlines() if line.startswith("SigBlk")]
+    return int(mask, 16)
+tasks = [pathlib.Path("/proc/self/task") / name / "status" for name in os.listdir("/proc/self/task")]
+note({task.parent.name == str(os.getpid()): hex(blocked(task)) for task in tasks})
+"""
+)
+
+
+def test_a_signal_to_the_process_finds_only_the_jobs_own_threads(lab: Lab) -> None:
+    """The kernel may give it to any thread that does not block it, and then no call of the job ends."""
+    lab.write(BLOCKED)
+    masks = lab.watched(sys.executable, "job.py").facts
+    everything = {n for n in range(1, 65) if n not in (signal.SIGKILL, signal.SIGSTOP)}
+    seen = {n for n in everything if int(masks["false"], 16) >> (n - 1) & 1}
+    assert masks["true"] == "0x0"
+    assert everything - seen <= {32, 33}, "the C library keeps these two to itself"
 
 
 FAULTHANDLER = (

@@ -1,12 +1,15 @@
 """The beacon's own thread: looks at this process five times a second and writes its record.
 
 The thread is a raw one (`_thread`), so that `threading.enumerate()` and `active_count()` of the job
-do not know it. It stops before every fork and starts again after it, in parent and child: a forked
-child never inherits a half-done beacon, and Python sees no extra thread at the fork.
+do not know it. It blocks every signal, as does the thread of the dead man's switch that it starts: a
+signal to the process is for the job's own threads. It stops before every fork and starts again after
+it, in parent and child: a forked child never inherits a half-done beacon, and Python sees no extra
+thread at the fork.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` would load `enum` into the job
 import _thread
 import atexit
 import contextlib
@@ -77,11 +80,14 @@ class Agent:
         if not self.wake.locked():
             self.wake.acquire()
         self.running.acquire()
-        self._arm()
+        unblocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         try:
+            self._arm()
             _thread.start_new_thread(self._run, ())
         except RuntimeError:
             self.running.release()
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, unblocked)
 
     def stop(self) -> None:
         """End the thread and wait for it; a look takes a few milliseconds."""

@@ -35,6 +35,7 @@ class Inbox:
         self.workers: dict[int, int] = {}
         self.spawned: dict[int, int] = {}
         self._folder = folder
+        self._seen: dict[int, tuple[int, int, int]] = {}
         self._failures: dict[int, str] = {}
 
     def read(self) -> None:
@@ -49,10 +50,11 @@ class Inbox:
             if not entry.name.endswith(".json"):
                 continue
             pid = int(entry.name[:-5])
-            age = time.time() - entry.stat().st_mtime
-            written = time.monotonic() - age
-            if abs(written - self.written.get(pid, -1.0)) >= 0.01:
-                self.written[pid] = written
+            stat = entry.stat()
+            seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+            if seen != self._seen.get(pid):
+                self._seen[pid] = seen
+                self.written[pid] = time.monotonic() - (time.time() - stat.st_mtime)
                 self._take(pid, records.read(entry.path))
 
     def process(self, pid: int) -> Mapping[str, Any]:

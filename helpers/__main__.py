@@ -7,28 +7,21 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+from helpers.arguments import UsageError, knob, parse
+from helpers.files import UnwritableError, check_writable, write_atomically
 
 OK, ERROR, HANG, RUNNING = 0, 1, 2, 3
 USAGE, FAULT, INTERRUPTED = 64, 70, 130
 OUTCOMES = {"ok": OK, "error": ERROR, "hang": HANG, "running": RUNNING}
 
 
-class UsageError(Exception):
-    """The command line cannot be carried out; the text says why in one sentence."""
-
-
 class LostFileError(Exception):
     """A file could not be written in the end; what it would have held has been printed."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,9 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = _parser().parse_args(*_split(words))
-        run: Callable[[argparse.Namespace], int] = options.run
-        return run(options)
+        options = parse(words)
+        return VERBS[options.verb](options)
     except UsageError as problem:
         print(f"stuck-ranks: {problem}", file=sys.stderr)
         return USAGE
@@ -65,117 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAULT
 
 
-def _split(words: list[str]) -> tuple[list[str], argparse.Namespace]:
-    """Options before `--`, the command after it, which is never parsed."""
-    if "--" not in words:
-        return words, argparse.Namespace(command=[])
-    at = words.index("--")
-    return words[:at], argparse.Namespace(command=words[at + 1 :])
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog="stuck-ranks", description="Say which rank, which call, which line, why.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    diagnose = verbs.add_parser(
-        "diagnose",
-        help="run a command and say why it stops",
-        usage="stuck-ranks diagnose [options] -- COMMAND [ARG ...]",
-    )
-    diagnose.set_defaults(run=_diagnose)
-    diagnose.add_argument("--json", metavar="FILE", help="write the report as JSON; - is stdout")
-    diagnose.add_argument("--html", metavar="FILE", help="write the report as a page with its picture")
-    diagnose.add_argument("--max-seconds", type=_positive, metavar="N", help="end the job after N s")
-    diagnose.add_argument(
-        "--patience",
-        type=_positive,
-        default=30.0,
-        metavar="S",
-        help="seconds without CPU or movement after which a rank is suspect (30)",
-    )
-    diagnose.add_argument("--stop-on-suspicion", action="store_true", help="end on a suspicion")
-    diagnose.add_argument("--record", metavar="FILE", help="write every look, for `replay`")
-    diagnose.add_argument(
-        "--keep-running", action="store_true", help="let the job go on after the verdict"
-    )
-    attach = verbs.add_parser("attach", help="say why a running job stands still; leave it as it is")
-    attach.set_defaults(run=_attach)
-    attach.add_argument("pid", type=_pid, help="its launcher, or any of its ranks")
-    attach.add_argument("--json", metavar="FILE", help="write the report as JSON; - is stdout")
-    attach.add_argument(
-        "--patience",
-        type=_positive,
-        default=10.0,
-        metavar="S",
-        help="seconds without CPU or movement after which a rank is suspect (10)",
-    )
-    check = verbs.add_parser("check", help="what is there on this machine, and what runs how")
-    check.set_defaults(run=_check)
-    lab = verbs.add_parser("lab", help="run a program of a lab under the instrument")
-    lab.set_defaults(run=_lab)
-    lab.add_argument("name", nargs="?", help="05_spawn_ports, or 05")
-    lab.add_argument("--program", help="one of the lab's programs (broken)")
-    lab.add_argument("--knob", action="append", default=[], metavar="K=V", help="turn a knob")
-    lab.add_argument(
-        "--all",
-        action="store_true",
-        help="run every program of the lab, or of all labs, with every combination of its knobs, and "
-        "compare what comes with what lab.toml expects",
-    )
-    replay = verbs.add_parser("replay", help="the report of a recorded run")
-    replay.set_defaults(run=_replay)
-    replay.add_argument("file")
-    replay.add_argument("--html", metavar="FILE", help="write the report as a page with its picture")
-    explain = verbs.add_parser("explain", help="what a cause is, and what to do")
-    explain.set_defaults(run=_explain)
-    explain.add_argument("cause")
-    score = verbs.add_parser("score", help="run a collection of jobs and count what is right")
-    score.set_defaults(run=_score)
-    score.add_argument("folder", metavar="DIR", help="a folder with a jobs.toml, such as tests/jobs")
-    score.add_argument("--suite", help="only the jobs of this suite")
-    score.add_argument("--jobs", metavar="A,B", help="only these jobs")
-    score.add_argument("--repeat", type=_count, default=1, metavar="N", help="run each job N times")
-    score.add_argument(
-        "--controls", type=_count, default=0, metavar="N", help="repeat quick controls up to N runs"
-    )
-    score.add_argument("--at-once", type=_count, default=1, metavar="N", help="run N jobs at a time")
-    score.add_argument("--record", metavar="DIR", help="write a recording of each job there")
-    score.add_argument("--json", metavar="FILE", help="write the result as JSON, too")
-    score.add_argument("--markdown", metavar="FILE", help="write the result as a page, too")
-    refresh = verbs.add_parser("refresh", help="run notebooks and keep their new outputs")
-    refresh.set_defaults(run=_refresh)
-    refresh.add_argument("notebooks", nargs="*")
-    return parser
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not more than 0")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
-    return int(text)
-
-
-def _pid(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
-    return int(text)
-
-
 def _diagnose(options: argparse.Namespace) -> int:
     from helpers.session import Session
 
     if not options.command:
         raise UsageError("no command is given: put it after `--`")
     for path in (options.json, options.html, options.record):
-        _check_writable(path)
+        _ask_for(path)
     session = Session(
         options.command,
         stdin="inherit",
@@ -191,12 +79,13 @@ def _diagnose(options: argparse.Namespace) -> int:
 def _attach(options: argparse.Namespace) -> int:
     from helpers.attach import AttachError, Attachment
 
-    _check_writable(options.json)
+    for path in (options.json, options.html):
+        _ask_for(path)
     try:
         session = Attachment(options.pid, patience=options.patience)
     except AttachError as problem:
         raise UsageError(str(problem)) from None
-    return _run(session, options.json)
+    return _run(session, options.json, options.html)
 
 
 def _run(session: Any, json_path: str | None, html_path: str | None = None) -> int:
@@ -269,7 +158,7 @@ def _publish(report: Any, json_path: str | None) -> None:
             sys.stdout.flush()
             return
         try:
-            _write_atomically(Path(json_path), document)
+            write_atomically(Path(json_path), document)
         except OSError as problem:
             print(text, flush=True)
             raise LostFileError(f"{json_path} cannot be written: {problem.strerror}") from None
@@ -279,45 +168,19 @@ def _publish(report: Any, json_path: str | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _ask_for(path: str | None) -> None:
+    """Raises UsageError when a file that the user names cannot be written."""
+    if path not in (None, "-"):
+        try:
+            check_writable(path)
+        except UnwritableError as problem:
+            raise UsageError(str(problem)) from None
+
+
 def _write_page(path: Path, report: Any, snapshots: Any) -> None:
     from helpers.report import to_html
 
-    _write_atomically(path, to_html(report, snapshots))
-
-
-def _check_writable(path: str | None) -> None:
-    """Raises UsageError when a file cannot be written at `path`."""
-    if path is None or path == "-":
-        return
-    target = Path(path)
-    if target.is_dir():
-        raise UsageError(f"{path} is a folder, not a file")
-    if not target.parent.is_dir():
-        raise UsageError(f"{path} cannot be written: the folder {target.parent} does not exist")
-    if target.exists() and not target.is_file():
-        raise UsageError(f"{path} is no regular file; `--json -` writes to standard output")
-    try:
-        if target.exists():
-            with target.open("ab"):
-                return
-        with tempfile.TemporaryFile(dir=target.parent):
-            return
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror}") from None
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    fd, staged = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(staged, 0o666 & ~mask)
-        os.replace(staged, path)
-    except BaseException:
-        os.unlink(staged)
-        raise
+    write_atomically(path, to_html(report, snapshots))
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -337,18 +200,11 @@ def _lab(options: argparse.Namespace) -> int:
             return matrix.main([find_lab(options.name)] if options.name else all_labs())
         if not options.name:
             raise UsageError("which lab? name one, such as 05, or say --all")
-        knobs = dict(_knob(word) for word in options.knob)
+        knobs = dict(knob(word) for word in options.knob)
         session = find_lab(options.name).session(options.program or "broken", folder=None, **knobs)
         return _run(session, None)
     except LabError as problem:
         raise UsageError(str(problem)) from None
-
-
-def _knob(word: str) -> tuple[str, str]:
-    name, equals, value = word.partition("=")
-    if not equals:
-        raise UsageError(f"--knob takes NAME=VALUE, not {word!r}")
-    return name.replace("-", "_"), value
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -356,7 +212,7 @@ def _replay(options: argparse.Namespace) -> int:
     from helpers.diagnose import diagnose
     from helpers.recording import RecordingError, replay
 
-    _check_writable(options.html)
+    _ask_for(options.html)
     try:
         history = list(replay(Path(options.file)))
     except RecordingError as problem:
@@ -388,7 +244,7 @@ def _score(options: argparse.Namespace) -> int:
     from helpers import collection, score
 
     for path in (options.json, options.markdown):
-        _check_writable(path)
+        _ask_for(path)
     record = Path(options.record) if options.record else None
     if record is not None and not record.is_dir():
         raise UsageError(f"{record} is no folder; make it for the recordings")
@@ -409,9 +265,9 @@ def _score(options: argparse.Namespace) -> int:
     page = score.to_markdown(found)
     print(page, end="", flush=True)
     if options.markdown:
-        _write_atomically(Path(options.markdown), page)
+        write_atomically(Path(options.markdown), page)
     if options.json:
-        _write_atomically(Path(options.json), json.dumps(score.to_json(found), indent=1) + "\n")
+        write_atomically(Path(options.json), json.dumps(score.to_json(found), indent=1) + "\n")
     if len(found.trials) < found.planned:
         return INTERRUPTED
     return OK if all(found.bar().values()) else ERROR
@@ -422,6 +278,17 @@ def _refresh(options: argparse.Namespace) -> int:
 
     return int(refresh.main(options.notebooks))
 
+
+VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "diagnose": _diagnose,
+    "attach": _attach,
+    "check": _check,
+    "lab": _lab,
+    "replay": _replay,
+    "explain": _explain,
+    "score": _score,
+    "refresh": _refresh,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from helpers.files import write_atomically
 
 VERSION = 1
 """Of the file's form; a file of another version is left unread."""
@@ -102,14 +103,7 @@ def save(progress: Progress) -> None:
     try:
         file.parent.parent.mkdir(parents=True, exist_ok=True)
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", dir=file.parent)
-        try:
-            with open(handle, "w", encoding="utf-8") as new:
-                new.write(text)
-            os.replace(name, file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_atomically(file, text, mode=0o600)
     except OSError as problem:
         raise ProgressError(f"progress cannot be kept in {file}: {problem.strerror}") from problem
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from helpers.files import write_atomically
 from helpers.lab_table import LabError
 from helpers.labs import labs_folder
 from helpers.needs import PIN
@@ -80,7 +81,11 @@ def refresh(path: Path) -> None:
     except DeadKernelError as error:
         raise RefreshError("the kernel has died") from error
     clean(notebook)
-    _write(path, nbformat.writes(notebook))
+    text = nbformat.writes(notebook)
+    try:
+        write_atomically(path, text if text.endswith("\n") else text + "\n")
+    except OSError as error:
+        raise RefreshError(f"it cannot be written: {error}") from error
 
 
 def clean(notebook: Any) -> None:
@@ -104,13 +109,3 @@ def _notebooks(paths: Sequence[str]) -> list[Path]:
         else:
             raise RefreshError(f"there is no notebook at {place}")
     return [path.resolve() for path in found]
-
-
-def _write(path: Path, text: str) -> None:
-    new = path.with_name(f".{path.name}.new")
-    try:
-        new.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-        os.replace(new, path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise RefreshError(f"it cannot be written: {error}") from error

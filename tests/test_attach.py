@@ -146,9 +146,11 @@ def test_different_calls_are_proved_from_any_process_and_the_job_goes_on(box: Bo
     launcher = box.ranks(MISMATCH)
     before = tree(launcher)
     pid = launcher.pid if asked == "launcher" else before[-1].pid
-    code, report, _ = box.attach(pid)
+    page = box.folder / "report.html"
+    code, report, _ = box.attach(pid, "--html", str(page))
     assert (code, report["outcome"], report["proved"]) == (2, "hang", True)
     assert (report["cause"], report["culprits"]) == ("collective-mismatch", [0, 1])
+    assert "<svg" in page.read_text(), "it has the picture of what was seen"
     assert report["job"]["launcher"] == "torchrun"
     assert report["job"]["world_size"] == 2
     assert [rank["where"]["line"] for rank in report["ranks"]] == [4, 4]

@@ -717,7 +717,7 @@ def test_a_report_that_finds_no_space_is_printed_all_the_same(
     def write(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(command_line, "_write_atomically", write)
+    monkeypatch.setattr(command_line, "write_atomically", write)
     file = tmp_path / "report.json"
     assert command_line.main(["diagnose", "--json", str(file), "--", "true"]) == 70
     shown = capfd.readouterr()

@@ -1,7 +1,7 @@
-"""Every job with something wrong was recorded once; its verdict is derived again from that alone.
+"""Every job was recorded once; its verdict is derived again from that alone.
 
-tests/recordings/NAME.jsonl.gz is the last second of a run of the job NAME of tests/jobs. They are made
-by `python tools/make_recordings.py`; no process is started here.
+tests/recordings/NAME.jsonl.gz is a run of the job NAME of tests/jobs: its last second, or all of it
+where nothing is wrong. They are made by `python tools/make_recordings.py`; no process is started here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from helpers.trial import Trial
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE / "recordings"
-JOBS = {name: job for name, job in collection.read(HERE / "jobs").items() if not job.control}
+JOBS = collection.read(HERE / "jobs")
 
 OF_THE_RUN = ("time", "left")
 """What a replay cannot show."""
@@ -46,6 +46,14 @@ def replayed(job: Job) -> Trial:
 def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
     trial = replayed(JOBS[name])
     assert not [check for check in trial.wrong() if check.kind not in OF_THE_RUN], trial.story()
+
+
+@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.control])
+def test_a_job_with_nothing_wrong_alarms_nobody_at_any_time(name: str) -> None:
+    history = tuple(replay(FOLDER / f"{name}.jsonl.gz"))
+    for seen in range(1, len(history) + 1):
+        verdict = diagnose(history[:seen], patience=patience(JOBS[name]), final=False)
+        assert verdict.outcome in ("ok", "running"), f"{history[seen - 1].time:.1f} s: {verdict.summary}"
 
 
 def test_recordings_are_small_and_belong_to_a_job() -> None:

@@ -1,16 +1,18 @@
 """Make tests/recordings anew: run the jobs of tests/jobs, and keep the end of what was seen of each.
 
-    python tools/make_recordings.py                 every job with something wrong
+    python tools/make_recordings.py                 every job
     python tools/make_recordings.py killed stopped  these jobs
     python tools/make_recordings.py --from DIR      none: recordings made by `score --record DIR`
 
-A verdict needs the last second of a recording. Where this machine keeps its Python is left out.
+A verdict on what is wrong needs the last second of a recording; of a job with nothing wrong all of it
+is kept, since a false alarm may come at any time. Where this machine keeps its Python is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import math
 import re
 import subprocess
 import sys
@@ -38,14 +40,14 @@ PLACES = (
 )
 
 
-def trimmed(recording: Path) -> bytes:
-    """The end of a recording, without this machine's own paths.
+def trimmed(recording: Path, seconds: float) -> bytes:
+    """The last `seconds` of a recording, without this machine's own paths.
 
     Raises:
         RecordingError: the file is no recording.
     """
     last = max(snapshot.time for snapshot in replay(recording))
-    kept = [snapshot.time >= last - KEPT for snapshot in replay(recording)]
+    kept = [snapshot.time >= last - seconds for snapshot in replay(recording)]
     with gzip.open(recording, "rt", encoding="utf-8") as file:
         head, *looks = file.read().splitlines()
     text = "\n".join([head, *(look for look, keep in zip(looks, kept, strict=True) if keep), ""])
@@ -56,8 +58,10 @@ def trimmed(recording: Path) -> bytes:
 
 def keep(source: Path) -> None:
     """Trim every recording of a folder into tests/recordings."""
+    jobs = collection.read(JOBS)
     for recording in sorted(source.glob("*.jsonl.gz")):
-        (FOLDER / recording.name).write_bytes(trimmed(recording))
+        control = jobs[recording.name.removesuffix(".jsonl.gz")].control
+        (FOLDER / recording.name).write_bytes(trimmed(recording, math.inf if control else KEPT))
         print(f"{recording.name}: {(FOLDER / recording.name).stat().st_size} bytes")
 
 
@@ -71,9 +75,8 @@ def main() -> int:
     if options.source is not None:
         keep(options.source)
         return 0
-    failing = [name for name, job in collection.read(JOBS).items() if not job.control]
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--jobs", ",".join(options.jobs or failing), "--record", folder]
+        words = ["--jobs", ",".join(options.jobs or collection.read(JOBS)), "--record", folder]
         done = subprocess.run(
             [sys.executable, "-m", "helpers", "score", str(JOBS), *words],
             cwd=ROOT,

@@ -1,0 +1,55 @@
+"""Files that a user has named: asked about before a run, written whole or not at all after it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from pathlib import Path
+
+
+class UnwritableError(Exception):
+    """A file cannot be written; the text says why in one sentence."""
+
+
+def check_writable(path: str) -> None:
+    """Try whether a file can be written at `path`, and leave nothing.
+
+    Raises:
+        UnwritableError: it cannot.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise UnwritableError(f"{path} is a folder, not a file")
+    if not target.parent.is_dir():
+        raise UnwritableError(f"{path} cannot be written: the folder {target.parent} does not exist")
+    if target.exists() and not target.is_file():
+        raise UnwritableError(f"{path} is no regular file; `--json -` writes to standard output")
+    try:
+        if target.exists():
+            with target.open("ab"):
+                return
+        with tempfile.TemporaryFile(dir=target.parent):
+            return
+    except OSError as problem:
+        raise UnwritableError(f"{path} cannot be written: {problem.strerror}") from None
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
+    """Write a file; a reader sees what was there before or all of the new text.
+
+    Args:
+        mode: of the file, less the process's umask.
+
+    Raises:
+        OSError: it cannot be written; what was there before stays.
+    """
+    staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(staged, path)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise

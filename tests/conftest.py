@@ -19,9 +19,10 @@ SESSION = uuid.uuid4().hex
 
 def pytest_configure() -> None:
     os.environ[MARKER] = SESSION
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        # A shell starts what it puts in the background so; the tests are about a program in front.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell, or `nohup`, has a program in the background ignore these; here it stands in front.
+    for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, action)
 
 
 def left_behind() -> list[psutil.Process]:

@@ -400,7 +400,7 @@ def test_notebooks_are_a_step_only_where_there_are_any(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     last = run_tests.steps("python", tmp_path)[-1]
-    assert last.command[-2:] == ["--nbval-cell-timeout=120", "notebooks/a/a.ipynb"]
+    assert last.command[-2:] == ["--nbval-cell-timeout=600", "notebooks/a/a.ipynb"]
     assert "--nbval" in last.command
 
 

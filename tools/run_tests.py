@@ -23,7 +23,7 @@ from jupyter_env import jupyter_env, no_announcements
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
-STEP_SECONDS = 2400
+STEP_SECONDS = 4200
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def steps(python: str, root: Path) -> list[Step]:
         if ".ipynb_checkpoints" not in path.parts
     )
     if notebooks:
-        nbval = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
+        nbval = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
         if (root / "tests" / "nbval_sanitize.cfg").is_file():
             nbval.append("--nbval-sanitize-with=tests/nbval_sanitize.cfg")
         command = [python, "-m", "pytest", *nbval, *notebooks]

@@ -211,6 +211,7 @@ def _replay(options: argparse.Namespace) -> int:
     from helpers import report as reports
     from helpers.diagnose import diagnose
     from helpers.recording import RecordingError, replay
+    from helpers.session import HISTORY
 
     _ask_for(options.html)
     try:
@@ -219,7 +220,7 @@ def _replay(options: argparse.Namespace) -> int:
         raise UsageError(str(problem)) from None
     if not history:
         raise UsageError(f"{options.file} holds no snapshot")
-    verdict = diagnose(history[-16:], final=True)
+    verdict = diagnose(history[-HISTORY:], final=True)
     seen = (look.time for look in history if any(view.process for view in look.ranks))
     report = reports.build(
         verdict, history[-1], first_rank=next(seen, None), verdict_at=history[-1].time

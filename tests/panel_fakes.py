@@ -100,7 +100,7 @@ class Clock:
 
 def html_of(widget: Widget) -> str:
     """Everything a panel shows, as one text."""
-    own = str(widget.value) if hasattr(widget, "value") else ""
+    own = "".join(str(getattr(widget, name, "")) for name in ("label", "value"))
     return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
 
 

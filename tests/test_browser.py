@@ -11,6 +11,7 @@ import pytest
 from browser_bench import (
     NOTEBOOKS,
     Jupyter,
+    Keys,
     go_to_notebook,
     keep_picture,
     needs_browser,
@@ -35,7 +36,7 @@ pytestmark = [
 
 WATCH = """panel => {
     window.told = [];
-    const status = () => panel.querySelector('.sr-status').textContent.trim();
+    const status = () => panel.querySelector('.sr-status [role=status]').textContent.trim();
     const note = (what) => window.told.push([what, performance.now()]);
     document.addEventListener('click', () => note('click'), {capture: true, once: true});
     let last = status();
@@ -70,43 +71,6 @@ def panel(page: playwright.Page) -> playwright.Locator:
     return page.locator(".stuck-ranks").first
 
 
-class Keys:
-    """A learner without a mouse."""
-
-    def __init__(self, page: playwright.Page) -> None:
-        self.page = page
-
-    def run_cell(self, text: str) -> playwright.Locator:
-        """Go to the first code cell that contains a text, and run it."""
-        cell = self.go_to(text)
-        self.page.keyboard.press("Control+Enter")
-        return cell
-
-    def go_to(self, text: str) -> playwright.Locator:
-        """Go up or down to the first code cell that contains a text."""
-        cell = self.page.locator(".jp-CodeCell", has_text=text).first
-        self.page.keyboard.press("Escape")
-        place = "cell => [...document.querySelectorAll('.jp-Notebook .jp-Cell')].indexOf(cell)"
-        goal = cell.evaluate(place)
-        for _ in range(60):
-            now = self.page.locator(".jp-Cell.jp-mod-active").first.evaluate(place)
-            if now == goal:
-                return cell
-            self.page.keyboard.press("ArrowDown" if now < goal else "ArrowUp")
-        focus = self.page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
-        pytest.fail(f"no arrow comes to the cell with {text!r}; the focus is on {focus}")
-
-    def press(self, target: playwright.Locator, key: str = "Space") -> None:
-        """Move on with Tab until the target has the focus, and press a key there."""
-        target.wait_for()
-        for _ in range(100):
-            if target.evaluate("element => element === document.activeElement"):
-                self.page.keyboard.press(key)
-                return
-            self.page.keyboard.press("Tab")
-        pytest.fail(f"Tab never comes to {target}")
-
-
 def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_left: Left) -> None:
     """From the broken program over a prediction, the fix, the quiz and an own copy to its check."""
     keys = Keys(page)
@@ -118,9 +82,9 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     expect(panel).not_to_contain_text("address-in-use")
     keep_picture(page, "lab05-predict")
 
-    keys.press(panel.get_by_role("radio", name="the worker of rank 0"))
-    keys.press(panel.get_by_role("radio", name="RuntimeError"))
-    keys.press(panel.get_by_role("radio", name="broken.py:23: fabric.launch()"))
+    keys.choose(panel.get_by_role("radio", name="the worker of rank 0"))
+    keys.choose(panel.get_by_role("radio", name="RuntimeError"))
+    keys.choose(panel.get_by_role("radio", name="broken.py:23: fabric.launch()"))
     keys.press(panel.get_by_role("button", name="Answer"))
     expect(panel).to_contain_text("Your prediction: 2 of 3 right.")
     expect(panel).to_contain_text("address-in-use")
@@ -138,7 +102,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     quiz = keys.run_cell("lab.quiz")
     for right in ("Fabric() and launch() stand above", "LOCAL_RANK", "No: two more", "Python 3.14"):
         question = quiz.locator(".stuck-ranks .stuck-ranks", has_text=right)
-        keys.press(question.get_by_role("radio", name=right))
+        keys.choose(question.get_by_role("radio", name=right))
         keys.press(question.get_by_role("button", name="Answer"))
     expect(quiz).to_contain_text("4 of 4 right.")
 

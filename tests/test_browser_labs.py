@@ -29,7 +29,7 @@ def test_a_lab_from_broken_to_checked(
         panel.get_by_role("button", name="Run broken", exact=True).click()
         expect(panel).to_contain_text("What is yours?")
         expect(verdict.filter(has_text="hang")).to_have_count(0)
-        for group in panel.locator(".sr-asked .widget-radio-box").all():
+        for group in panel.locator(".sr-asked").get_by_role("radiogroup").all():
             group.get_by_role("radio").first.check()
         for box in panel.locator(".sr-asked").get_by_role("checkbox").all()[:1]:
             box.check()

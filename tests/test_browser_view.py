@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from browser_bench import keep_picture, needs_browser, notebook_page, playwright, run_cell, serve
+from browser_bench import (
+    choose_theme,
+    in_both_themes,
+    keep_picture,
+    needs_browser,
+    notebook_page,
+    playwright,
+    run_cell,
+    serve,
+    violations,
+    write_notebook,
+)
 from histories import diverging
 
 from helpers.recording import Recording, load, pack
@@ -17,29 +26,18 @@ NOTEBOOK = "replay/replay.ipynb"
 MADE = {"machine": "64 ranks of a test", "torch": "2.13.0", "date": "2026-11-21T08:00:00+00:00"}
 CELL = "from helpers.panel import open_recording\nopen_recording('run.jsonl.gz')"
 
-pytestmark = needs_browser
+pytestmark = [*needs_browser, in_both_themes]
 
 
 @pytest.fixture
 def notebooks(tmp_path: Path) -> Path:
     """A folder with a recording of 64 ranks and a notebook that opens it."""
     folder = tmp_path / "notebooks" / "replay"
-    folder.mkdir(parents=True)
+    write_notebook(folder / "replay.ipynb", CELL)
     logs = {f"rank {rank}": [f"step {step} of rank {rank}" for step in range(40)] for rank in (0, 17)}
     recording = Recording(MADE, tuple(diverging(64, 17)), "a job of 64 ranks", logs)
     (folder / "run.jsonl.gz").write_bytes(pack(recording))
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    cell = {"cell_type": "code", "id": "one", "source": CELL}
-    cell |= {"metadata": {}, "outputs": [], "execution_count": None}
-    content = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    (folder / "replay.ipynb").write_text(json.dumps(content))
     return tmp_path
-
-
-@pytest.fixture(params=["Dark", pytest.param("Light", marks=pytest.mark.every_lab)])
-def theme(request: pytest.FixtureRequest) -> str:
-    """The name of one of JupyterLab's themes."""
-    return str(request.param)
 
 
 @pytest.fixture
@@ -54,24 +52,6 @@ def page(notebooks: Path, theme: str) -> Iterator[playwright.Page]:
             keep_picture(page, f"replay-{theme.lower()}")
 
 
-def choose_theme(folder: Path, name: str) -> None:
-    """Make JupyterLab open its next page in one of its themes."""
-    settings = folder / "jupyter" / "settings" / "@jupyterlab" / "apputils-extension"
-    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {name}"}))
-
-
-def violations(page: playwright.Page, part: str) -> list[str]:
-    """What axe-core finds wrong with a part of the page, WCAG 2.2 AA, in words.
-
-    ipywidgets 8 draws its slider with noUiSlider and gives the handle no name; a label is beside it.
-    """
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not there")
-    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}
-    context: dict[str, Any] = {"include": [[part]], "exclude": [[".noUi-handle"]]}
-    found = axe.Axe().run(page, context=context, options=options).response["violations"]
-    return [f"{v['id']}: {node['html']} {node['failureSummary']}" for v in found for node in v["nodes"]]
-
-
 def test_64_replayed_ranks(page: playwright.Page, notebooks: Path, theme: str) -> None:
     panel = page.locator(".stuck-ranks").first
     expect = playwright.expect
@@ -83,11 +63,13 @@ def test_64_replayed_ranks(page: playwright.Page, notebooks: Path, theme: str) -
     handle = panel.get_by_role("slider")
     handle.focus()
     page.keyboard.press("Home")
-    expect(panel).to_contain_text("Recording, second 1.0 of 12.8.")
+    expect(panel).to_contain_text("second 1.0 of 12.8.")
     expect(panel).not_to_contain_text("collective-mismatch")
+    page.keyboard.press("ArrowRight")
+    expect(handle).to_have_attribute("aria-valuetext", "second 1.1")
     panel.get_by_role("combobox", name="Speed").select_option(label="10 times")
     panel.get_by_role("button", name="Play").press("Enter")
-    expect(panel).to_contain_text("Recording, second 12.8 of 12.8.")
+    expect(panel).to_contain_text("second 12.8 of 12.8.")
     expect(panel.get_by_role("button", name="Play")).to_be_visible()
 
     panel.get_by_role("tab", name="Output").click()

@@ -40,8 +40,8 @@ def test_a_cell_shows_the_view_and_a_sentence_for_when_its_kernel_has_ended(
 
 def test_every_knob_says_which_value_is_chosen(bench: LabBench) -> None:
     few, many = bench.panel._knobs.controls.values()
-    assert (few._view_name, many._view_name) == ("RadioButtonsView", "DropdownView")
-    assert (few.description, few.value) == ("A few", "one")
+    assert (few.label, few.texts, few.chosen, few.value) == ("A few", ["one", "two"], [0], "one")
+    assert (many.description, many.label, many.value) == ("Many", "1", "1")
 
 
 def test_a_click_runs_with_what_the_controls_say(bench: LabBench) -> None:

@@ -11,6 +11,7 @@ from panel_fakes import DEADLINE, Clock, FakeSession, click, count_updates, ever
 
 from helpers.model import Verdict
 from helpers.panel.job_panel import JobPanel
+from helpers.panel.native import Spoken
 from helpers.panel.pace import PER_SECOND
 from helpers.panel.run_panel import RunPanel
 
@@ -42,11 +43,29 @@ def test_a_run_shows_ranks_logs_and_hardware() -> None:
     session = bench.begin()
     session.sample(3.0)
     shown = html_of(bench.panel)
-    for part in ("cpu, gloo, 2 ranks", "Running broken, 3 s.", "rank 0", "rank 1"):
+    for part in ("cpu, gloo, 2 ranks", "Running broken.", "rank 0", "rank 1"):
         assert part in shown
+    assert bench.panel.status == "Running broken. 3 s"
     session.end()
     assert "All is well." in html_of(bench.panel)
     assert bench.panel.status == "Run broken has ended, nothing left."
+
+
+def test_what_is_read_out_stays_in_the_page_and_does_not_count_seconds() -> None:
+    bench = Bench(FakeSession())
+    heard: list[str] = []
+    spoken = [found for found in every_widget(bench.panel) if isinstance(found, Spoken)]
+    for widget in spoken:
+        widget.observe(lambda change: heard.append(change["new"]), "value")
+    session = bench.begin()
+    for second in (1.0, 2.0, 3.0):
+        bench.clock.now += 1
+        session.sample(second)
+    assert bench.panel.status == "Running broken. 3 s"
+    session.end()
+    assert heard[:2] == ["Starting broken.", "Running broken."]
+    assert "All is well." in heard[2] and heard[3:] == ["Run broken has ended, nothing left."]
+    assert [found for found in every_widget(bench.panel) if isinstance(found, Spoken)] == spoken
 
 
 def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:

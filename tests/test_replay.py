@@ -112,7 +112,7 @@ def test_seeking_shows_the_run_as_it_was_then() -> None:
     panel.seek(3.0)
     shown = html_of(panel)
     assert "collective-mismatch" not in shown
-    assert "Recording, second 3.0 of 12.8." in shown
+    assert "second 3.0 of 12.8." in shown
     panel.seek(99.0)
     assert "collective-mismatch" in html_of(panel)
 

@@ -11,6 +11,7 @@ from ipywidgets import HTML, VBox
 from helpers import progress
 from helpers.panel import learn_view
 from helpers.panel.controls import button, row
+from helpers.panel.native import Spoken
 from helpers.progress import Progress, ProgressError
 
 STEPS = {
@@ -54,7 +55,7 @@ class Course(VBox):
         self.progress = Progress(lab)
         self._lab, self._kept, self._on_restore, self._leave = lab, kept, on_restore, leave
         self._before: Progress | None = None
-        self._steps, self._said = HTML(), HTML()
+        self._steps, self._said = HTML(), Spoken()
         self._ask = row(
             [
                 button("Go on", "forward", "Take up the lab where you left it", self._go_on),

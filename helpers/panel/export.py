@@ -15,6 +15,7 @@ from helpers.markup import code, text
 from helpers.model import Report, Snapshot
 from helpers.panel.controls import button, row
 from helpers.panel.log_view import LINES, Lines
+from helpers.panel.native import Spoken
 from helpers.recording import Recording, pack, provenance
 from helpers.report import to_html, to_json, to_markdown
 from helpers.source import Sources
@@ -104,20 +105,21 @@ class ExportBar(VBox):
 
     def __init__(self) -> None:
         self.run: Finished | None = None
-        self._said = HTML()
+        self._said = Spoken()
         self._buttons = row(
             [
                 HTML('<span class="sr-note">Save as</span>'),
                 *(button(kind.title, "download", kind.tooltip, self._saver(kind)) for kind in KINDS),
             ]
         )
-        super().__init__()
+        super().__init__([self._buttons, self._said])
+        self.offer(None)
 
     def offer(self, run: Finished | None) -> None:
         """Offer the files of a run; None offers nothing."""
         self.run = run
         self._said.value = ""
-        self.children = [self._buttons, self._said] if run else []
+        self._buttons.layout.display = None if run else "none"
 
     def save(self, kind: Kind) -> Path:
         """Write one file of the run into `FOLDER` in the current directory.
@@ -140,7 +142,7 @@ class ExportBar(VBox):
             try:
                 self.save(kind)
             except OSError as error:
-                self._said.value = f'<p role="status">It cannot be saved: {text(str(error))}</p>'
+                self._said.value = f"<p>It cannot be saved: {text(str(error))}</p>"
 
         return save
 
@@ -153,7 +155,4 @@ def saved(path: Path, mime: str, content: bytes) -> str:
         name = text(path.name)
         link = f' <a download="{name}" href="data:{mime};base64,{data}">Download it</a>'
     place = code(f"{path.parent.name}/{path.name}")
-    return (
-        f'<p role="status" aria-live="polite">Saved as {place} beside the notebook'
-        f" ({max(1, len(content) // 1000)} kB).{link}</p>"
-    )
+    return f"<p>Saved as {place} beside the notebook ({max(1, len(content) // 1000)} kB).{link}</p>"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ipywidgets import Dropdown, RadioButtons
+from ipywidgets import Dropdown
 
 from helpers.lab_model import Knob
+from helpers.markup import text
+from helpers.panel.native import Choices
 
 FEW = 4
 """Up to this many values stand side by side; more go into a list that opens."""
@@ -35,15 +37,16 @@ class Knobs:
         return ", ".join(f"{name}={value}" for name, value in self.values().items())
 
 
-def _control(knob: Knob) -> RadioButtons | Dropdown:
-    """Radio buttons say to everybody which one is chosen; a key reaches each of them."""
-    settings = {
-        "options": [(value.text, name) for name, value in knob.values.items()],
-        "value": knob.default,
-        "description": knob.label,
-        "style": {"description_width": "initial"},
-        "layout": {"width": "auto"},
-    }
-    if len(knob.values) > FEW:
-        return Dropdown(**settings)
-    return RadioButtons(orientation="horizontal", **settings)
+def _control(knob: Knob) -> Choices | Dropdown:
+    texts = [value.text for value in knob.values.values()]
+    if len(texts) <= FEW:
+        choices = Choices(text(knob.label), texts, tuple(knob.values))
+        choices.value = knob.default
+        return choices
+    return Dropdown(
+        options=list(zip(texts, knob.values, strict=True)),
+        value=knob.default,
+        description=knob.label,
+        style={"description_width": "initial"},
+        layout={"width": "auto"},
+    )

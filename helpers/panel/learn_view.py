@@ -26,8 +26,8 @@ def strong(text: str) -> str:
 
 
 def note(text: str) -> str:
-    """The same, read out as it appears; nothing for no text."""
-    return _spoken(strong(text)) if text else ""
+    """The same; nothing for no text."""
+    return strong(text) if text else ""
 
 
 def answer(text: str) -> str:
@@ -35,7 +35,7 @@ def answer(text: str) -> str:
     for word, look in (("Right", True), ("No", False)):
         if text.startswith(f"{word}."):
             rest = text.removeprefix(f"{word}.").strip()
-            return _spoken(f"<p>{mark(*SIGNS[look])} {_inner(view.paragraph(rest))}</p>")
+            return f"<p>{mark(*SIGNS[look])} {_inner(view.paragraph(rest))}</p>"
     return note(text)
 
 
@@ -44,9 +44,7 @@ def scored(given: Sequence[tuple[Asked, Collection[str]]]) -> str:
     right = sum(asked.is_right(what) for asked, what in given)
     rows = "".join(_scored(asked, what) for asked, what in given)
     said = f"Your prediction: {right} of {len(given)} right."
-    return _spoken(
-        f'<div class="sr-asked"><p><strong>{said}</strong></p><ul class="sr-list">{rows}</ul></div>'
-    )
+    return f'<div class="sr-asked"><p><strong>{said}</strong></p><ul class="sr-list">{rows}</ul></div>'
 
 
 def _scored(asked: Asked, given: Collection[str]) -> str:
@@ -86,9 +84,4 @@ def judged(judgement: Judgement) -> str:
         for check in judgement.checks
     )
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "Check", "Seen instead"))
-    table = f'<table class="sr-table"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
-    return _spoken(f"<p><strong>{escape(judgement.verdict)}</strong></p>") + table
-
-
-def _spoken(html: str) -> str:
-    return f'<div role="status" aria-live="polite">{html}</div>'
+    return f'<table class="sr-table"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ipywidgets import HTML, Checkbox, RadioButtons, VBox, Widget
+from ipywidgets import HTML, Checkbox, VBox, Widget
 
+from helpers.markup import inline
 from helpers.panel import learn_view, view
 from helpers.panel.controls import button, row
+from helpers.panel.native import Choices, Spoken
 from helpers.prediction import Asked
 
 INTRODUCTION = (
@@ -33,9 +35,10 @@ class PredictForm(VBox):
         self.at_once.layout.width = "auto"
         self.at_once.observe(lambda _: self._skip() if self.at_once.value else None, "value")
         self._hints, self._on_reveal = tuple(hints), on_reveal
-        self._fields: list[_Field] = []
-        self._asked, self._result = VBox(), HTML()
-        super().__init__([self.at_once, self._asked, self._result])
+        self._questions: tuple[Asked, ...] = ()
+        self._fields: tuple[Choices, ...] = ()
+        self._said, self._asked, self._result = Spoken(), VBox(), Spoken()
+        super().__init__([self.at_once, self._said, self._asked, self._result])
 
     @property
     def wanted(self) -> bool:
@@ -44,7 +47,10 @@ class PredictForm(VBox):
 
     def ask(self, questions: Sequence[Asked]) -> None:
         """Show the questions on a run that is over."""
-        self._fields = [_Field(question) for question in questions]
+        self._questions = tuple(questions)
+        self._fields = tuple(
+            Choices(inline(asked.text), asked.choices, several=asked.several) for asked in questions
+        )
         self._result.value = ""
         buttons = row(
             [
@@ -52,26 +58,21 @@ class PredictForm(VBox):
                 button("Show the verdict", "eye", "See the verdict without an answer", self._skip),
             ]
         )
-        self._fill(
-            [
-                HTML(learn_view.note(INTRODUCTION)),
-                *self._fields,
-                HTML(view.hints(self._hints)),
-                buttons,
-            ]
-        )
+        self._fill([*self._fields, HTML(view.hints(self._hints)), buttons])
+        self._said.value = learn_view.note(INTRODUCTION)
 
     def clear(self) -> None:
         """Ask nothing, and show nothing of what was asked before."""
-        self._fields = []
         self._fill([])
         self._result.value = ""
 
     def _answer(self) -> None:
-        if not all(field.given for field in self._fields):
+        if not all(field.taken for field in self._fields):
             self._result.value = learn_view.note("Answer every question first, or show the verdict.")
             return
-        given = [(field.asked, field.given) for field in self._fields]
+        given = [
+            (asked, field.taken) for asked, field in zip(self._questions, self._fields, strict=True)
+        ]
         self._result.value = learn_view.scored(given)
         self._take_away()
         self._on_reveal(all(asked.is_right(what) for asked, what in given))
@@ -84,33 +85,13 @@ class PredictForm(VBox):
 
     def _take_away(self) -> None:
         """Take the questions away; the keyboard goes on from the switch above them."""
-        self._fields = []
         self.at_once.focus()
         self._fill([])
 
     def _fill(self, children: Sequence[Widget]) -> None:
+        if not children:
+            self._fields, self._said.value = (), ""
         old, self._asked.children = self._asked.children, tuple(children)
         (self._asked.add_class if children else self._asked.remove_class)("sr-asked")
         for widget in old:
             widget.close()
-
-
-class _Field(VBox):
-    """One question: choices of which one is taken, or several."""
-
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
-        if asked.several:
-            self._boxes = [Checkbox(description=choice, indent=False) for choice in asked.choices]
-            choices: list[Widget] = list(self._boxes)
-        else:
-            self._one = RadioButtons(options=asked.choices, value=None, layout={"width": "auto"})
-            choices = [self._one]
-        super().__init__([HTML(view.paragraph(asked.text)), *choices])
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The choices that are taken."""
-        if self.asked.several:
-            return tuple(box.description for box in self._boxes if box.value)
-        return () if self._one.value is None else (self._one.value,)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ipywidgets import HTML, RadioButtons
-
 from helpers import lab_model
-from helpers.panel import learn_view, view
+from helpers.markup import inline
+from helpers.panel import learn_view
 from helpers.panel.controls import Framed, button
+from helpers.panel.native import Choices, Spoken
 
 
 class Question(Framed):
@@ -31,10 +31,10 @@ class Question(Framed):
         self._text, self._answers, self._judge = text, tuple(answers), judge
         self._on_answer = on_answer
         self.given: str | None = None
-        self._choice = RadioButtons(options=self._answers, value=None, layout={"width": "auto"})
-        self._said = HTML()
+        self._choice = Choices(inline(text), self._answers)
+        self._said = Spoken()
         ask = button("Answer", "check", "Give the chosen answer", self._give_chosen)
-        super().__init__([HTML(view.paragraph(text)), self._choice, ask, self._said])
+        super().__init__([self._choice, ask, self._said])
 
     @property
     def said(self) -> str:
@@ -87,7 +87,7 @@ class Quiz(Framed):
             Question(question.question, question.answers, question.said, self._answered)
             for question in questions
         )
-        self._so_far = HTML()
+        self._so_far = Spoken()
         super().__init__([*self.questions, self._so_far])
         self._count()
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from ipywidgets import HTML, Dropdown, FloatSlider
+from ipywidgets import HTML, Dropdown
 
 from helpers import report as reports
 from helpers.diagnose import diagnose
@@ -18,6 +18,7 @@ from helpers.panel import view, words
 from helpers.panel.controls import Framed, button, row
 from helpers.panel.export import ExportBar, Finished
 from helpers.panel.moment import Moment
+from helpers.panel.native import Scrubber
 from helpers.panel.screen import Screen
 from helpers.recording import Recording, load
 from helpers.session import HISTORY
@@ -73,15 +74,8 @@ class ReplayPanel(Framed):
             style={"description_width": "initial"},
             layout={"width": "auto"},
         )
-        self._second = FloatSlider(
-            value=self._times[-1],
-            min=self._times[0],
-            max=max(self._times[-1], self._times[0] + TICK),
-            step=TICK,
-            description="Second",
-            readout_format=".1f",
-            layout={"width": "28em"},
-        )
+        first, last = self._times[0], self._times[-1]
+        self._second = Scrubber("Second", last, first, max(last, first + TICK))
         self._second.observe(lambda _: self._show(), "value")
         self._export = ExportBar()
         job = recording.snapshots[-1].job
@@ -161,7 +155,7 @@ class ReplayPanel(Framed):
                 ),
                 redraw=True,
             )
-            self._screen.say(f"Recording, second {self._times[index]:.1f} of {self._times[-1]:.1f}.")
+            self._screen.say("Recording,", f"second {self._times[index]:.1f} of {self._times[-1]:.1f}.")
 
     def _diagnose(self, index: int) -> Verdict:
         """The verdict at a snapshot, from the same window as in a live run."""

@@ -144,7 +144,7 @@ class RunPanel(Framed):
     def _follow(self, run: Run, sample: Sample, logs: Logs) -> None:
         self._header.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
         if not run.stopping:
-            self._screen.say(f"Running {self._name}, {sample.snapshot.time:.0f} s.{self._pulse.said}")
+            self._screen.say(f"Running {self._name}.{self._pulse.said}", f"{sample.snapshot.time:.0f} s")
         self._screen.show(Moment(self._history.snapshots, sample.verdict, logs, self._sources))
 
     def _end(self, run: Run, report: Report, logs: Logs) -> None:

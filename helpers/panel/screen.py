@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 
-from ipywidgets import HTML, VBox
+from ipywidgets import HTML, HBox, VBox
 
 from helpers.panel import view
 from helpers.panel.details import Details
 from helpers.panel.moment import Moment
+from helpers.panel.native import Spoken
 
 REDRAW = 1.0
 """Seconds between two drawings of the lanes at least: up to 150 kB each, so not at every update."""
@@ -28,9 +29,12 @@ class Screen(VBox):
     def __init__(self, lock: threading.RLock) -> None:
         self._reveal = True
         self._moment: Moment | None = None
-        self._status, self._verdict, self._lanes, self._advice = HTML(), HTML(), HTML(), HTML()
+        self._told, self._beside, self._verdict = Spoken(), HTML(), Spoken()
+        self._lanes, self._advice = HTML(), HTML()
         self._details = Details(lock)
-        super().__init__([self._status, self._verdict, self._lanes, self._advice, self._details])
+        status = HBox([self._told, self._beside])
+        status.add_class("sr-status")
+        super().__init__([status, self._verdict, self._lanes, self._advice, self._details])
         self.clear("Ready.")
 
     @property
@@ -53,10 +57,15 @@ class Screen(VBox):
             if self._moment is not None:
                 self.show(self._moment, redraw=True)
 
-    def say(self, text: str) -> None:
-        """Put a sentence into the status line."""
-        self._status_text = text
-        self._status.value = view.status_line(text)
+    def say(self, text: str, beside: str = "") -> None:
+        """Put a sentence into the status line.
+
+        Args:
+            text: what is read out when it changes.
+            beside: what changes all the time, shown after it and not read out.
+        """
+        self._status_text = " ".join(filter(None, (text, beside)))
+        self._told.value, self._beside.value = view.status_line(text), view.status_line(beside)
 
     def clear(self, status: str) -> None:
         """Show nothing but a status line."""

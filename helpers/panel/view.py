@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.markup import code, folded, inline, items, section, text
+from helpers.markup import code, folded, items, section, text
 from helpers.markup import paragraph as paragraph
 from helpers.model import Report, Snapshot, Verdict
 from helpers.panel.style import OUTCOMES
@@ -24,7 +24,7 @@ def header(title: str, hardware: str) -> str:
 
 def status_line(said: str) -> str:
     """One sentence on the run."""
-    return f'<div class="sr-status">{text(said)}</div>'
+    return text(said)
 
 
 def recorded(said: str) -> str:
@@ -96,7 +96,7 @@ def _verdict(verdict: Verdict) -> tuple[str, str]:
 
 
 def _announce(body: str, tone: str = "plain") -> str:
-    return f'<div role="status" aria-live="polite" class="sr-verdict sr-{tone}">{body}</div>'
+    return f'<div class="sr-verdict sr-{tone}">{body}</div>'
 
 
 def hints(texts: Sequence[str]) -> str:
@@ -105,8 +105,3 @@ def hints(texts: Sequence[str]) -> str:
     for number, said in reversed(list(enumerate(texts, start=1))):
         html = f"<details><summary>Hint {number}</summary>{paragraph(said)}{html}</details>"
     return html
-
-
-def answer_line(said: str) -> str:
-    """What is made of an answer, read out as it changes; nothing for no text."""
-    return f'<p role="status" aria-live="polite">{inline(said)}</p>' if said else ""

@@ -14,6 +14,7 @@ from helpers.judge import Judgement
 from helpers.labs import Lab
 from helpers.panel import learn_view
 from helpers.panel.controls import button, row
+from helpers.panel.native import Spoken
 
 
 class YourTurn(VBox):
@@ -26,7 +27,7 @@ class YourTurn(VBox):
 
     def __init__(self, lab: Lab, check: Callable[[], None]) -> None:
         self._lab, self._check = lab, check
-        self._said, self._judged, self._link = HTML(), HTML(), Output()
+        self._said, self._judged, self._link = Spoken(), HTML(), Output()
         self._buttons = row(
             [
                 button("Make my copy", "copy", f"Copy {self._original} for you to edit", self._make),
@@ -51,7 +52,9 @@ class YourTurn(VBox):
 
     def judge(self, judgement: Judgement | None) -> None:
         """Show what a run of the copy is worth; with None, that it was stopped."""
-        self._say("" if judgement else "The run was stopped, so nothing is judged.")
+        self._say(
+            f"**{judgement.verdict}**" if judgement else "The run was stopped, so nothing is judged."
+        )
         self._judged.value = learn_view.judged(judgement) if judgement else ""
         self._show()
 
@@ -116,7 +119,7 @@ class YourTurn(VBox):
         link = [self._link] if self._lab.copy.exists() else []
         if link:
             self._link.outputs = (_opens(self._lab.copy),)
-        self.children = [self._task, self._buttons, *link, self._said, *asked, self._judged]
+        self.children = [self._task, self._buttons, self._said, *link, *asked, self._judged]
 
 
 def _opens(file: Path) -> dict[str, object]:

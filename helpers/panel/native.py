@@ -1,0 +1,85 @@
+"""Three parts of a page that core ipywidgets have not: text that is read out, choices and a scrubber.
+
+A live region has to stay in the page while its text changes, a group of radio buttons has to have a
+name and the arrow keys, and so has a slider. Each is a few lines of the browser's own HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from anywidget import AnyWidget
+from traitlets import Bool, Float, Int, List, Unicode
+
+
+def _script(name: str) -> str:
+    return files("helpers.panel").joinpath(f"{name}.js").read_text(encoding="utf-8")
+
+
+class Spoken(AnyWidget):
+    """HTML that is read out when it changes.
+
+    Attributes:
+        value: the HTML.
+    """
+
+    _esm = _script("spoken")
+    value: Any = Unicode().tag(sync=True)
+
+
+class Choices(AnyWidget):
+    """A question and what can be answered.
+
+    Args:
+        label: the question, as HTML.
+        texts: what can be answered.
+        values: what an answer stands for, where that is not its text.
+        several: whether more than one may be taken.
+    """
+
+    _esm = _script("choices")
+    label: Any = Unicode().tag(sync=True)
+    texts: Any = List(Unicode()).tag(sync=True)
+    several: Any = Bool().tag(sync=True)
+    chosen: Any = List(Int()).tag(sync=True)
+
+    def __init__(
+        self, label: str, texts: Sequence[str], values: Sequence[str] = (), *, several: bool = False
+    ) -> None:
+        self._values = tuple(values or texts)
+        super().__init__(label=label, texts=list(texts), several=several)
+        self.add_class("sr-choices")
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What the chosen answers stand for."""
+        return tuple(self._values[index] for index in sorted(self.chosen))
+
+    @property
+    def value(self) -> str | None:
+        """What the first chosen answer stands for; setting it takes that answer alone, or none."""
+        return next(iter(self.taken), None)
+
+    @value.setter
+    def value(self, value: str | None) -> None:
+        self.chosen = [] if value is None else [self._values.index(value)]
+
+
+class Scrubber(AnyWidget):
+    """A slider over the seconds of a run.
+
+    Attributes:
+        value: the second that is chosen, between `min` and `max`.
+    """
+
+    _esm = _script("scrubber")
+    label: Any = Unicode().tag(sync=True)
+    value: Any = Float().tag(sync=True)
+    min: Any = Float().tag(sync=True)
+    max: Any = Float().tag(sync=True)
+
+    def __init__(self, label: str, value: float, least: float, most: float) -> None:
+        super().__init__(label=label, value=value, min=least, max=most)
+        self.add_class("sr-scrubber")

@@ -32,6 +32,7 @@ REQUIRED = {
     "lightning": (2, 6),
     "ipykernel": (7, 4),
     "ipywidgets": (8, 1, 9),
+    "anywidget": (0, 11),
     "jupyterlab": (4, 6),
 }
 # The others, and what stays closed without them.

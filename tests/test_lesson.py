@@ -13,6 +13,7 @@ from panel_fakes import DEADLINE, click, every_widget, html_of
 from helpers import progress
 from helpers.panel import course
 from helpers.panel.course import in_jupyter
+from helpers.panel.native import Choices
 from helpers.progress import Progress
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
@@ -44,6 +45,14 @@ def test_a_click_holds_the_verdict_back_until_it_is_predicted(bench: LabBench) -
     assert "0 of 1 right" in bench.shown and "No: rank 1." in bench.shown
     assert "It is <code>rank 1</code>." in bench.shown and "Rank 1 fails." in bench.shown
     assert bench.panel._lesson.course.progress == Progress(NAME, ("predicted", "broken"), score=0)
+
+
+def test_questions_and_answers_show_code_and_no_markup_of_the_job() -> None:
+    choices = Choices("Is it `a`?", ["yes, `b`", "<i>no</i>"])
+    assert choices.label == "Is it <code>a</code>?"
+    assert choices.texts == ["yes, <code>b</code>", "&lt;i&gt;no&lt;/i&gt;"]
+    choices.value = "<i>no</i>"
+    assert (choices.chosen, choices.taken) == ([1], ("<i>no</i>",))
 
 
 def test_several_ranks_can_be_named(bench: LabBench) -> None:

@@ -162,8 +162,9 @@ def test_output_of_a_recording_is_what_it_holds() -> None:
 def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     bar = ExportBar()
-    assert not bar.children
+    assert bar.children[0].layout.display == "none", "nothing is offered without a run"
     bar.offer(finished())
+    assert bar.children[0].layout.display is None
     for kind in KINDS:
         click(bar, kind.title)
         [path] = (tmp_path / FOLDER).glob(f"*{kind.end}")
@@ -179,7 +180,7 @@ def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pyt
     assert saved.sources == {"train.py:41": "dist.barrier()"}
     assert len(saved.snapshots) == len(stalled())
     bar.offer(None)
-    assert not bar.children
+    assert bar.children[0].layout.display == "none"
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(

@@ -15,7 +15,9 @@ export default {
       inputs[index].type = several ? "checkbox" : "radio";
       inputs[index].name = name;
       inputs[index].setAttribute("data-lm-suppress-shortcuts", "");
-      answer.append(inputs[index], text);
+      const said = document.createElement("span");
+      said.innerHTML = text;
+      answer.append(inputs[index], said);
       return answer;
     });
     el.append(label, ...answers);

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ipywidgets import Dropdown
 
 from helpers.lab_model import Knob
-from helpers.markup import text
 from helpers.panel.native import Choices
 
 FEW = 4
@@ -40,7 +39,7 @@ class Knobs:
 def _control(knob: Knob) -> Choices | Dropdown:
     texts = [value.text for value in knob.values.values()]
     if len(texts) <= FEW:
-        choices = Choices(text(knob.label), texts, tuple(knob.values))
+        choices = Choices(knob.label, texts, tuple(knob.values))
         choices.value = knob.default
         return choices
     return Dropdown(

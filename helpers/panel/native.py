@@ -13,6 +13,8 @@ from typing import Any
 from anywidget import AnyWidget
 from traitlets import Bool, Float, Int, List, Unicode
 
+from helpers.markup import inline
+
 
 def _script(name: str) -> str:
     return files("helpers.panel").joinpath(f"{name}.js").read_text(encoding="utf-8")
@@ -33,7 +35,7 @@ class Choices(AnyWidget):
     """A question and what can be answered.
 
     Args:
-        label: the question, as HTML.
+        label: the question; `code` in backticks, here as in the answers.
         texts: what can be answered.
         values: what an answer stands for, where that is not its text.
         several: whether more than one may be taken.
@@ -49,7 +51,8 @@ class Choices(AnyWidget):
         self, label: str, texts: Sequence[str], values: Sequence[str] = (), *, several: bool = False
     ) -> None:
         self._values = tuple(values or texts)
-        super().__init__(label=label, texts=list(texts), several=several)
+        html = [inline(text) for text in texts]
+        super().__init__(label=inline(label), texts=html, several=several)
         self.add_class("sr-choices")
 
     @property

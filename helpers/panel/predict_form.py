@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from ipywidgets import HTML, Checkbox, VBox, Widget
 
-from helpers.markup import inline
 from helpers.panel import learn_view, view
 from helpers.panel.controls import button, row
 from helpers.panel.native import Choices, Spoken
@@ -49,7 +48,7 @@ class PredictForm(VBox):
         """Show the questions on a run that is over."""
         self._questions = tuple(questions)
         self._fields = tuple(
-            Choices(inline(asked.text), asked.choices, several=asked.several) for asked in questions
+            Choices(asked.text, asked.choices, several=asked.several) for asked in questions
         )
         self._result.value = ""
         buttons = row(

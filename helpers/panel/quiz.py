@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from helpers import lab_model
-from helpers.markup import inline
 from helpers.panel import learn_view
 from helpers.panel.controls import Framed, button
 from helpers.panel.native import Choices, Spoken
@@ -31,7 +30,7 @@ class Question(Framed):
         self._text, self._answers, self._judge = text, tuple(answers), judge
         self._on_answer = on_answer
         self.given: str | None = None
-        self._choice = Choices(inline(text), self._answers)
+        self._choice = Choices(text, self._answers)
         self._said = Spoken()
         ask = button("Answer", "check", "Give the chosen answer", self._give_chosen)
         super().__init__([self._choice, ask, self._said])

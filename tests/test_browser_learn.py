@@ -88,6 +88,11 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
     keys.run_cell("AtOnce")
     panel.evaluate(LISTEN)
     keys.choose(panel.get_by_role("radiogroup", name="A few").get_by_role("radio", name="two"))
+    many = panel.get_by_role("combobox", name="Many")
+    keys.press(many)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(many.locator("option:checked")).to_have_text("2")
     keys.press(panel.get_by_role("button", name="Run broken"))
     expect(panel).to_contain_text("What is yours?")
     assert violations(page) == []

@@ -160,6 +160,12 @@ def go_to_notebook(page: playwright.Page, address: str) -> None:
     page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
 
 
+def come_back(page: playwright.Page) -> None:
+    """Wait until the learner's copy is open in a tab of its own, and go back to the notebook's."""
+    playwright.expect(page.locator(".jp-FileEditor .cm-content")).to_be_focused()
+    page.keyboard.press("Control+Shift+BracketLeft")
+
+
 class Keys:
     """A learner without a mouse."""
 

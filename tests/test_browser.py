@@ -108,7 +108,6 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
 
     keys.go_to("open_lab")
     keys.press(panel.get_by_role("button", name="Make my copy"))
-    keys.press(panel.get_by_role("link", name="your_turn.py"), "Enter")
     editor = page.locator(".jp-FileEditor .cm-content")
     expect(editor).to_be_focused()
     page.keyboard.press("Control+A")

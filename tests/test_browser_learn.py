@@ -12,6 +12,7 @@ import pytest
 from browser_bench import (
     Keys,
     choose_theme,
+    come_back,
     in_both_themes,
     keep_picture,
     needs_browser,
@@ -107,6 +108,7 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
     assert violations(page) == []
 
     keys.press(panel.get_by_role("button", name="Make my copy"))
+    come_back(page)
     expect(panel.get_by_role("link", name="your_turn.py")).to_be_visible()
     keys.press(panel.get_by_role("button", name="Start over"))
     expect(panel.get_by_role("button", name="No, keep mine")).to_be_visible()

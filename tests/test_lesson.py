@@ -152,7 +152,7 @@ def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
     assert not links(bench)
     click(bench.panel, "Make my copy")
     assert bench.lab.copy.read_text() == "print('a')\n"
-    assert "Open it, edit it" in bench.shown
+    assert "Edit it, save it" in bench.shown
     [link] = links(bench)
     assert 'your_turn.py">your_turn.py</a>' in link
 

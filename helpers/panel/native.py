@@ -1,7 +1,7 @@
-"""Three parts of a page that core ipywidgets have not: text that is read out, choices and a scrubber.
+"""Four parts of a page that core ipywidgets have not, each a few lines of the browser's own HTML.
 
 A live region has to stay in the page while its text changes, a group of radio buttons has to have a
-name and the arrow keys, and so has a slider. Each is a few lines of the browser's own HTML.
+name and the arrow keys, and so has a slider; a button cannot open a file.
 """
 
 from __future__ import annotations
@@ -86,3 +86,13 @@ class Scrubber(AnyWidget):
     def __init__(self, label: str, value: float, least: float, most: float) -> None:
         super().__init__(label=label, value=value, min=least, max=most)
         self.add_class("sr-scrubber")
+
+
+class Opener(AnyWidget):
+    """Opens the file that the link beside it, in a `.sr-turn`, leads to."""
+
+    _esm = _script("opener")
+
+    def follow(self) -> None:
+        """Open the file in JupyterLab; elsewhere nothing happens, and the link stays."""
+        self.send({})

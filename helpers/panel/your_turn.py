@@ -14,7 +14,7 @@ from helpers.judge import Judgement
 from helpers.labs import Lab
 from helpers.panel import learn_view
 from helpers.panel.controls import button, row
-from helpers.panel.native import Spoken
+from helpers.panel.native import Opener, Spoken
 
 
 class YourTurn(VBox):
@@ -27,7 +27,8 @@ class YourTurn(VBox):
 
     def __init__(self, lab: Lab, check: Callable[[], None]) -> None:
         self._lab, self._check = lab, check
-        self._said, self._judged, self._link = Spoken(), HTML(), Output()
+        self._said, self._judged = Spoken(), HTML()
+        self._link, self._opener = Output(), Opener()
         self._buttons = row(
             [
                 button("Make my copy", "copy", f"Copy {self._original} for you to edit", self._make),
@@ -68,10 +69,12 @@ class YourTurn(VBox):
         there = self._lab.copy.exists()
         copy = self._try(self._lab.my_copy)
         if copy is not None:
-            fresh = f"is a copy of `{self._original}`. Open it, edit it, save it, check it."
-            said = "was there already, as you left it. Open it and go on." if there else fresh
+            fresh = f"is a copy of `{self._original}`. Edit it, save it, come back and check it."
+            said = "was there already, as you left it. Go on with it." if there else fresh
             self._say(f"`{copy.name}` {said}")
         self._show()
+        if copy is not None:
+            self._opener.follow()
 
     def _begin(self) -> None:
         self._judged.value = ""
@@ -119,7 +122,15 @@ class YourTurn(VBox):
         link = [self._link] if self._lab.copy.exists() else []
         if link:
             self._link.outputs = (_opens(self._lab.copy),)
-        self.children = [self._task, self._buttons, self._said, *link, *asked, self._judged]
+        self.children = [
+            self._task,
+            self._buttons,
+            self._said,
+            *link,
+            *asked,
+            self._judged,
+            self._opener,
+        ]
 
 
 def _opens(file: Path) -> dict[str, object]:

@@ -207,8 +207,13 @@ class Graph:
         """True when something may happen that ends a wait, or that gives back memory it wants."""
         if process.frozen:
             return bool(free)
-        waits = blocking(process)
-        return process.state != "stopped" and any(self._can_end(rank, w, free) for w in waits)
+        if process.state == "stopped":
+            return self._may_be_continued(free)
+        return any(self._can_end(rank, w, free) for w in blocking(process))
+
+    def _may_be_continued(self, free: set[int]) -> bool:
+        """True while a process of the job on this machine may still let a stopped one go on."""
+        return any(self.ranks[rank].process is not None for rank in free) or self._others_act()
 
     def _may_start_more(self) -> bool:
         """True while some process outside the ranks could still start one."""
@@ -237,7 +242,7 @@ class Graph:
         return not (wait.kind == "input" and self.snapshot.stdin == "silent")
 
     def _others_act(self) -> bool:
-        """True while a process that is no rank may still set a key of the store."""
+        """True while a process that is no rank may still set a key, or let a stopped one go on."""
         children = [child.process for view in self.ranks.values() for child in view.children]
         return self._may_start_more() or any(
             child.kind == "process" and child.where is not None and may_act(child) for child in children
@@ -258,7 +263,11 @@ class Graph:
             return True
         return any(
             not child.process.alive
-            or (child.process.state != "stopped" and not self._child_stuck(child.process, free))
+            or (
+                self._may_be_continued(free)
+                if child.process.state == "stopped"
+                else not self._child_stuck(child.process, free)
+            )
             for child in children
         )
 
@@ -342,7 +351,8 @@ def _contradicts(view: RankView, wait: Wait) -> bool:
 
 def may_act(process: ProcessView) -> bool:
     """True for a live process that runs, sleeps, or waits for a device or for a child."""
-    return process.alive and all(wait.kind in ("io", "process") for wait in blocking(process))
+    runs = process.alive and process.state != "stopped"
+    return runs and all(wait.kind in ("io", "process") for wait in blocking(process))
 
 
 def _matches(entry: Collective, wait: Wait) -> bool:

@@ -82,13 +82,25 @@ LISTENING = [replace(recv(source), thread="listener") for source in (0, 1)]
 STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ("a chain that ends at one who works", (rank(0, recv(1)), rank(1, recv(2)), working(2)), set()),
     ("a chain that ends at one who left", (rank(0, recv(1)), rank(1, recv(2)), ended(2)), {0, 1}),
-    ("a receive from anybody while one works", (rank(0, recv(None)), stopped(1), working(2)), {1}),
+    ("a receive from anybody while one works", (rank(0, recv(None)), stopped(1), working(2)), set()),
     ("a receive from anybody of those who left", (rank(0, recv(None)), ended(1)), {0}),
     ("a key that only a stopped rank could set", (rank(0, key("k")), stopped(1)), {0, 1}),
-    ("a stopped rank alone", (stopped(0), working(1)), {0}),
-    ("reading a file is nobody's to end", (rank(0, wait("io", "read")), stopped(1)), {1}),
+    ("a stopped rank that another may let go on", (stopped(0), working(1)), set()),
+    ("a stopped rank for which another waits", (stopped(0), rank(1, recv(0))), {0, 1}),
+    ("a stopped rank, and one on another node", (stopped(0), absent(1, "unseen")), {0}),
+    (
+        "a stopped rank that its own child may let go on",
+        (rank(0, state="stopped", children=[child(0)]), rank(1, recv(0))),
+        set(),
+    ),
+    (
+        "a stopped rank with a child that is stopped, too",
+        (rank(0, state="stopped", children=[child(0, state="stopped")]), rank(1, recv(0))),
+        {0, 1},
+    ),
+    ("reading a file is nobody's to end", (rank(0, wait("io", "read")), stopped(1)), set()),
     ("a rank on another node may come", (in_collective(0, "barrier"), absent(1, "unseen")), set()),
-    ("the interpreter lock is no wait", (rank(0, joining(), gil_held=True), stopped(1)), {1}),
+    ("the interpreter lock is no wait", (rank(0, joining(), gil_held=True), stopped(1)), set()),
     ("its own lock", (rank(0, lock("l", 1000)),), set()),
     ("its own child's lock", (rank(0, lock("l", 3000), children=[child(0)]),), set()),
     ("a program that cannot be seen", (rank(0, wait("process", "wait")),), set()),
@@ -100,12 +112,22 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "a child that has ended wakes its rank",
         (rank(0, wait("process", "wait"), children=[gone(child(0), 0)]), stopped(1)),
-        {1},
+        set(),
     ),
     (
         "one of two workers goes on",
         (rank(0, loading(), children=[worker(0, 0, state="stopped"), worker(0, 1)]), stopped(1)),
-        {1},
+        set(),
+    ),
+    (
+        "a stopped worker that another rank may let go on",
+        (rank(0, loading(), children=[worker(0, 0, state="stopped")]), working(1)),
+        set(),
+    ),
+    (
+        "a stopped worker while the other ranks wait",
+        (rank(0, loading(), children=[worker(0, 0, state="stopped")]), in_collective(1, "barrier")),
+        {0, 1},
     ),
     (
         "a worker that joins a group which will not meet",
@@ -115,7 +137,7 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "an asynchronous operation does not block",
         (rank(0, collective("all_reduce", blocking=False)), stopped(1)),
-        {1},
+        set(),
     ),
     (
         "one of its threads may go on",
@@ -195,7 +217,7 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "a key that a program of a rank may set",
         (rank(0, key("k"), children=[child(0)]), stopped(1)),
-        {1},
+        set(),
     ),
     (
         "a key that a child will not set: it waits itself, has no code of the user's, or is a worker",
@@ -209,10 +231,10 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
         "whoever is past the operation has arrived",
         (
             in_collective(0, "all_reduce", "barrier"),
-            stopped(1),
+            ended(1),
             rank(2, joining(), **issued("broadcast", "broadcast", start=9)),
         ),
-        {0, 1},
+        {0},
     ),
 ]
 

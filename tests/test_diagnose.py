@@ -418,6 +418,36 @@ WORKER_STALL = [
         says=("asleep",),
     ),
     Case(
+        "a worker is later than its loader's own timeout allows",
+        snapshot(
+            working(0),
+            raised(
+                1,
+                "RuntimeError",
+                "DataLoader timed out after 5 seconds",
+                "train.py:30 loop",
+                children=[
+                    gone(worker(1, 0, idle_worker=True), signal=15),
+                    gone(worker(1, 1, at="data.py:9 fetch_far"), signal=15),
+                ],
+            ),
+        ),
+        "error",
+        "worker-stall",
+        (1,),
+        where="data.py:9 fetch_far",
+        says=("Rank 1 gave up waiting at train.py:30", "DataLoader worker 1", "5 seconds"),
+    ),
+    Case(
+        "a worker was too late, and nobody has seen where it stood",
+        snapshot(working(0), raised(1, "RuntimeError", "DataLoader timed out after 5 seconds")),
+        "error",
+        "worker-stall",
+        (1,),
+        where="train.py:10 step",
+        says=("for a DataLoader worker: RuntimeError",),
+    ),
+    Case(
         "the workers of both ranks are stopped: no majority, so both ranks must change",
         snapshot(
             rank(0, loading(), children=[worker(0, state="stopped")]),

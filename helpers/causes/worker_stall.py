@@ -9,6 +9,8 @@ from helpers.facts import Facts, Finding, doing, place, spoken
 from helpers.graph import blocking
 from helpers.model import ChildView, ErrorView
 
+_TIMED_OUT = "DataLoader timed out after"
+
 
 def find(facts: Facts) -> Finding | None:
     """The first failure is a worker's end, or a stuck rank waits for a worker that cannot go on."""
@@ -56,6 +58,8 @@ def _died(facts: Facts, event: Event) -> Finding | None:
     if event.rank is None:
         return None
     error = event.process.error
+    if event.own and error is not None and _TIMED_OUT in error.message:
+        return _late(facts, event.rank, event)
     if event.own:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
@@ -76,6 +80,23 @@ def _died(facts: Facts, event: Event) -> Finding | None:
         culprits=(event.rank,),
         where=where,
         evidence=(f"{name} of rank {event.rank}: {event.text}",),
+    )
+
+
+def _late(facts: Facts, rank: int, event: Event) -> Finding:
+    """A rank has waited for its worker as long as the `timeout` of its DataLoader allows."""
+    workers = [c for c in facts.graph.ranks[rank].children if c.process.kind == "dataloader-worker"]
+    late = next((c for c in workers if c.process.where is not None and not _idle_worker(c)), None)
+    name = _name(late) if late is not None else "a DataLoader worker"
+    where = late.process.where if late is not None else event.where
+    last = f", last seen at {place(where)}" if late is not None else ""
+    return Finding(
+        cause="worker-stall",
+        detail=f"{name} of rank {rank} was too late: {event.text}",
+        summary=f"Rank {rank} gave up waiting at {place(event.where)} for {name}{last}: {event.text}.",
+        culprits=(rank,),
+        where=where,
+        evidence=(f"rank {rank}: {event.text}",),
     )
 
 

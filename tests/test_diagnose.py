@@ -875,6 +875,29 @@ RENDEZVOUS_INCOMPLETE = [
         says=("10.0.0.9:29500", "nobody listens there"),
     ),
     Case(
+        "all are there, and nobody has looked who listens at the address",
+        snapshot(*(rank(n, joining(), still=40.0, idle=40.0) for n in (0, 1)), master="10.0.0.9:29500"),
+        "hang",
+        "rendezvous-incomplete",
+        proved=False,
+        final=True,
+        where="train.py:10 step",
+        says=("Every rank", "10.0.0.9:29500"),
+    ),
+    Case(
+        "ranks at three addresses, and most of them at one",
+        snapshot(
+            *(
+                rank(n, joining(), master=f"127.0.0.1:{port}")
+                for n, port in enumerate((29500, 29500, 29500, 29501, 29502))
+            )
+        ),
+        "hang",
+        "rendezvous-incomplete",
+        (3, 4),
+        says=("never meet",),
+    ),
+    Case(
         "a launcher that waits for other nodes",
         snapshot(
             world=0,

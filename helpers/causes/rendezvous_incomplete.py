@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.facts import Facts, Finding, doing, odd_ones, place, spoken
 
 _TIMEOUT = re.compile(r"waiting for clients\. (\d+)/(\d+) clients joined|worker_count=(\d+)")
 
@@ -41,9 +41,7 @@ def _finding(facts: Facts, *, hang: bool, proved: bool = True) -> Finding | None
     addresses = facts.graph.addresses()
     if hang and not absent and len(addresses) > 1:
         listed = "; ".join(f"{spoken(who)} at {address}" for address, who in addresses.items())
-        culprits = tuple(sorted(addresses.values(), key=lambda who: len(who))[0])
-        if len({len(who) for who in addresses.values()}) == 1:
-            culprits = tuple(sorted(rank for who in addresses.values() for rank in who))
+        culprits = odd_ones({rank: address for address, who in addresses.items() for rank in who})
         return Finding(
             cause="rendezvous-incomplete",
             detail=f"the ranks look for the store at different addresses: {listed}",
@@ -51,10 +49,11 @@ def _finding(facts: Facts, *, hang: bool, proved: bool = True) -> Finding | None
             culprits=culprits,
             where=facts.where(culprits),
             evidence=(listed,),
+            proved=proved,
             hang=True,
         )
     if not absent:
-        return _unanswered(facts, there) if hang else None
+        return _all_there(facts, there, proved) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
     described = [_describe(facts, rank) for rank in seen] or ["they run on other nodes"]
     if beyond:
@@ -122,15 +121,24 @@ def _other_job(facts: Facts) -> Finding:
     )
 
 
-def _unanswered(facts: Facts, there: list[int]) -> Finding | None:
-    """Every rank is there and looks for the store, which nobody serves."""
-    if facts.snapshot.store_answers is not False:
+def _all_there(facts: Facts, there: list[int], proved: bool) -> Finding | None:
+    """Every rank is there and looks for the store, which nobody serves, or does not finish."""
+    answers, address = facts.snapshot.store_answers, facts.snapshot.job.master
+    if answers is False:
+        detail = f"nobody listens at {address}, where the ranks look for the store"
+        summary = f"The ranks look for the store at {address}, and nobody listens there."
+    elif not proved:
+        detail = f"every rank is in the rendezvous at {address}, and none comes out of it"
+        summary = (
+            f"Every rank is in the rendezvous at {address}, and none has come out of it for "
+            f"{facts.patience:.0f} s: look whether that address can be reached from here."
+        )
+    else:
         return None
-    address = facts.snapshot.job.master
     return Finding(
         cause="rendezvous-incomplete",
-        detail=f"nobody listens at {address}, where the ranks look for the store",
-        summary=f"The ranks look for the store at {address}, and nobody listens there.",
+        detail=detail,
+        summary=summary,
         where=facts.where(there),
         evidence=_store(facts),
         proved=False,

@@ -1,4 +1,4 @@
-"""Looks at the job's store while ranks wait in the rendezvous for ranks that have no process here."""
+"""Looks at the job's store while ranks wait in the rendezvous and no process seen here explains why."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class StoreWatch:
                 self.close()
         elif (
             len(addresses) == 1
-            and any(view.process is None for view in views)
+            and (
+                any(view.process is None for view in views)
+                or all(view.state == "rendezvous" for view in views)
+            )
             and time.monotonic() >= self._next
         ):
             self._next = time.monotonic() + AGAIN_AFTER

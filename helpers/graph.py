@@ -133,7 +133,7 @@ class Graph:
 
     def _late(self, wait: Wait) -> tuple[int, ...]:
         """The members that have not arrived at a collective: the same for all who stand in it."""
-        place = (wait.op, wait.group, wait.group_ranks, wait.seq, wait.sizes, wait.root)
+        place = (wait.op, wait.group, wait.group_ranks, wait.seq, wait.sizes, wait.root, wait.number)
         if place not in self._known:
             members = wait.group_ranks or tuple(self.ranks)
             self._known[place] = tuple(m for m in members if not self._arrived(m, wait))
@@ -290,10 +290,14 @@ class Graph:
             if issued and issued[0].seq > wait.seq:
                 return True
             return any(c.seq == wait.seq and _matches(c, wait) for c in issued)
-        return any(
-            other.kind == "collective" and (other.op, other.group) == (wait.op, wait.group)
-            for other in view.process.waits
-        )
+        same = [
+            w for w in view.process.waits if (w.kind, w.op, w.group) == (wait.kind, wait.op, wait.group)
+        ]
+        if wait.number is None or view.process.groups is None:
+            return bool(same)
+        if any(other.number == wait.number for other in same):
+            return any(other.group_ranks == wait.group_ranks for other in same)
+        return view.process.groups >= wait.number
 
     def _serves(self, peer: int, rank: int, wait: Wait) -> bool:
         """True when `peer` stands in the other half of the point-to-point operation `wait`."""

@@ -92,6 +92,7 @@ class Wait:
             pending while the thread does something else.
         holder: pid of the process that holds the lock; 0 when no process does; None when unknown.
         root: the rank from which, or to which, a collective such as `broadcast` sends.
+        number: the how-manieth group of the process a `new_group` makes, where that can be counted.
     """
 
     kind: WaitKind
@@ -107,6 +108,7 @@ class Wait:
     blocking: bool = True
     holder: int | None = None
     root: int | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ class ProcessView:
         left: True once its interpreter has come to an orderly end without an exception; a launcher's
             signal may still hit the process after that.
         acting: name of a thread beside the one that waits, which runs the user's code and may still act.
+        groups: how many groups it has made, one that is on its way included; None when unknown.
         waited: True when an ended process stood in a collective or a point-to-point operation.
         memory: resident bytes, cpu: percent of one core over the last sample.
     """
@@ -194,6 +197,7 @@ class ProcessView:
     error: ErrorView | None = None
     left: bool = False
     acting: str | None = None
+    groups: int | None = None
     waited: bool = False
     memory: int = 0
     cpu: float = 0.0

@@ -573,7 +573,9 @@ def recv_object_list(object_list, src=None, group=None):
     recv(object_list[0], src=src, group=group)
 def init_process_group(backend=None, init_method=None, rank=-1, world_size=-1):
     look()
-def new_group(ranks=None):
+def new_group(ranks=None, use_local_synchronization=False, barrier=True):
+    if not barrier:
+        return look()
     _store_based_barrier(store_key="key/1", worker_count=1)
 def _store_based_barrier(store_key, worker_count):
     look()
@@ -640,6 +642,13 @@ def test_new_group_is_a_call_of_everybody(torch_modules: SimpleNamespace) -> Non
     found = called("new_group([0])")
     assert (found["kind"], found["op"], found["group"]) == ("collective", "new_group", "default")
     assert (found["ranks"], found["key"], found["joined"]) == ([0, 1], "key/1", 1)
+
+
+def test_without_a_barrier_new_group_is_a_call_of_its_members(torch_modules: SimpleNamespace) -> None:
+    found = called("new_group([2, 1], barrier=False)")
+    assert (found["ranks"], found["counted"]) == ([1, 2], True)
+    assert called("new_group(barrier=False)")["ranks"] == [0, 1]
+    assert not called("new_group([0], use_local_synchronization=True)")["counted"]
 
 
 def test_a_lock_file() -> None:

@@ -1148,6 +1148,20 @@ COLLECTIVE_MISMATCH = [
         where="train.py:70 end",
     ),
     Case(
+        "one rank leaves out a new group in which one waits for it, and the others are past it",
+        snapshot(
+            in_collective(0, "barrier", groups=3, at="train.py:70 end"),
+            in_collective(1, "barrier", groups=3, at="train.py:70 end"),
+            rank(2, collective("new_group", None, group_ranks=(2, 3), number=3), groups=3),
+            in_collective(3, "barrier", groups=1, at="train.py:70 end"),
+        ),
+        "hang",
+        "collective-mismatch",
+        (3,),
+        where="train.py:70 end",
+        says=("Rank 3 is in barrier #1", "never comes to new_group", "where rank 2 waits"),
+    ),
+    Case(
         "two groups are used in opposite order",
         snapshot(
             rank(

@@ -97,8 +97,15 @@ CALLS: list[tuple[str, list[Frame], dict[str, Any] | None]] = [
     (
         "new_group",
         [frame("_store_based_barrier", C10D, store_key='"k:1"'), frame("new_group", C10D)],
-        {"kind": "collective", "op": "new_group", "key": "k:1"},
+        {"kind": "collective", "op": "new_group", "key": "k:1", "group": None},
     ),
+    ("new_group of all", [frame("new_group", C10D, ranks="None")], {"group": "default", "ranks": []}),
+    (
+        "new_group of two",
+        [frame("new_group", C10D, ranks="[0, 2]")],
+        {"group": "default", "ranks": [0, 2]},
+    ),
+    ("new_group of many", [frame("new_group", C10D, ranks="[0, 1, ...]")], {"group": None, "ranks": []}),
     (
         "a loader's worker",
         [frame("_try_get_data", LOADER, self="<_MultiProcessingDataLoaderIter at 0x7f>")],

@@ -228,6 +228,23 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
         {0, 1},
     ),
     (
+        "a new group for which only a sleeping member is missing",
+        (
+            in_collective(0, "barrier", groups=2),
+            rank(1, collective("new_group", None, number=2), groups=2),
+            sleeping(2, groups=1),
+        ),
+        set(),
+    ),
+    (
+        "new groups of the same number and of other members",
+        tuple(
+            rank(n, collective("new_group", None, group_ranks=pair, number=2), groups=2)
+            for n, pair in enumerate(((0, 1), (1, 2), (0, 2)))
+        ),
+        {0, 1, 2},
+    ),
+    (
         "whoever is past the operation has arrived",
         (
             in_collective(0, "all_reduce", "barrier"),

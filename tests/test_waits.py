@@ -22,6 +22,10 @@ STDLIB = "/opt/env/lib/python3.11/"
 Record = dict[str, Any]
 
 
+MADE = 3
+"""Groups that the process has made."""
+
+
 def library(file: str, function: str) -> list[Any]:
     return [STDLIB + file, 10, function, False]
 
@@ -76,7 +80,7 @@ def record(*threads: Record, entries: list[Record] | None = None, **facts: Any) 
         "ppid": 900,
         "phase": "running",
         "threads": list(threads),
-        "dist": {"rank": 0, "world_size": 2, "backend": "gloo", "groups": groups},
+        "dist": {"rank": 0, "world_size": 2, "backend": "gloo", "groups": groups, "made": MADE},
         "flight": None if entries is None else {"since": 100.0, "entries": entries},
         "error": None,
         "ended": False,
@@ -143,6 +147,14 @@ def test_without_a_flight_recorder_the_call_itself_tells() -> None:
     (found,) = of(one)
     assert (found.op, found.seq, found.sizes, found.blocking) == ("barrier", None, ((8,),), True)
     assert found.group_ranks == (0, 1)
+
+
+def test_a_new_group_has_its_number(tmp_path: Path) -> None:
+    one = thread(USER, call=call("collective", "new_group", group="default", ranks=[0, 1], counted=True))
+    (found,) = process(record(one)).waits
+    assert found.number == process(record(one)).groups == MADE
+    one["call"]["counted"] = False
+    assert process(record(one)).waits[0].number is None
 
 
 @pytest.mark.parametrize("op", ["new_group", "monitored_barrier", "destroy_process_group"])

@@ -145,8 +145,10 @@ def _visible(frame: FrameType) -> Dict[str, Any]:
 def _collective(frame: FrameType, inner: Optional[Call]) -> Call:
     values = peek(frame)
     op = frame.f_code.co_name
+    local = bool(values.get("use_local_synchronization"))
     if op in torch_names.NEW_GROUP_CALLS:
         group, ranks = torch_names.group_of(None)
+        ranks = ranks if inner else _members(values.get("ranks")) or ranks
         op = "new_group"
     else:
         group, ranks = torch_names.group_of(values.get("group"))
@@ -160,7 +162,18 @@ def _collective(frame: FrameType, inner: Optional[Call]) -> Call:
         "root": _peer(values, "src") if op in torch_names.FROM_ROOT else _peer(values, "dst"),
         "key": inner["key"] if inner and op == "new_group" else None,
         "joined": inner.get("joined") if inner and op == "new_group" else None,
+        "counted": op == "new_group" and not local,
     }
+
+
+def _members(ranks: Any) -> List[int]:
+    """The ranks that a new group is to have; empty where the call does not say.
+
+    Only they meet in the call, unless it ends with a barrier of all.
+    """
+    if not isinstance(ranks, (list, tuple, range)):
+        return []
+    return sorted(rank for rank in ranks if isinstance(rank, int))
 
 
 def _p2p(frame: FrameType) -> Call:

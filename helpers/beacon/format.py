@@ -12,7 +12,7 @@ Keys of a record:
     phase: `starting`, `importing` or `running`.
     threads: list of {id, name, main, since, frames, call, native, site}; `frames` innermost first as
         [file, line, function, user]; `since` is when the thread last moved.
-    dist: {rank, world_size, backend, groups: [{name, desc, ranks, backend}]} or null.
+    dist: {rank, world_size, backend, groups: [{name, id, ranks, backend}], made} or null.
     flight: {since, entries: [{group, seq, op, sizes, done}]} or null.
     torch, unseen: version of the loaded torch, and what it keeps from the beacon
         (see `torch_names.unseen`).

@@ -168,7 +168,11 @@ def default_group() -> Any:
 
 
 def process_groups() -> Optional[Dict[str, Any]]:
-    """Rank, world size, backend and groups of this process, or None before there is a group."""
+    """Rank, world size, backend and groups of this process, or None before there is a group.
+
+    `made` counts the calls that make a group, the one that is on its way included, and whether or not
+    this rank is a member.
+    """
     world = getattr(c10d(), "_world", None)
     default = default_group()
     if world is None or default is None:
@@ -191,6 +195,7 @@ def process_groups() -> Optional[Dict[str, Any]]:
         "world_size": int(default.size()),
         "backend": str(backends[default][0]) if default in backends else "",
         "groups": groups,
+        "made": getattr(world, "group_count", None),
     }
 
 

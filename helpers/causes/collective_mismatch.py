@@ -24,6 +24,7 @@ def find(facts: Facts) -> Finding | None:
     places: dict[int, object] = {
         rank: issued[rank].op if rank in issued else _place(wait) for rank, wait in standing.items()
     }
+    places.update(dict.fromkeys(_in_or_past_group(facts, standing), "new_group"))
     disputed = {places[rank] for rank in core}
     calls = {rank: wait for rank, wait in standing.items() if places[rank] in disputed}
     odd = odd_ones({rank: places[rank] for rank in calls})
@@ -46,6 +47,13 @@ def _call(facts: Facts, rank: int) -> Wait | None:
         if wait.kind in ("collective", "p2p") and facts.graph.absent(rank, wait):
             return wait
     return None
+
+
+def _in_or_past_group(facts: Facts, standing: dict[int, Wait]) -> list[int]:
+    """The ranks that have come to the first new group in which one of them stands, or are past it."""
+    numbers = [wait.number for wait in standing.values() if wait.number is not None]
+    made = {rank: process.groups for rank in standing for process in facts.processes((rank,))}
+    return [rank for rank, groups in made.items() if numbers and (groups or 0) >= min(numbers)]
 
 
 def _place(wait: Wait) -> tuple[object, ...]:

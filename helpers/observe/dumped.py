@@ -162,7 +162,9 @@ def _distributed(
         }
     if name in torch_names.NEW_GROUP_CALLS:
         key = inner["key"] if inner else None
-        return {**_bare("collective", "new_group"), "group": "default", "key": key}
+        ranks = _members(values.get("ranks"))
+        group = "default" if ranks is not None else None
+        return {**_bare("collective", "new_group"), "group": group, "ranks": ranks or [], "key": key}
     if name in torch_names.COLLECTIVE_CALLS:
         return {**_bare("collective", name), "group": _group(values, outer)}
     if name in torch_names.P2P_CALLS:
@@ -194,6 +196,14 @@ def _group(values: Mapping[str, str], outer: Sequence[DumpedFrame]) -> str | Non
         return None
     without = [word.replace('"group": None', "") for word in words]
     return "default" if not any(_GROUP in word or '"group"' in word for word in without) else None
+
+
+def _members(text: str | None) -> list[int] | None:
+    """The ranks of a new group, none for all; None where the text does not tell."""
+    if text == "None":
+        return []
+    listed = re.fullmatch(r"[\[(](\d+(?:, \d+)*),?[\])]", text or "")
+    return [int(number) for number in listed[1].split(", ")] if listed else None
 
 
 def _address(frames: Sequence[DumpedFrame]) -> dict[str, str]:

@@ -107,6 +107,7 @@ def view(
         error=error,
         left=record is not None and bool(record["ended"]) and error is None,
         acting=_acting(record, cwd) if record is not None and found else None,
+        groups=((record or {}).get("dist") or {}).get("made"),
         waited=waited and error is None,
         memory=row.memory,
         cpu=row.cpu,

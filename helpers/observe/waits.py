@@ -109,6 +109,7 @@ def _collective(call: Mapping[str, Any], record: Record, common: dict[str, Any])
             sizes=_sizes(call["sizes"]),
             key=call["key"],
             root=call.get("root"),
+            number=(record.get("dist") or {}).get("made") if call.get("counted") else None,
             **common,
         )
     ]

@@ -223,6 +223,8 @@ class Graph:
         return any(process.alive and not _waits_for_child(process) for process in launchers)
 
     def _can_end(self, rank: int, wait: Wait, free: set[int]) -> bool:
+        if wait.limited:
+            return True
         if wait.kind in ("collective", "rendezvous"):
             if wait.kind == "rendezvous" and self._split_rendezvous():
                 return False

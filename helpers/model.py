@@ -92,6 +92,7 @@ class Wait:
             pending while the thread does something else.
         holder: pid of the process that holds the lock; 0 when no process does; None when unknown.
         root: the rank from which, or to which, a collective such as `broadcast` sends.
+        limited: True when it ends by itself before long, and the program goes on then.
         number: the how-manieth group of the process a `new_group` makes, where that can be counted.
     """
 
@@ -109,6 +110,7 @@ class Wait:
     holder: int | None = None
     root: int | None = None
     number: int | None = None
+    limited: bool = False
 
 
 @dataclass(frozen=True)

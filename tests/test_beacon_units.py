@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
@@ -711,6 +712,24 @@ def test_the_source_of_a_call_on_a_store(torch_modules: SimpleNamespace, tmp_pat
     ]
 
 
+def test_how_long_a_store_waits(torch_modules: SimpleNamespace) -> None:
+    def limits(store: object, span: object, text: str = "5") -> dict[str, float]:
+        found = calls.site(sys._getframe(0))
+        assert found is not None
+        return found["limits"]
+
+    class Broken(made("Store")):  # type: ignore[misc]
+        @property
+        def timeout(self) -> None:
+            raise ValueError("of the job's own")
+
+    store = made("Store")()
+    store.timeout = timedelta(seconds=5)
+    assert limits(store, timedelta(minutes=1)) == {"store": 5.0, "span": 60.0}
+    assert limits(made("Store")(), 7) == {}
+    assert limits(Broken(), None) == {}
+
+
 def test_the_handles_that_a_line_may_wait_for(torch_modules: SimpleNamespace) -> None:
     class Handle(made("Work")):  # type: ignore[misc]
         def __init__(self, kind: int) -> None:
@@ -835,6 +854,23 @@ def test_the_system_call_of_a_thread_that_reads_a_pipe() -> None:
         os.close(reading)
         os.close(writing)
     assert native.standing_in(2**22) is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(("timeout", "limited"), [(-1, False), (3600, True)])
+def test_a_thread_that_waits_for_another_for_some_time_only(timeout: int, limited: bool) -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    thread = threading.Thread(target=lock.acquire, kwargs={"timeout": timeout})
+    thread.start()
+    try:
+        assert thread.native_id is not None
+        found = None
+        while found is None or found["call"] != "futex" or found["limited"] is not limited:
+            found = native.standing_in(thread.native_id)
+    finally:
+        lock.release()
+        thread.join()
 
 
 # The whole beacon, in a tiny process

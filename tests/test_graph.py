@@ -245,6 +245,11 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
         {0, 1, 2},
     ),
     (
+        "a key that a rank will do without before long",
+        (rank(0, wait("store", "get", key="k", limited=True)), in_collective(1, "barrier")),
+        set(),
+    ),
+    (
         "whoever is past the operation has arrived",
         (
             in_collective(0, "all_reduce", "barrier"),

@@ -297,6 +297,119 @@ def test_a_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
     assert waits.called_at({**place, "strings": {}}) is None
 
 
+# Waits that end by themselves
+
+LIMITED = """def setting(store, optional):
+    try:
+        return store.get("lr")
+    except RuntimeError:
+        return None
+
+
+def asked(store, span):
+    try:
+        store.wait(["lr"], timedelta(seconds=5))
+        store.wait(["lr"], span)
+        store.wait(["lr"], timedelta(minutes=30))
+        store.wait(["lr"], timedelta(later))
+    except DistStoreError:
+        pass
+
+
+def told(store):
+    with suppress(Exception):
+        store.get("lr")
+
+
+def raised_again(store):
+    try:
+        store.get("lr")
+    except Exception as problem:
+        print(problem)
+        raise
+
+
+def left(store):
+    try:
+        store.get("lr")
+    except (ValueError, RuntimeError):
+        sys.exit(1)
+
+
+def other(store):
+    try:
+        store.get("lr")
+    except KeyError:
+        pass
+    finally:
+        store.get("lr")
+
+
+def main(store):
+    try:
+        bare(store)
+    except BaseException:
+        pass
+
+
+def bare(store):
+    store.get("lr")
+"""
+
+ENDS = [(3, True), (10, True), (11, True), (12, False), (13, True), (20, True)]
+ENDS += [(25, False), (33, False), (40, False), (44, False), (55, False)]
+
+
+@pytest.mark.parametrize(("line", "limited"), ENDS)
+def test_a_short_timeout_that_the_program_handles(line: int, limited: bool, tmp_path: Path) -> None:
+    place = site(tmp_path, line, LIMITED)
+    start = place["position"][2] + len("return ") * (line == 3)
+    place["position"][2] = start
+    place["limits"] = {"store": 9.0, "span": 4.0}
+    one = thread([place["file"], line, "ask", True], site=place)
+    (found,) = of(one, cwd=str(tmp_path))
+    assert (found.kind, found.limited) == ("store", limited)
+
+
+def test_a_handler_further_out_counts_and_one_of_a_librarys_does_not(tmp_path: Path) -> None:
+    place = {**site(tmp_path, 55, LIMITED), "limits": {"store": 9.0}}
+    outer = [place["file"], 49, "main", True]
+    (found,) = of(thread([place["file"], 55, "bare", True], outer, site=place))
+    assert found.limited
+    (found,) = of(thread([place["file"], 55, "bare", True], [*outer[:3], False], site=place))
+    assert not found.limited
+
+
+def test_a_store_that_waits_long_is_waited_for(tmp_path: Path) -> None:
+    place = {**site(tmp_path, 55, LIMITED), "limits": {"store": 300.0}}
+    outer = [place["file"], 49, "main", True]
+    assert not of(thread([place["file"], 55, "bare", True], outer, site=place))[0].limited
+    assert not of(thread([place["file"], 55, "bare", True], outer, site={**place, "limits": {}}))[
+        0
+    ].limited
+
+
+@pytest.mark.parametrize(("limit", "limited"), [(5.0, True), (1800.0, False), (None, False)])
+def test_a_call_of_torchs_that_tells_its_timeout(
+    limit: float | None, limited: bool, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "train.py")
+    (tmp_path / "train.py").write_text(
+        "try:\n    dist.monitored_barrier()\nexcept RuntimeError:\n    pass\n"
+    )
+    for call_ in (
+        call("collective", "monitored_barrier", limit=limit),
+        call("rendezvous", "x", limit=limit),
+    ):
+        (found,) = of(thread([file, 2, "<module>", True], call=call_))
+        assert found.limited is limited
+
+
+def test_what_is_seen_from_outside_tells_no_timeout(tmp_path: Path) -> None:
+    place = {**site(tmp_path, 10, LIMITED), "position": [10]}
+    assert not of(thread([place["file"], 10, "asked", True], site=place))[0].limited
+
+
 LOCKED = """def save():
     lock.acquire()
     with lock:
@@ -516,6 +629,13 @@ def test_a_main_thread_that_waits_for_another_gives_way_to_it() -> None:
     assert view.where == Frame("async_save.py", 7, "push")
     assert [(w.op, w.thread) for w in view.waits] == [("all_reduce", "saver")]
     assert view.still == pytest.approx(6.0)
+
+
+def test_a_main_thread_that_waits_some_time_only_stays_in_view() -> None:
+    limited = {**WAITING_MAIN, "native": {**WAITING_MAIN["native"], "limited": True}}
+    view = process(record(limited, HELPER))
+    assert view.where == Frame("train.py", 41, "validate")
+    assert [(w.kind, w.limited) for w in view.waits] == [("lock", True), ("collective", False)]
 
 
 def test_a_main_thread_that_runs_stays_in_view_beside_the_other_ones_wait() -> None:

@@ -57,10 +57,11 @@ def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
     """Where in its source the innermost frame of a stack stands, and the objects it can name.
 
     Returns {file, position: [line, end line, column, end column], names: {expression: class},
-    strings: {expression: text}}; the observer reads the source and finds the call. The class of a
-    handle carries its operation (`Work.irecv`); `handles[*]` stands for the members of a container
-    that are all alike. Only for code that holds a lock or an object of torch's, that sends or
-    receives, or that sleeps and looks for a file. Python 3.11 or newer.
+    strings: {expression: text}, limits: {expression: seconds}}; the observer reads the source and finds
+    the call. The class of a handle carries its operation (`Work.irecv`); `handles[*]` stands for the
+    members of a container that are all alike. A limit is a time span, or how long a store waits. Only
+    for code that holds a lock or an object of torch's, that sends or receives, or that sleeps and looks
+    for a file. Python 3.11 or newer.
     """
     positions = getattr(frame and frame.f_code, "co_positions", None)
     if frame is None or positions is None:
@@ -74,11 +75,12 @@ def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
         return None
     names: Dict[str, str] = {}
     strings: Dict[str, str] = {}
-    for name, value in _visible(frame).items():
+    limits: Dict[str, float] = {}
+    for name, value in _named_values(frame).items():
         _tell(name, value, names, strings)
-        if name == "self" and not isinstance(value, (str, int)):
-            for field, held in list(getattr(value, "__dict__", {}).items()):
-                _tell(f"self.{field}", held, names, strings)
+        limit = seconds(torch_names.store_timeout(value) if names.get(name) == "Store" else value)
+        if limit is not None:
+            limits[name] = limit
     if not names and not polls and torch_names.P2P_CALLS.isdisjoint(frame.f_code.co_names):
         return None
     return {
@@ -86,7 +88,24 @@ def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
         "position": list(position),
         "names": names,
         "strings": strings,
+        "limits": limits,
     }
+
+
+def seconds(value: Any) -> Optional[float]:
+    """How long a `timedelta` is; None for anything else."""
+    tell = getattr(value, "total_seconds", None)
+    return float(tell()) if type(value).__module__ == "datetime" and callable(tell) else None
+
+
+def _named_values(frame: FrameType) -> Dict[str, Any]:
+    """What a frame can name: its variables, those of its module, and what `self` holds."""
+    found = _visible(frame)
+    held = found.get("self")
+    if not isinstance(held, (str, int)):
+        fields = getattr(held, "__dict__", {})
+        found.update({f"self.{field}": value for field, value in list(fields.items())})
+    return found
 
 
 def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str]) -> None:
@@ -163,6 +182,7 @@ def _collective(frame: FrameType, inner: Optional[Call]) -> Call:
         "key": inner["key"] if inner and op == "new_group" else None,
         "joined": inner.get("joined") if inner and op == "new_group" else None,
         "counted": op == "new_group" and not local,
+        "limit": seconds(values.get("timeout")) if op == "monitored_barrier" else None,
     }
 
 
@@ -211,6 +231,7 @@ def _rendezvous(frame: FrameType) -> Call:
         "key": str(values.get("init_method") or "env://"),
         "rank": _number(values.get("rank")),
         "world_size": _number(values.get("world_size")),
+        "limit": seconds(values.get("timeout")),
     }
 
 

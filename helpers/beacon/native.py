@@ -29,10 +29,11 @@ _ON_A_FILE = frozenset(
 
 
 def standing_in(thread: int, process: str = "self") -> Optional[Dict[str, Any]]:
-    """{call, fd, target} of the system call that blocks kernel thread `thread` of a process.
+    """{call, fd, target, limited} of the system call that blocks kernel thread `thread` of a process.
 
     None while it runs, or where the kernel does not tell. `fd` and `target` (what the descriptor
-    points to) are None for calls that name no descriptor. `process` is its pid, or this one.
+    points to) are None for calls that name no descriptor. `limited` is True where the thread waits for
+    another one for some time only. `process` is its pid, or this one.
     """
     try:
         with open(f"/proc/{process}/task/{thread}/syscall") as file:
@@ -43,7 +44,8 @@ def standing_in(thread: int, process: str = "self") -> Optional[Dict[str, Any]]:
         return None
     call = _CALLS.get(int(fields[0]), f"syscall {fields[0]}")
     fd = int(fields[1], 16) if call in _ON_A_FILE else None
-    return {"call": call, "fd": fd, "target": _target(fd, process)}
+    limited = call == "futex" and len(fields) > 4 and int(fields[4], 16) != 0
+    return {"call": call, "fd": fd, "target": _target(fd, process), "limited": limited}
 
 
 def _target(fd: Optional[int], process: str) -> Optional[str]:

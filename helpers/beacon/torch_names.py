@@ -300,6 +300,14 @@ def class_of(value: Any) -> Optional[str]:
     return None
 
 
+def store_timeout(store: Any) -> Any:
+    """How long a call of a store waits where it is given no time of its own; None if that is unknown."""
+    try:
+        return getattr(store, "timeout", None)
+    except Exception:  # a store of the job's own class
+        return None
+
+
 def operation_of(work: Any) -> Optional[str]:
     """The operation of which a `Work` is the handle; None when it does not tell, or has no name."""
     tell = getattr(work, "_get_op_type", None)

@@ -168,8 +168,8 @@ def _is_task(entry: Sequence[Any]) -> bool:
 
 
 def _in_process(found: Sequence[Wait]) -> bool:
-    """True for the wait for another thread of the same process."""
-    return bool(found) and found[0].kind == "lock" and found[0].key is None
+    """True for the wait for another thread of the same process, however long that takes."""
+    return bool(found) and found[0].kind == "lock" and found[0].key is None and not found[0].limited
 
 
 def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:

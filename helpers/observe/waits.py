@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from helpers.model import Collective, Frame, Wait, WaitKind
 
-from . import locks, polling, sources
+from . import limits, locks, polling, sources
 
 Record = Mapping[str, Any]
 
@@ -66,6 +66,15 @@ def collectives(record: Record) -> tuple[Collective, ...]:
 def thread_waits(thread: Mapping[str, Any], record: Record, cwd: str) -> list[Wait]:
     """What one thread stands in, oldest first; empty when it is not known to wait."""
     frames = [frame(entry, cwd) for entry in thread["frames"]]
+    found = _standing(thread, frames, record, cwd)
+    if not found or not limits.goes_on(thread, frames, cwd):
+        return found
+    return [replace(wait, limited=wait.blocking) for wait in found]
+
+
+def _standing(
+    thread: Mapping[str, Any], frames: Sequence[Frame], record: Record, cwd: str
+) -> list[Wait]:
     call, native = thread.get("call"), thread.get("native")
     common = {"thread": thread["name"], "where": innermost_user(frames)}
     if call is not None:
@@ -167,7 +176,9 @@ def _other(
         return [Wait(kind="io", op=system_call, key=target or None, **common)]
     if system_call == "futex":
         if _among(frames[:1], _IN_PROCESS):
-            return [Wait(kind="lock", op=frames[0].function, **common)]
+            return [
+                Wait(kind="lock", op=frames[0].function, limited=bool(native.get("limited")), **common)
+            ]
         if called is not None and called[0] == "lock":
             return [Wait(kind="lock", op=called[1], **common)]
         handle, peer = (called[0], called[2]) if called is not None else ("", None)

@@ -1,0 +1,115 @@
+"""Waits that end by themselves before long, after which the program goes on. Pure, but for sources.
+
+A call may have a timeout of its own, and the program may catch what it then raises. Without a handler
+the timeout ends the rank: that is a failure as any hang is, only later. The timeout of a whole group is
+none of these: it is there to end a hang.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from helpers.model import Frame
+
+from . import sources
+
+SHORT = 60.0
+"""Seconds that a program may be given to go on by itself."""
+
+_CAUGHT = (
+    "BaseException",
+    "Exception",
+    "RuntimeError",
+    "DistError",
+    "DistStoreError",
+    "DistBackendError",
+)
+_LEAVES = ("sys.exit", "os._exit", "exit", "quit", "os.abort")
+
+
+def goes_on(thread: Mapping[str, Any], frames: Sequence[Frame], cwd: str) -> bool:
+    """True for a thread that stands in a call with a short timeout whose end the program handles."""
+    limit = _limit(thread)
+    return limit is not None and limit <= SHORT and any(_handled(frame, cwd) for frame in frames)
+
+
+def _limit(thread: Mapping[str, Any]) -> float | None:
+    """Seconds after which the call of a thread gives up; None for never, or nobody knows when."""
+    call, site = thread.get("call"), thread.get("site")
+    if call is not None:
+        return None if call.get("limit") is None else float(call["limit"])
+    if site is None or len(site["position"]) == 1:
+        return None
+    position = tuple(site["position"])
+    for node in ast.walk(sources.tree(str(site["file"]))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if place == position:
+                return _given(node, site.get("limits", {}))
+    return None
+
+
+def _given(call: ast.Call, limits: Mapping[str, float]) -> float | None:
+    """The timeout in a call's arguments, else that of the store on which it is called."""
+    assert isinstance(call.func, ast.Attribute)
+    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+        seconds = limits.get(ast.unparse(argument), _seconds(argument))
+        if seconds is not None:
+            return seconds
+    return limits.get(ast.unparse(call.func.value))
+
+
+def _seconds(node: ast.expr) -> float | None:
+    """What `timedelta(minutes=2)` amounts to."""
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("timedelta"):
+        return None
+    try:
+        days = [ast.literal_eval(argument) for argument in node.args]
+        parts = {str(word.arg): ast.literal_eval(word.value) for word in node.keywords}
+        return timedelta(*days, **parts).total_seconds()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _handled(frame: Frame, cwd: str) -> bool:
+    """True where the line of a user's frame stands in a `try` that catches a timeout and goes on."""
+    if not frame.user:
+        return False
+    for node in ast.walk(sources.tree(os.path.join(cwd, frame.file))):
+        if isinstance(node, ast.Try) and _within(frame.line, node.body):
+            if any(_catches(handler.type) and not _ends(handler.body) for handler in node.handlers):
+                return True
+        elif isinstance(node, ast.With) and _within(frame.line, node.body):
+            calls = [item.context_expr for item in node.items]
+            if any(_suppresses(call) for call in calls):
+                return True
+    return False
+
+
+def _within(line: int, body: Iterable[ast.stmt]) -> bool:
+    return any(part.lineno <= line <= (part.end_lineno or part.lineno) for part in body)
+
+
+def _suppresses(call: ast.expr) -> bool:
+    named = isinstance(call, ast.Call) and ast.unparse(call.func).endswith("suppress")
+    return named and isinstance(call, ast.Call) and any(_catches(kind) for kind in call.args)
+
+
+def _catches(kind: ast.expr | None) -> bool:
+    """True for an `except` of everything, or of a kind that a timeout of torch's is of."""
+    if kind is None:
+        return True
+    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return any(ast.unparse(one).rpartition(".")[2] in _CAUGHT for one in kinds)
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """True for a handler that raises again, or ends the process."""
+    last = body[-1]
+    call = last.value if isinstance(last, ast.Expr) else None
+    leaves = isinstance(call, ast.Call) and ast.unparse(call.func) in _LEAVES
+    return leaves or isinstance(last, ast.Raise)

@@ -212,8 +212,13 @@ class Graph:
         return any(self._can_end(rank, w, free) for w in blocking(process))
 
     def _may_be_continued(self, free: set[int]) -> bool:
-        """True while a process of the job on this machine may still let a stopped one go on."""
-        return any(self.ranks[rank].process is not None for rank in free) or self._others_act()
+        """True while a process of the job on this machine may still let a stopped one go on.
+
+        A rank that waits for others does not, whatever its other threads do.
+        """
+        there = [process for rank in free if (process := self.ranks[rank].process) is not None]
+        acts = any(may_act(process) or not stands_still(process) for process in there)
+        return acts or self._others_act()
 
     def _may_start_more(self) -> bool:
         """True while some process outside the ranks could still start one."""

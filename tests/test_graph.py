@@ -87,6 +87,11 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ("a key that only a stopped rank could set", (rank(0, key("k")), stopped(1)), {0, 1}),
     ("a stopped rank that another may let go on", (stopped(0), working(1)), set()),
     ("a stopped rank for which another waits", (stopped(0), rank(1, recv(0))), {0, 1}),
+    (
+        "a stopped rank for which another waits that has a thread beside",
+        (stopped(0), in_collective(1, "barrier", acting="heartbeat")),
+        {0},
+    ),
     ("a stopped rank, and one on another node", (stopped(0), absent(1, "unseen")), {0}),
     (
         "a stopped rank that its own child may let go on",

@@ -36,7 +36,7 @@ BACKWARD = library("torch/autograd/graph.py", "_engine_run_backward")
 def thread(
     *frames: list[Any],
     call: Record | None = None,
-    native: tuple[str, int | None, str | None] | None = None,
+    native: tuple[str, int | None, str | None] | tuple[str, None, None, bool] | None = None,
     name: str = "MainThread",
     site: Record | None = None,
     since: float = 100.0,
@@ -44,7 +44,12 @@ def thread(
     """One thread of a record; frames innermost first."""
     standing = None
     if native is not None:
-        standing = {"call": native[0], "fd": native[1], "target": native[2]}
+        standing = {
+            "call": native[0],
+            "fd": native[1],
+            "target": native[2],
+            "limited": native[3:] == (True,),
+        }
     return {
         "name": name,
         "main": name == "MainThread",
@@ -779,6 +784,9 @@ def test_how_long_a_process_is_still_is_what_its_beacon_has_seen(age: float, sti
 
 IN_RECV = thread(USER, call=call("p2p", "recv", peers=[1]))
 RUN = library("concurrent/futures/thread.py", "run")
+TIMED = ("futex", None, None, True)
+TIMER = library("threading.py", "run")
+
 ACTING = [
     ("it computes", thread(USER, name="upload"), "upload"),
     ("it sleeps", thread(USER, name="upload", native=("nanosleep", None, None)), "upload"),
@@ -788,6 +796,28 @@ ACTING = [
     (
         "it waits for another thread",
         thread(library("queue.py", "get"), USER, name="logs", native=("futex", None, None)),
+        None,
+    ),
+    (
+        "it waits some time for another thread",
+        thread(library("threading.py", "wait"), USER, name="beat", native=TIMED),
+        "beat",
+    ),
+    (
+        "it is a timer",
+        thread(library("threading.py", "wait"), TIMER, name="Thread-1", native=TIMED),
+        "Thread-1",
+    ),
+    (
+        "a library's thread looks now and then",
+        thread(
+            library("threading.py", "wait"), library("tqdm/_monitor.py", "run"), name="bar", native=TIMED
+        ),
+        None,
+    ),
+    (
+        "it waits for an event that no timer brings",
+        thread(library("threading.py", "wait"), TIMER, name="idle", native=("futex", None, None)),
         None,
     ),
     ("it waits for a rank", thread(USER, name="p2p", call=call("p2p", "recv", peers=[1])), None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
@@ -31,6 +32,7 @@ _WRAPPED = re.compile(
 _ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
 SIGABRT = 6
 EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
+THREADING = os.sep + "threading.py"
 
 
 def view(
@@ -151,20 +153,31 @@ def _waiting_thread(record: Mapping[str, Any], cwd: str) -> tuple[Mapping[str, A
 def _acting(record: Mapping[str, Any], cwd: str) -> str | None:
     """The name of a thread beside the main one that is at a task, and waits for nobody to go on with it.
 
-    A task is the user's code, or what an executor was given. A thread that waits for another thread, for
-    a rank or for a key of the store cannot act by itself.
+    A task is the user's code, or what an executor or a timer was given. A thread that waits for another
+    thread, for a rank or for a key of the store cannot act by itself, unless it waits some time only.
     """
     for thread in record.get("threads", ()):
-        if thread["main"] or not any(_is_task(entry) for entry in thread["frames"]):
+        if thread["main"] or not _has_task(thread["frames"]):
             continue
         found = waits.thread_waits(thread, record, cwd)
-        if not found or found[0].kind in ("io", "process"):
+        if not found or found[0].limited or found[0].kind in ("io", "process"):
             return str(thread["name"])
     return None
 
 
-def _is_task(entry: Sequence[Any]) -> bool:
-    return bool(entry[3]) or (entry[2] == "run" and str(entry[0]).endswith(EXECUTOR))
+def _has_task(frames: Sequence[Sequence[Any]]) -> bool:
+    executed = any(name == "run" and str(file).endswith(EXECUTOR) for file, _, name, _ in frames)
+    return executed or _is_timer(frames) or any(entry[3] for entry in frames)
+
+
+def _is_timer(frames: Sequence[Sequence[Any]]) -> bool:
+    """True for the thread of a `threading.Timer` before its time: `run` itself calls `wait` there."""
+    return any(
+        (inner[2], outer[2]) == ("wait", "run")
+        and str(inner[0]).endswith(THREADING)
+        and str(outer[0]).endswith(THREADING)
+        for inner, outer in itertools.pairwise(frames)
+    )
 
 
 def _in_process(found: Sequence[Wait]) -> bool:

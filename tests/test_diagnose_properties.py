@@ -166,8 +166,8 @@ def test_more_healthy_ranks_do_not_change_what_an_error_comes_from(what: list[st
     assert (after.outcome, after.cause) == (before.outcome, before.cause)
 
 
-OPEN = ("needs a key", "waits for a handle")
-"""Waits that any rank may end, one that is added too."""
+OPEN = ("needs a key", "waits for a handle", "is stopped", "has a stopped worker")
+"""What any rank may end, one that is added too."""
 
 closed = st.lists(st.sampled_from(sorted(ALIVE.keys() - set(OPEN))), min_size=WORLD, max_size=WORLD)
 

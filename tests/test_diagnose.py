@@ -817,7 +817,7 @@ RANK_EXITED = [
         masks=("Connection closed by peer",),
     ),
     Case(
-        "ranks that leave in good order have no line: the one that needed them has",
+        "most ranks come to their end: the odd one out is the one that wants more of them",
         snapshot(
             ended(0, 0, time=10.0, at=None),
             ended(1, 0, time=10.0, at=None),
@@ -825,9 +825,31 @@ RANK_EXITED = [
         ),
         "error",
         "rank-exited",
-        (0, 1),
+        (2,),
         where="train.py:70 extra",
         says=("rank 2, which still needed them, failed at train.py:70",),
+    ),
+    Case(
+        "most ranks leave at a line of their own",
+        snapshot(ended(0, 0), ended(1, 0), in_collective(2, "barrier")),
+        "hang",
+        "rank-exited",
+        (0, 1),
+    ),
+    Case(
+        "one of two ranks comes to its end: there is no majority",
+        snapshot(ended(0, 0, at=None), in_collective(1, "barrier")),
+        "hang",
+        "rank-exited",
+        (0,),
+    ),
+    Case(
+        "most ranks come to their end while one waits",
+        snapshot(ended(0, 0, at=None), rank(1, key("done")), ended(2, 0, at=None)),
+        "hang",
+        "rank-exited",
+        (1,),
+        where="train.py:10 step",
     ),
     Case(
         "a rank has left a receive behind",

@@ -86,11 +86,22 @@ def _finding(facts: Facts, left: tuple[int, ...], how: str) -> Finding:
         cause="rank-exited",
         detail=f"{spoken(left)} ended {how}",
         summary=f"{spoken(left).capitalize()} ended {how}{after}{last_seen(where)}.",
-        culprits=left,
+        culprits=_odd(facts, left),
         where=where or _needed_at(facts, waiting),
         evidence=tuple(f"rank {rank} ended {how}" for rank in left),
         hang=bool(waiting) and first is None,
     )
+
+
+def _odd(facts: Facts, left: tuple[int, ...]) -> tuple[int, ...]:
+    """Those who left; where most ranks came to the end of their program, those who want more of them.
+
+    A rank that leaves at a line of its own, by `sys.exit` or `os._exit`, has not come to the end.
+    """
+    at_end = all(p.exit_code == 0 and p.where is None for p in facts.processes(left))
+    here = len(facts.processes(left)) == len(left)
+    rest = tuple(sorted(set(facts.graph.ranks) - set(left)))
+    return rest if rest and here and at_end and len(left) > len(rest) else left
 
 
 def _needed_at(facts: Facts, waiting: Sequence[int]) -> Frame | None:

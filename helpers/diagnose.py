@@ -21,6 +21,7 @@ from helpers.causes import (
     unknown,
     worker_stall,
 )
+from helpers.events import events
 from helpers.facts import Facts, Finding, doing, place, spoken
 from helpers.graph import stands_still
 from helpers.model import Cause, Outcome, ProcessView, Snapshot, Verdict
@@ -80,7 +81,8 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         return _verdict(facts, finding)
     if snapshot.job.exit_code == 0:
         summary = "The job ended well: every rank came to its end."
-        return Verdict("ok", "none", summary=summary, evidence=_limit(snapshot))
+        evidence = (*_earlier(snapshot), *_limit(snapshot))
+        return Verdict("ok", "none", summary=summary, evidence=evidence)
     late = _late(facts) if final else None
     if late is not None:
         return replace(_verdict(facts, late), outcome="running", since=None)
@@ -226,9 +228,22 @@ def _verdict(facts: Facts, finding: Finding) -> Verdict:
         where=finding.where,
         summary=finding.summary,
         masked=_masked(facts, finding),
-        evidence=(*finding.evidence, *_limit(facts.snapshot)),
+        evidence=(*finding.evidence, *_earlier(facts.snapshot), *_limit(facts.snapshot)),
         since=_since(facts, finding),
     )
+
+
+def _earlier(snapshot: Snapshot) -> tuple[str, ...]:
+    """How each attempt before this one failed first: the launcher has started all ranks anew since."""
+    found = []
+    for attempt in snapshot.earlier:
+        failed = events(replace(snapshot, ranks=attempt.ranks, launchers=()))
+        if failed:
+            first = failed[0]
+            at = f" at {place(first.where)}" if first.where else ""
+            who = spoken(() if first.rank is None else (first.rank,))
+            found.append(f"attempt {attempt.number} failed before: {who}: {first.text}{at}")
+    return tuple(found)
 
 
 def _limit(snapshot: Snapshot) -> tuple[str, ...]:

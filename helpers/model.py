@@ -247,6 +247,19 @@ class RankView:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """An attempt before the one that runs: its launcher has started all ranks anew since.
+
+    Attributes:
+        number: from 0.
+        ranks: those that have ended, as they were then.
+    """
+
+    number: int
+    ranks: tuple[RankView, ...]
+
+
+@dataclass(frozen=True)
 class Blocker:
     """A process outside the job that stands in its way."""
 
@@ -314,6 +327,7 @@ class Snapshot:
         time: seconds since the command was started.
         ranks: one entry per rank, in order; entries of unknown rank last.
         launchers: processes that are neither a rank nor below one.
+        earlier: attempts before this one, the oldest first.
         strangers: processes outside the job that own a port the job asked for.
         memory_kills: processes killed for memory by the kernel in the job's cgroup, or by a monitor.
         limit: the limit on the job's memory, where the instrument has set one.
@@ -326,6 +340,7 @@ class Snapshot:
     job: Job
     ranks: tuple[RankView, ...] = ()
     launchers: tuple[ProcessView, ...] = ()
+    earlier: tuple[Attempt, ...] = ()
     strangers: tuple[tuple[int, Blocker], ...] = ()
     memory_kills: int = 0
     limit: LimitView | None = None

@@ -42,7 +42,7 @@ from histories import (
 )
 
 from helpers.diagnose import CAUSES, PROOF_SPAN, diagnose
-from helpers.model import Blocker, Frame, LimitView, RankView, Snapshot
+from helpers.model import Attempt, Blocker, Frame, LimitView, RankView, Snapshot
 
 IN_USE = (
     "The server socket has failed to listen on any local network address. "
@@ -324,6 +324,27 @@ def test_out_of_memory(case: Case) -> None:
 def test_the_limit_on_memory_is_evidence(newest: Snapshot) -> None:
     limited = replace(newest, limit=FULL)
     assert "700 MB of memory; enforced by the kernel" in diagnose(steady(limited)).evidence[-1]
+
+
+def test_how_an_earlier_attempt_failed_is_evidence() -> None:
+    first = Attempt(
+        0,
+        (
+            raised(0, "RuntimeError", PEER, time=4.1),
+            raised(1, "ValueError", "bad checkpoint", "load.py:9 load", time=4.0),
+        ),
+    )
+    second = Attempt(1, (ended(0, signal=9), ended(1, 0)))
+    told = (
+        "attempt 0 failed before: rank 1: ValueError: bad checkpoint at load.py:9",
+        "attempt 1 failed before: rank 0: ended by signal 9 at train.py:10",
+    )
+    stands = snapshot(in_collective(0, "barrier"), in_collective(1, "all_reduce"), attempt=2)
+    verdict = diagnose(steady(replace(stands, earlier=(first, second))))
+    assert verdict.cause == "collective-mismatch"
+    assert verdict.evidence[-2:] == told
+    well = replace(snapshot(ended(0), ended(1), code=0), earlier=(first, Attempt(1, (ended(0),))))
+    assert diagnose([well]).evidence == told[:1]
 
 
 WORKER_STALL = [

@@ -13,6 +13,7 @@ import psutil
 
 from helpers.memory_limit import Enforcer
 from helpers.model import (
+    Attempt,
     ChildView,
     Frame,
     Job,
@@ -220,6 +221,7 @@ class Observer:
                 for pid in roles.launchers
                 if not self.table.rows[pid].is_helper
             ),
+            earlier=self._earlier(roles, job, now),
             strangers=tuple(self.outside.strangers.items()),
             memory_kills=self.kills,
             limit=self.limit,
@@ -227,6 +229,22 @@ class Observer:
             stdin=self.stdin,
             store_answers=store.reachable if store else None,
             store_ranks=store.joined if store else (),
+        )
+
+    def _earlier(self, roles: ranks.Roles, job: Job, now: float) -> tuple[Attempt, ...]:
+        """The ranks of attempts before the newest, of which the roles know nothing any more."""
+        found: dict[int, list[RankView]] = {}
+        for pid, row in self.table.rows.items():
+            identity = self.identities[pid]
+            parent = self.identities.get(row.parent)
+            if identity.rank is None or (parent is not None and parent.rank == identity.rank):
+                continue
+            if identity.attempt < job.attempt and row.ended is not None:
+                found.setdefault(identity.attempt, []).append(
+                    self._rank(identity.rank, pid, roles, job, now)
+                )
+        return tuple(
+            Attempt(number, tuple(sorted(found[number], key=_order))) for number in sorted(found)
         )
 
     def _rank(self, rank: int, pid: int, roles: ranks.Roles, job: Job, now: float) -> RankView:

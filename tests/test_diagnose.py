@@ -623,6 +623,20 @@ DEVICE_MISMATCH = [
 ]
 
 
+MIXED = (
+    DEVICES,
+    "Tensor on device meta is not on the expected device cpu!",
+    "Tensor for argument #2 'mat1' is on CPU, but expected it to be on GPU (while checking arguments)",
+    "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
+)
+
+
+@pytest.mark.parametrize("message", MIXED)
+def test_torch_says_in_several_ways_that_devices_differ(message: str) -> None:
+    verdict = diagnose(steady(snapshot(working(0), raised(1, "RuntimeError", message))))
+    assert (verdict.cause, verdict.culprits) == ("device-mismatch", (1,))
+
+
 @named(DEVICE_MISMATCH)
 def test_device_mismatch(case: Case) -> None:
     check(case)

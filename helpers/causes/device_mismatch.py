@@ -9,7 +9,7 @@ from helpers.facts import Facts, Finding, place, spoken
 _MISMATCH = re.compile(
     r"Expected all tensors to be on the same device|Expected a '\w+' device type for generator"
     r"|Input type \(\S+\) and weight type|is on \S+, but expected (it|them) to be on"
-    r"|cannot be called on meta tensors"
+    r"|cannot be called on meta tensors|Tensor on device \S+ is not on the expected device"
 )
 
 

@@ -239,6 +239,18 @@ def test_sys_exit_is_no_exception(program: str, monkeypatch: pytest.MonkeyPatch)
     assert ending(monkeypatch, program) is None
 
 
+def test_a_thread_that_calls_os_exit_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+    for module, name in ((os, "waitpid"), (os, "_exit"), (os, "kill"), (sys, "exit")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(exits, "cut_off", [])
+    exits.watch(lambda: said.append(list(exits.cut_off)))
+    thread = threading.Thread(target=lambda: os._exit(7), name="watchdog")
+    thread.start()
+    thread.join()
+    assert [stack[0][2] for stack in said] == ["<lambda>"]
+
+
 def test_a_syntax_error_stands_at_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
     error = SyntaxError("invalid syntax", ("/job/train.py", 7, 3, "def f(:", 7, 4))
     monkeypatch.setattr(sys, "last_value", error, raising=False)

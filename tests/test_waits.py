@@ -844,6 +844,15 @@ def test_what_has_ended_waits_for_nothing() -> None:
     assert process(record(one, ended=True)).waits == ()
 
 
+def test_the_line_of_os_exit_is_that_of_the_thread_that_called_it() -> None:
+    watchdog = [["/job/watch.py", 14, "watch", True]]
+    one = record(thread(USER), cut_off=watchdog)
+    assert process(one, ended=109.0, status=7 << 8).where == Frame("watch.py", 14, "watch")
+    assert process(one).where == Frame("train.py", 41, "validate")
+    raised = record(thread(USER), cut_off=watchdog, error=failure())
+    assert process(raised, ended=109.0, status=7 << 8).where == Frame("train.py", 41, "validate")
+
+
 def test_what_was_ended_by_a_signal_tells_whether_it_waited_for_others() -> None:
     one = thread(USER, call=call("p2p", "recv", peers=[1]))
     assert process(record(one), ended=109.0, status=15).waited

@@ -192,6 +192,7 @@ class Agent:
             "joining": self.joining,
             "reaped": dict(exits.reaped),
             "left": list(exits.left),
+            "cut_off": list(exits.cut_off),
             "error": self.error,
             "ended": ended,
         }

@@ -25,6 +25,9 @@ reaped: Dict[int, int] = {}
 left: List[stacks.Entry] = []
 """Where the main thread has called `sys.exit`, innermost frame first."""
 
+cut_off: List[stacks.Entry] = []
+"""Where a thread has called `os._exit`, which ends the process at once, innermost frame first."""
+
 
 def watch(last_words: Callable[[], None]) -> None:
     """Note the status of children from now on; call `last_words` before the process ends itself."""
@@ -40,6 +43,7 @@ def watch(last_words: Callable[[], None]) -> None:
 
     @functools.wraps(leave)
     def noting_exit(status: int) -> Any:
+        cut_off[:] = stacks.entries(sys._getframe(1))
         last_words()
         leave(status)
 

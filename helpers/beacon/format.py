@@ -20,6 +20,7 @@ Keys of a record:
     workers: {pid: worker id} of the DataLoader workers seen so far.
     spawned: {pid: process index} of the processes that `mp.spawn` has started here.
     left: the stack of the newest call of `sys.exit`, in the form of `frames`.
+    cut_off: the stack of a call of `os._exit`, in the form of `frames`.
     joining: the stack of the newest call of `init_process_group`, in the form of `frames`.
     reaped: {pid: wait status} of children this process has waited for.
     error: {type, message, frames, time, masked} or null.

@@ -102,6 +102,7 @@ def record(
         "joining": [],
         "reaped": {},
         "left": [],
+        "cut_off": [],
         "error": None,
         "ended": False,
     }

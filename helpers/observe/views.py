@@ -76,6 +76,8 @@ def view(
         held = alive and not row.stopped and written is not None and now - written > STALE
         if stacks and (held or row.signal is not None):
             stack, found = _dumped_stack(stacks, stack, cwd), []
+        if not alive and record.get("cut_off") and record["error"] is None:
+            stack = tuple(waits.frame(entry, cwd) for entry in record["cut_off"])
     elif record is not None:
         stack = tuple(waits.frame(entry, cwd) for entry in record.get("left", ()))
     elif row.waits_for_child:

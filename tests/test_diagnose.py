@@ -439,6 +439,23 @@ WORKER_STALL = [
         says=("asleep",),
     ),
     Case(
+        "a worker ended before anybody knew it for one, and its rank names it",
+        snapshot(
+            raised(
+                0,
+                "RuntimeError",
+                WORKER_GONE.replace("2000", "3000"),
+                children=[gone(child(0), signal=11)],
+            ),
+            in_collective(1, "all_reduce"),
+        ),
+        "error",
+        "worker-stall",
+        (0,),
+        where="train.py:10 step",
+        says=("ended by signal 11",),
+    ),
+    Case(
         "a worker is later than its loader's own timeout allows",
         snapshot(
             working(0),

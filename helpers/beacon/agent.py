@@ -333,6 +333,7 @@ def _after_in_child() -> None:
         _agent = Agent(_agent.folder, _agent.guardian, torch_names.default_group())
         with contextlib.suppress(OSError):
             output.separate(_agent.folder)
+        _agent.look()  # it may end before the thread has its first look
         _agent.start()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from helpers.events import Event
@@ -9,6 +10,7 @@ from helpers.facts import Facts, Finding, doing, place, spoken
 from helpers.graph import blocking
 from helpers.model import ChildView, ErrorView
 
+_PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 _TIMED_OUT = "DataLoader timed out after"
 
 
@@ -60,13 +62,13 @@ def _died(facts: Facts, event: Event) -> Finding | None:
     error = event.process.error
     if event.own and error is not None and _TIMED_OUT in error.message:
         return _late(facts, event.rank, event)
+    children = {child.process.pid: child for child in facts.graph.ranks[event.rank].children}
+    child = children.get(event.process.pid)
     if event.own:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
         name, how, where = "a DataLoader worker", "ended", event.where
-    elif event.process.kind == "dataloader-worker":
-        view = facts.graph.ranks[event.rank]
-        child = next(c for c in view.children if c.process.pid == event.process.pid)
+    elif child is not None and (child.process.kind == "dataloader-worker" or _named(facts, child)):
         name, how, where = _name(child), event.text, event.where
     else:
         return None
@@ -81,6 +83,13 @@ def _died(facts: Facts, event: Event) -> Finding | None:
         where=where,
         evidence=(f"{name} of rank {event.rank}: {event.text}",),
     )
+
+
+def _named(facts: Facts, child: ChildView) -> bool:
+    """True for a child that ended too soon to be known, of which its rank says that it was a worker."""
+    said = [event.error.message for event in facts.events if event.own and event.error is not None]
+    pids = [pid for text in said for found in _PIDS.findall(text) for pid in found.split(", ")]
+    return str(child.process.pid) in pids
 
 
 def _late(facts: Facts, rank: int, event: Event) -> Finding:

@@ -664,6 +664,18 @@ def test_without_a_barrier_new_group_is_a_call_of_its_members(torch_modules: Sim
     assert not called("new_group([0], use_local_synchronization=True)")["counted"]
 
 
+def test_lightnings_barrier_without_a_timeout(torch_modules: SimpleNamespace) -> None:
+    file = "/env/site-packages/lightning/fabric/utilities/distributed.py"
+    body = (
+        "class Barrier:\n    def __init__(self, group):\n        self.group = group\n"
+        "    def __call__(self):\n        look()\n"
+    )
+    found = called("Barrier(tp)()", file, body=body, tp=torch_modules.tp)
+    assert (found["kind"], found["op"]) == ("collective", "monitored_barrier")
+    assert (found["group"], found["ranks"]) == ("tp", [1, 3])
+    assert called("Barrier(None)()", file, body=body) is None
+
+
 def test_a_lock_file() -> None:
     baton = "/env/site-packages/torch/utils/file_baton.py"
     body = "class Baton:\n    lock_file_path = '/job/lock'\n    def wait(self):\n        look()\n"

@@ -47,6 +47,8 @@ def torch_call(frame: Optional[FrameType]) -> Optional[Call]:
         elif found is None and torch_names.is_spawn_join(frame.f_code.co_filename, name):
             found = {**_NO_GROUP, "kind": "process", "op": "mp.spawn"}
             found["spawned"] = torch_names.spawned(peek(frame).get("self"))
+        elif found is None and torch_names.is_endless_barrier(frame.f_code.co_filename, name):
+            found = _endless_barrier(frame)
         elif found is None and torch_names.is_lock_file(frame.f_code.co_filename, name):
             found = _lock_file(frame)
         frame = frame.f_back
@@ -184,6 +186,14 @@ def _collective(frame: FrameType, inner: Optional[Call]) -> Call:
         "counted": op == "new_group" and not local,
         "limit": seconds(values.get("timeout")) if op == "monitored_barrier" else None,
     }
+
+
+def _endless_barrier(frame: FrameType) -> Optional[Call]:
+    held = getattr(peek(frame).get("self"), "group", None)
+    if held is None:
+        return None
+    group, ranks = torch_names.group_of(held)
+    return {**_NO_GROUP, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
 
 
 def _members(ranks: Any) -> List[int]:

@@ -77,6 +77,11 @@ LOCK_CALLS = {
 """Functions that wait for a lock file: source file, attribute that names the file."""
 
 
+ENDLESS_BARRIER = (os.path.join("fabric", "utilities", "distributed.py"), ("__call__", "__exit__"))
+"""Lightning's barrier without a timeout calls its group's own method, not a function of torch's: the
+source file, and the methods in which it does."""
+
+
 def name_in(module: str, name: str) -> Any:
     """What a loaded module calls `name`, else None; no module is made to load anything by this."""
     return getattr(sys.modules.get(module), "__dict__", {}).get(name)
@@ -138,6 +143,11 @@ def is_rendezvous_file(file: str) -> bool:
 def is_lock_file(file: str, function: str) -> bool:
     """True for a function that waits for a lock file."""
     return function in LOCK_CALLS and file.endswith(LOCK_CALLS[function][0])
+
+
+def is_endless_barrier(file: str, function: str) -> bool:
+    """True for a method in which Lightning's barrier without a timeout may wait."""
+    return function in ENDLESS_BARRIER[1] and file.endswith(ENDLESS_BARRIER[0])
 
 
 def is_dataloader_file(file: str) -> bool:

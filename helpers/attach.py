@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 
-from helpers.graph import STILL
 from helpers.model import Report, Snapshot, Verdict
 from helpers.observe.ranks import is_launcher
 from helpers.observe.table import HELPERS
 from helpers.processes import is_alive
 from helpers.session import Job, Session
+from helpers.standing import STILL
 
 PATIENCE = 10.0
 """Seconds that the job is watched, at most, before a rank that does not move is a suspicion."""

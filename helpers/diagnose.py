@@ -23,8 +23,8 @@ from helpers.causes import (
 )
 from helpers.events import events
 from helpers.facts import Facts, Finding, doing, place, spoken
-from helpers.graph import stands_still
 from helpers.model import Cause, Outcome, ProcessView, Snapshot, Verdict
+from helpers.standing import stands_still
 
 Find = Callable[[Facts], Finding | None]
 

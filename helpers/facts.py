@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from helpers.events import Event, events
-from helpers.graph import Graph, blocking
+from helpers.graph import Graph
 from helpers.model import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
+from helpers.standing import blocking
 
 FROZEN = "stopped by the kernel until memory is free"
 """What is said of a process that wants more memory than the job may have."""

@@ -8,28 +8,16 @@ anybody.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from helpers.meeting import arrived, contradicts, serves
 from helpers.model import Collective, ProcessView, RankView, Snapshot, Wait
-
-STILL = 1.0
-"""Seconds without any change after which a blocked process counts as blocked."""
+from helpers.standing import STILL, blocking, may_act, stands_still, waits_for_child
 
 AGENTS = ("torchrun", "accelerate", "deepspeed")
 """Launchers that start all their ranks at once and then only watch them."""
-
-Sizes = tuple[tuple[int, ...], ...]
-
-SAME_SIZE = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor")
-"""Collectives whose input must have one size on all ranks."""
-
-UNNAMED = "wait"
-"""The wait for a handle of which nobody can say whether it sends or receives."""
-
-SENDS = ("send", "isend", "send_object_list")
 
 
 @dataclass(frozen=True)
@@ -119,7 +107,7 @@ class Graph:
             return tuple(member for member in self._late(wait) if member != rank)
         if wait.kind == "p2p":
             peers = wait.peers or tuple(r for r in wait.group_ranks or self.ranks if r != rank)
-            return tuple(peer for peer in peers if not self._serves(peer, rank, wait))
+            return tuple(peer for peer in peers if not serves(self._process(peer), rank, wait))
         if wait.kind == "rendezvous":
             return tuple(
                 other
@@ -136,8 +124,12 @@ class Graph:
         place = (wait.op, wait.group, wait.group_ranks, wait.seq, wait.sizes, wait.root, wait.number)
         if place not in self._known:
             members = wait.group_ranks or tuple(self.ranks)
-            self._known[place] = tuple(m for m in members if not self._arrived(m, wait))
+            self._known[place] = tuple(m for m in members if not arrived(self._process(m), wait))
         return self._known[place]
+
+    def _process(self, rank: int) -> ProcessView | None:
+        view = self.ranks.get(rank)
+        return None if view is None else view.process
 
     def rank_of(self, pid: int) -> int | None:
         """The rank that process `pid` is, or belongs to."""
@@ -192,7 +184,7 @@ class Graph:
             if wait.kind not in ("collective", "p2p", "rendezvous"):
                 continue
             others = [self.ranks[peer] for peer in self.absent(rank, wait) if peer in self.ranks]
-            if any(self._never_comes(view) or _contradicts(view, wait) for view in others):
+            if any(self._never_comes(view) or contradicts(view.process, wait) for view in others):
                 return True
         return False
 
@@ -225,7 +217,7 @@ class Graph:
         if self.snapshot.job.launcher in AGENTS:
             return False
         launchers = self.snapshot.launchers
-        return any(process.alive and not _waits_for_child(process) for process in launchers)
+        return any(process.alive and not waits_for_child(process) for process in launchers)
 
     def _can_end(self, rank: int, wait: Wait, free: set[int]) -> bool:
         if wait.limited:
@@ -286,38 +278,6 @@ class Graph:
             for wait in blocking(process)
         )
 
-    def _arrived(self, member: int, wait: Wait) -> bool:
-        view = self.ranks.get(member)
-        if view is None or view.process is None:
-            return False
-        if wait.seq is not None:
-            issued = [c for c in view.process.collectives if c.group == wait.group]
-            if _other_root(view.process, wait):
-                return False
-            if issued and issued[0].seq > wait.seq:
-                return True
-            return any(c.seq == wait.seq and _matches(c, wait) for c in issued)
-        same = [
-            w for w in view.process.waits if (w.kind, w.op, w.group) == (wait.kind, wait.op, wait.group)
-        ]
-        if wait.number is None or view.process.groups is None:
-            return bool(same)
-        if any(other.number == wait.number for other in same):
-            return any(other.group_ranks == wait.group_ranks for other in same)
-        return view.process.groups >= wait.number
-
-    def _serves(self, peer: int, rank: int, wait: Wait) -> bool:
-        """True when `peer` stands in the other half of the point-to-point operation `wait`."""
-        view = self.ranks.get(peer)
-        if view is None or view.process is None or not view.process.alive:
-            return False
-        return any(
-            other.kind == "p2p"
-            and (UNNAMED in (other.op, wait.op) or (other.op in SENDS) != (wait.op in SENDS))
-            and (not other.peers or rank in other.peers)
-            for other in view.process.waits
-        )
-
     def _at_rendezvous(self, view: RankView) -> bool:
         return view.joined or (
             view.process is not None and view.process.alive and view.state == "rendezvous"
@@ -334,62 +294,3 @@ class Graph:
             if view.state == "rendezvous" and view.process is not None and view.master:
                 found.setdefault(view.master, []).append(rank)
         return found
-
-
-def blocking(process: ProcessView) -> tuple[Wait, ...]:
-    """The waits in which a thread of the process stands."""
-    return tuple(wait for wait in process.waits if wait.blocking)
-
-
-def stands_still(process: ProcessView) -> bool:
-    """True when the process has not moved for a while: it stands in a wait, or something stops it."""
-    if process.alive and process.frozen:
-        return process.idle >= STILL
-    if not process.alive or process.still < STILL:
-        return False
-    if process.state == "stopped":
-        return True
-    return bool(blocking(process)) and not process.gil_held
-
-
-def _contradicts(view: RankView, wait: Wait) -> bool:
-    """True for a rank that has issued another operation at the place of `wait`."""
-    issued = view.process.collectives if view.process is not None else ()
-    return wait.seq is not None and any(
-        (entry.group, entry.seq) == (wait.group, wait.seq) and entry.op != wait.op for entry in issued
-    )
-
-
-def may_act(process: ProcessView) -> bool:
-    """True for a live process that runs, sleeps, or waits for a device or for a child."""
-    runs = process.alive and process.state != "stopped"
-    return runs and all(wait.kind in ("io", "process") for wait in blocking(process))
-
-
-def _matches(entry: Collective, wait: Wait) -> bool:
-    """True when an issued collective is the one of `wait`, as far as both ranks tell.
-
-    A rank may be through with an operation whose sizes differ: gloo lets the one go that has nothing
-    more to get. NCCL gathers tensors of different sizes, so what is done there says nothing.
-    """
-    told = entry.op in SAME_SIZE and not (entry.done and entry.op.startswith("all_gather"))
-    return entry.op == wait.op and not (told and differ(entry.sizes, wait.sizes))
-
-
-def differ(one: Sizes, other: Sizes) -> bool:
-    """True for tensors that hold different numbers of elements; a shape alone may differ."""
-    return bool(one and other) and sum(map(math.prod, one)) != sum(map(math.prod, other))
-
-
-def _other_root(process: ProcessView, wait: Wait) -> bool:
-    """True when the process stands in the collective of `wait`, but with another root."""
-    return any(
-        (other.op, other.group, other.seq) == (wait.op, wait.group, wait.seq)
-        and None not in (other.root, wait.root)
-        and other.root != wait.root
-        for other in process.waits
-    )
-
-
-def _waits_for_child(process: ProcessView) -> bool:
-    return any(wait.kind == "process" for wait in process.waits)

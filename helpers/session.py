@@ -12,13 +12,14 @@ from typing import Literal, Protocol
 
 from helpers import report as reports
 from helpers.diagnose import diagnose
-from helpers.graph import STILL, Graph
+from helpers.graph import Graph
 from helpers.launch import LaunchError, launch
 from helpers.logs import Logs
 from helpers.memory_limit import Enforcer, Limit, LimitError, enforcer
 from helpers.model import Report, Snapshot, Verdict
 from helpers.observe import Observer, Running
 from helpers.recording import Recorder
+from helpers.standing import STILL
 
 EVERY = 0.22
 """Seconds between two looks at the job."""

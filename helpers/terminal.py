@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from helpers.facts import doing, operation, place
-from helpers.graph import blocking
 from helpers.model import ProcessView, RankView, Snapshot, Verdict
 from helpers.session import Event, Output, Sample
+from helpers.standing import blocking
 
 MARKS = {
     "starting": ("…", "dim"),

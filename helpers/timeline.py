@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from helpers.facts import group_name, spoken
-from helpers.graph import Graph, blocking
+from helpers.graph import Graph
 from helpers.model import Collective, Job, Snapshot, Verdict
+from helpers.standing import blocking
 from helpers.timeline_area import GUTTER, LINE, Area, Pin, spot, text
 from helpers.timeline_draw import axis, blocks, captions, full_name, lane, names
 from helpers.timeline_fold import folded, meetings, without_errors

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from helpers import facts
-from helpers.graph import blocking
 from helpers.model import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
 from helpers.report_parts import ending, signal_name, where_of
+from helpers.standing import blocking
 
 Kind = Literal[
     "starting",

@@ -31,7 +31,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.diagnose import diagnose
-from helpers.graph import STILL
 from helpers.model import (
     Blocker,
     ChildView,
@@ -45,6 +44,7 @@ from helpers.model import (
     Snapshot,
     Wait,
 )
+from helpers.standing import STILL
 
 QUICK = settings(max_examples=120, deadline=None, derandomize=True, database=None)
 WIDE = settings(QUICK, max_examples=100)

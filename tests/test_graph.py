@@ -31,8 +31,9 @@ from histories import (
     working,
 )
 
-from helpers.graph import Graph, blocking, stands_still
+from helpers.graph import Graph
 from helpers.model import Blocker, RankView, Snapshot, Wait
+from helpers.standing import blocking, stands_still
 
 
 def stuck(*ranks: RankView, **facts: object) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.facts import Facts, Finding, group_name, odd_ones, operation, place, spoken
-from helpers.graph import SENDS
+from helpers.meeting import SENDS
 from helpers.model import Collective, Wait
 
 Divergence = tuple[str, int, dict[int, Collective]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from helpers.events import Event
 from helpers.facts import Facts, Finding, doing, operation, place, spoken
-from helpers.graph import blocking
 from helpers.model import ProcessView
+from helpers.standing import blocking
 
 
 def find(facts: Facts) -> Finding | None:

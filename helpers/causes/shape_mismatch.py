@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from helpers.facts import Facts, Finding, odd_ones, place, spoken
-from helpers.graph import SAME_SIZE, Sizes, differ
+from helpers.meeting import SAME_SIZE, Sizes, differ
 from helpers.model import Frame, ProcessView
 
 _MISMATCH = re.compile(

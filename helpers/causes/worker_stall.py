@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from helpers.events import Event
 from helpers.facts import Facts, Finding, doing, place, spoken
-from helpers.graph import blocking
 from helpers.model import ChildView, ErrorView
+from helpers.standing import blocking
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 _TIMED_OUT = "DataLoader timed out after"

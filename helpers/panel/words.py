@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from helpers.facts import spoken
-from helpers.graph import Graph, blocking
+from helpers.graph import Graph
 from helpers.model import Job, RankView, Snapshot
 from helpers.report_parts import child_name
+from helpers.standing import blocking
 
 MOST = 16
 """Ranks whose keys are told."""

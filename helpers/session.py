@@ -245,8 +245,10 @@ class Session:
             verdict = self._diagnose(final=False)
             over = _is_over(snapshot)
             settled = self._settled(verdict, snapshot)
-            if out_of_time or self._suspicious():
-                verdict = self._diagnose(final=True)
+            if out_of_time or self.stop_on_suspicion:
+                last = self._diagnose(final=True)
+                if out_of_time or verdict_by_patience(last):
+                    verdict = last
             self.snapshot, self.verdict = snapshot, verdict
             self._relay(started, snapshot)
             self._tell(Sample(snapshot, verdict))
@@ -263,13 +265,6 @@ class Session:
 
     def _diagnose(self, *, final: bool) -> Verdict:
         return diagnose(tuple(self._history), patience=self.patience, final=final)
-
-    def _suspicious(self) -> bool:
-        """True when a suspicion stands and the run is to end on one."""
-        if not self.stop_on_suspicion:
-            return False
-        verdict = self._diagnose(final=True)
-        return verdict.outcome == "hang" and not verdict.proved
 
     def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
         """True when a verdict will not change any more.

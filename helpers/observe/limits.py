@@ -44,23 +44,19 @@ def _limit(thread: Mapping[str, Any]) -> float | None:
         return None if call.get("limit") is None else float(call["limit"])
     if site is None or len(site["position"]) == 1:
         return None
-    position = tuple(site["position"])
-    for node in ast.walk(sources.tree(str(site["file"]))):
+    for node in sources.at(site):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
-            if place == position:
-                return _given(node, site.get("limits", {}))
+            return _given(node, node.func.value, site.get("limits", {}))
     return None
 
 
-def _given(call: ast.Call, limits: Mapping[str, float]) -> float | None:
+def _given(call: ast.Call, store: ast.expr, limits: Mapping[str, float]) -> float | None:
     """The timeout in a call's arguments, else that of the store on which it is called."""
-    assert isinstance(call.func, ast.Attribute)
     for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
         seconds = limits.get(ast.unparse(argument), _seconds(argument))
         if seconds is not None:
             return seconds
-    return limits.get(ast.unparse(call.func.value))
+    return limits.get(ast.unparse(store))
 
 
 def _seconds(node: ast.expr) -> float | None:
@@ -95,8 +91,9 @@ def _within(line: int, body: Iterable[ast.stmt]) -> bool:
 
 
 def _suppresses(call: ast.expr) -> bool:
-    named = isinstance(call, ast.Call) and ast.unparse(call.func).endswith("suppress")
-    return named and isinstance(call, ast.Call) and any(_catches(kind) for kind in call.args)
+    if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith("suppress"):
+        return False
+    return any(_catches(kind) for kind in call.args)
 
 
 def _catches(kind: ast.expr | None) -> bool:

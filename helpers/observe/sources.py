@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 
 def tree(file: str) -> ast.AST:
@@ -14,6 +15,16 @@ def tree(file: str) -> ast.AST:
         return _tree(file, os.stat(file).st_mtime_ns)
     except OSError:
         return ast.Module(body=[], type_ignores=[])
+
+
+def at(site: Mapping[str, Any]) -> Iterator[ast.expr | ast.With]:
+    """The expressions and `with` statements at the place of a `site` (see `helpers.beacon.calls`)."""
+    position = tuple(site["position"])
+    for node in ast.walk(tree(str(site["file"]))):
+        if isinstance(node, ast.expr | ast.With):
+            place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if place == position:
+                yield node
 
 
 def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:

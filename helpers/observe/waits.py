@@ -237,13 +237,7 @@ def called_at(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     """
     if len(site["position"]) == 1:
         return _only_call(site)
-    line, end_line, column, end_column = site["position"]
-    for node in ast.walk(sources.tree(str(site["file"]))):
-        if not isinstance(node, ast.expr | ast.With) or (
-            (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
-            != (line, end_line, column, end_column)
-        ):
-            continue
+    for node in sources.at(site):
         entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
         if any(site["names"].get(ast.unparse(each)) == "lock" for each in entered):
             return "lock", "acquire", None

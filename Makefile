@@ -1,12 +1,12 @@
 # Two commands: make lab, make test. Nothing is installed outside this folder but, by `make test`
-# as root on Debian, Chromium.
+# as root on Debian, Chromium. `make fresh`, as root, makes an ordinary user and removes it.
 # Other settings: make lab LAB_ARGS="--no-browser --port=9000", make lab PYTHON=/path/to/python3.12
 
 VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test browser score bench lint lock clean
+.PHONY: help lab test browser score fresh bench lint lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -25,6 +25,10 @@ browser: $(VENV)/stamp-test ## run every lab's panel in Chromium: broken, predic
 score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with every knob; count what is right
 	@$(VENV)/bin/python -m helpers score tests/jobs --controls 100 --markdown benchmarks/score.md \
 		&& $(VENV)/bin/python -m helpers lab --all
+	@$(MAKE) --no-print-directory fresh
+
+fresh: ## run both commands of the README as a new user, in an empty home (root makes that user)
+	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/fresh.py
 
 bench: $(VENV)/stamp-test ## measure what the instrument costs and how long a verdict takes
 	@$(VENV)/bin/python benchmarks/bench.py benchmarks/bench.md

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import json
 import os
 import re
@@ -9,9 +11,12 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import fresh
 import make_lock
 import pytest
 import run_lab
@@ -19,8 +24,12 @@ import run_tests
 import setup_env
 import yaml
 from jupyter_env import jupyter_env, no_announcements
+from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from pins import Pin, PinsError
+from pins import read as read_pins
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {"pytorch": "torch"}
@@ -43,12 +52,49 @@ def requirements(pyproject: str) -> dict[str, Requirement]:
 
 
 def pins(lock: str) -> dict[str, str]:
-    found = {}
-    for line in lock.splitlines():
-        if line and not line.startswith("#"):
-            name, version = line.split("==")
-            found[canonicalize_name(name)] = version
-    return found
+    return {canonicalize_name(pin.name): pin.version for pin in read_pins(lock)}
+
+
+def too_new(locked: Iterable[Pin]) -> list[str]:
+    """Pins that do not admit every Python that we support and they are for."""
+    return [
+        f"{pin.requirement} needs Python {pin.python}"
+        for pin in locked
+        for there in make_lock.environments()
+        if holds(pin, there)
+        and pin.python != "any"
+        and not SpecifierSet(pin.python).contains(there["python_full_version"])
+    ]
+
+
+def holds(pin: Pin, there: dict[str, str]) -> bool:
+    return not pin.marker or Marker(pin.marker).evaluate(there)
+
+
+def open_ends(locked: Iterable[Pin]) -> list[str]:
+    """What installed packages of the lock need, on some Python and system, and the lock does not pin."""
+    found = set()
+    listed = list(locked)
+    for there in make_lock.environments():
+        have = {pin.name: pin for pin in listed if holds(pin, there)}
+        for pin in have.values():
+            for needed in installed_needs(pin.name):
+                name = canonicalize_name(needed.name)
+                if needed.marker is not None and not needed.marker.evaluate(there):
+                    continue
+                if name not in have or not needed.specifier.contains(have[name].version):
+                    found.add(f"{pin.name} needs {needed}")
+    return sorted(found)
+
+
+@functools.cache
+def installed_needs(name: str) -> list[Requirement]:
+    """What an installed package needs, but for what the CUDA build of torch brings."""
+    try:
+        needed = [Requirement(text) for text in importlib.metadata.requires(name) or ()]
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return [one for one in needed if not make_lock.LEFT_OUT.match(canonicalize_name(one.name))]
 
 
 def outside_lock(wanted: Mapping[str, Requirement], locked: Mapping[str, str]) -> list[str]:
@@ -116,6 +162,56 @@ def test_the_lock_has_no_local_versions_and_no_cuda_packages() -> None:
     assert len(locked) > 100
     assert [v for v in locked.values() if not re.fullmatch(r"[0-9][0-9a-z.]*", v)] == []
     assert [name for name in locked if make_lock.LEFT_OUT.match(name)] == []
+
+
+def test_every_line_of_the_lock_is_a_pin_as_it_is_written() -> None:
+    text = read("requirements.lock")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert [pin.line for pin in read_pins(text)] == lines
+    (torch,) = (pin for pin in read_pins(text) if pin.name == "torch")
+    assert torch.cuda is not None and torch.cuda > 5 * torch.megabytes
+
+
+@pytest.mark.parametrize("text", ["numpy>=2  # 1 MB, Python any", "numpy==2", "rich==15  # Python any"])
+def test_a_line_that_is_no_pin_is_one_sentence(text: str) -> None:
+    with pytest.raises(PinsError, match=r"line 2, is no pin: .*make lock"):
+        read_pins(f"# a lock\n{text}\n")
+    with pytest.raises(PinsError, match="no pin of torch"):
+        read_pins("numpy==2.4.6  # 1.0 MB, Python >=3.11\n")
+
+
+def test_every_pin_admits_every_python_that_is_supported() -> None:
+    """Down to the first patch release: Debian 12 has Python 3.11.2, Ubuntu 24.04 has 3.12.3."""
+    assert too_new(read_pins(read("requirements.lock"))) == []
+    late = Pin("soupsieve", "4.1.1", python=">=3.11.5")
+    assert too_new([late]) != []
+    assert too_new([replace(late, marker="python_version >= '3.12'")]) == []
+    floor, end = re.findall(
+        r"3\.\d+", tomllib.loads(read("pyproject.toml"))["project"]["requires-python"]
+    )
+    supported = {python.rpartition(".")[0] for python in make_lock.PYTHONS}
+    assert supported == {"3.11", "3.12", "3.13"}
+    assert (floor, end, f"{floor}.0") == ("3.11", "3.14", make_lock.PYTHONS[0])
+    assert "Python 3.11, 3.12 or 3.13" in read("README.md")
+
+
+def test_the_lock_leaves_nothing_open() -> None:
+    """Its packages are installed without a resolver, so all that they need must be in it."""
+    locked = read_pins(read("requirements.lock"))
+    assert open_ends(locked) == []
+    assert open_ends(pin for pin in locked if pin.name != "jinja2") != []
+    assert open_ends(pin for pin in locked if pin.name != "appnope") != []
+    assert open_ends(replace(p, version="2.0") if p.name == "rich" else p for p in locked) != []
+
+
+def test_what_the_labs_need_is_not_left_to_the_tests() -> None:
+    for_labs = [pin for pin in read_pins(read("requirements.lock")) if not pin.for_tests]
+    assert open_ends(for_labs) == []
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    named = {pin.name for pin in for_labs}
+    needed = [*project["dependencies"], *project["optional-dependencies"]["labs"]]
+    assert {canonicalize_name(Requirement(text).name) for text in needed} <= named
+    assert not named & {"pytest", "mypy", "playwright"}
 
 
 def test_the_environment_for_conda_agrees_with_pyproject() -> None:
@@ -222,16 +318,40 @@ def never_asked() -> bool:
     pytest.fail("the index was asked without need")
 
 
-@pytest.mark.parametrize(("answers", "build"), [(True, setup_env.CPU), (False, setup_env.UNKNOWN)])
-def test_without_a_driver_the_cpu_build_is_taken_if_its_index_answers(
+@pytest.mark.parametrize(("answers", "build"), [(True, setup_env.CPU), (False, setup_env.CUDA)])
+def test_without_a_driver_the_cpu_build_is_looked_for_if_its_index_answers(
     answers: bool, build: setup_env.Build
 ) -> None:
-    assert setup_env.choose_build("Linux", False, lambda: answers) == build
+    assert setup_env.wanted_build("Linux", False, lambda: answers) == build
 
 
 def test_with_a_driver_or_on_macos_the_index_is_not_asked() -> None:
-    assert setup_env.choose_build("Linux", True, never_asked) == setup_env.CUDA
-    assert setup_env.choose_build("Darwin", False, never_asked) == setup_env.SMALL
+    assert setup_env.wanted_build("Linux", True, never_asked) == setup_env.CUDA
+    assert setup_env.wanted_build("Darwin", False, never_asked) == setup_env.OTHER
+
+
+def test_the_build_that_is_announced_is_the_one_that_pip_takes() -> None:
+    assert setup_env.found_build("Linux", ["2.13.0", "2.13.0+cpu"]) == setup_env.CPU
+    assert setup_env.found_build("Linux", ["2.13.0"]) == setup_env.CUDA
+    assert setup_env.found_build("Darwin", ["2.13.0"]) == setup_env.OTHER
+
+
+SOME = [
+    Pin("torch", "2.13.0", megabytes=190.0, cuda=2700.0),
+    Pin("numpy", "2.4.6", megabytes=16.0),
+    Pin("rich", "15.0.0", megabytes=4.0),
+]
+
+
+def test_what_comes_is_announced() -> None:
+    free = 80 * setup_env.GB
+    assert setup_env.announced(SOME, setup_env.CPU, free) == (
+        "Packages to download: PyTorch 2.13.0, its CPU build, 0.19 GB; 2 other packages, 0.02 GB. "
+        "Free disk: 80.0 GB."
+    )
+    only = setup_env.announced(SOME[1:], setup_env.CPU, free)
+    assert only == "Packages to download: 2 packages, 0.02 GB. Free disk: 80.0 GB."
+    assert "its CUDA build, 2.70 GB;" in setup_env.announced(SOME, setup_env.CUDA, free)
 
 
 def test_too_little_disk_is_refused_in_one_sentence() -> None:
@@ -240,10 +360,17 @@ def test_too_little_disk_is_refused_in_one_sentence() -> None:
         setup_env.check_disk(setup_env.CUDA, 5 * setup_env.GB)
 
 
-def test_the_pin_of_torch_is_read_from_the_lock() -> None:
-    assert setup_env.torch_pin(read("requirements.lock")) == pins(read("requirements.lock"))["torch"]
-    with pytest.raises(setup_env.SetupError):
-        setup_env.torch_pin("torchmetrics==1.9.0\n# torch==2.13.0\n")
+REASONS = [
+    ("NewConnectionError('...: Failed to establish a new connection')", "cannot be reached"),
+    ("OSError: [Errno 28] No space left on device", "the disk is full"),
+    ("ERROR: something else", ""),
+]
+
+
+@pytest.mark.parametrize(("said", "because"), REASONS)
+def test_why_pip_failed(said: str, because: str) -> None:
+    found = setup_env.reason(said)
+    assert found == "" if not because else because in found
 
 
 @pytest.fixture
@@ -259,32 +386,204 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_set_up_installs_once_torch_first_from_the_cpu_index(
+def record(folder: Path, name: str, version: str, *files: str) -> Path:
+    """What pip leaves of an installed package, or of one that was cut off."""
+    packages = folder / "lib" / "python3.11" / "site-packages"
+    for before in packages.glob(f"{name}-*.dist-info"):
+        shutil.rmtree(before)
+    info = packages / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    for file in files:
+        (info / file).touch()
+    return info
+
+
+def stand_in_for_pip(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Commands are noted; what they ask for is there afterwards; the index has everything."""
+    calls: list[list[str]] = []
+    record(checkout / ".venv", "pip", "23.0.1", "INSTALLER", "RECORD")
+    monkeypatch.setattr(setup_env, "venv_runs", lambda: True)
+
+    def run_pip(_: str, command: Sequence[str]) -> str:
+        words = list(command)
+        calls.append(words)
+        if words[0].endswith("ask_index.py"):
+            asked = [word for word in words if "==" in word]
+            return json.dumps({word: [word.split("==")[1].split(" ")[0]] for word in asked})
+        if "-r" in words:
+            words += Path(words[words.index("-r") + 1]).read_text().splitlines()
+        for word in words:
+            if found := re.match(r"([\w.-]+)==([\w.]+)", word):
+                name = found[1].replace("-", "_")
+                record(checkout / ".venv", name, found[2], "INSTALLER", "RECORD")
+        return ""
+
+    monkeypatch.setattr(setup_env, "run_pip", run_pip)
+    return calls
+
+
+def test_set_up_installs_torch_first_and_then_exactly_the_rest(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[list[str]] = []
-    monkeypatch.setattr(setup_env, "pip_install", lambda _, arguments: calls.append(arguments))
-    assert setup_env.main(["test"]) == 0
-    first, second = calls
-    assert first[-1].startswith("torch==")
-    assert second[-2:] == ["-e", ".[labs,test]"]
-    for call in calls:
-        assert call[:2] == ["-c", str(checkout / "requirements.lock")]
-        assert call[2:4] == ["--extra-index-url", setup_env.CPU_INDEX]
+    calls = stand_in_for_pip(checkout, monkeypatch)
+    assert setup_env.main(["lab"]) == 0
+    tools, asked, torch, rest, project = calls
+    cpu = ["--extra-index-url", setup_env.CPU_INDEX]
+    assert tools[:2] == ["-m", "pip"] and [w for w in tools if "==" in w] == tools[-2:]
+    assert "--no-deps" in tools and asked[3:5] == cpu
+    assert torch[-5:-1] == ["-c", str(checkout / "requirements.lock"), *cpu]
+    assert torch[-1].startswith("torch==")
+    assert {"--no-deps", "--build-constraint"} <= set(rest) and "-c" not in rest
+    listed = (checkout / ".venv" / "packages.txt").read_text()
+    assert not re.search(r"^(torch|pytest|nvidia-.*)==", listed, re.MULTILINE)
+    assert re.search(r"^lightning==", listed, re.MULTILINE)
+    assert project[-4:] == ["--no-deps", "--no-build-isolation", "-e", "."]
 
+
+def test_a_second_set_up_installs_what_is_missing_and_holds_torch(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = stand_in_for_pip(checkout, monkeypatch)
+    assert setup_env.main(["lab"]) == 0
+    del calls[:]
+    assert setup_env.main(["lab"]) == 0
+    assert calls == []
     assert setup_env.main(["test"]) == 0
+    assert not [word for call in calls for word in call if word.startswith("torch==")]
+    listed = (checkout / ".venv" / "packages.txt").read_text()
+    assert "pytest==" in listed and "lightning==" not in listed
+    del calls[:]
     assert setup_env.main(["lab"]) == 0  # the tests' packages include those of the labs
-    assert len(calls) == 2
+    assert calls == []
 
     pyproject = checkout / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text().replace("line-length = 100", "line-length = 90"))
+    pyproject.write_text(pyproject.read_text().replace("line-length = 105", "line-length = 90"))
     assert setup_env.main(["lab"]) == 0  # a linter's setting installs nothing
-    assert len(calls) == 2
+    assert calls == []
 
-    (checkout / "requirements.lock").write_text("torch==2.12.0\n")
+    lock = checkout / "requirements.lock"
+    lock.write_text(re.sub(r"\nrich==\S+", "\nrich==14.9", lock.read_text()))
     assert setup_env.main(["lab"]) == 0
-    assert len(calls) == 4
+    assert (checkout / ".venv" / "packages.txt").read_text() == "rich==14.9\n"
     assert not setup_env.is_current("test")
+
+
+def test_what_was_cut_off_is_installed_again(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in_for_pip(checkout, monkeypatch)
+    assert setup_env.main(["lab"]) == 0
+    setup_env.stamp("lab").unlink()
+    torn = next((checkout / ".venv").glob("lib/*/site-packages/rich-*"))
+    (torn / "RECORD").unlink()
+    assert setup_env.main(["lab"]) == 0
+    assert re.fullmatch(r"rich==\S+\n", (checkout / ".venv" / "packages.txt").read_text())
+
+
+def test_wrong_usage_of_set_up_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert setup_env.main([]) == 64
+    assert "usage" in capsys.readouterr().err
+
+
+# The same with pip itself, against a folder of wheels without content: only their metadata is true.
+
+
+def wheel(folder: Path, name: str, version: str, requires: Iterable[str] = ()) -> None:
+    """A wheel that says what it is and needs, as the package index publishes it."""
+    title = f"{name.replace('-', '_')}-{version}"
+    said = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    said += [f"Requires-Dist: {text}" for text in requires]
+    said += [f"Provides-Extra: {extra}" for extra in sorted(EXTRA.findall(" ".join(requires)))]
+    with zipfile.ZipFile(folder / f"{title}-py3-none-any.whl", "w") as file:
+        file.writestr(f"{title}.dist-info/METADATA", "\n".join([*said, ""]))
+        file.writestr(
+            f"{title}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{title}.dist-info/RECORD", "")
+
+
+EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every package of the lock, torch as its CUDA build, and what that build brings."""
+    folder = tmp_path_factory.mktemp("index")
+    cuda = json.loads(read("tests/cuda_build.json"))
+    for name, told in cuda.items():
+        wheel(folder, name, told["version"], told["requires"])
+    for pin in read_pins(read("requirements.lock")):
+        if pin.name != "torch":
+            needs = importlib.metadata.requires(pin.name) if pin.name in ("sympy", "jinja2") else ()
+            wheel(folder, pin.name, pin.version, needs or ())
+    return folder
+
+
+def dry_run(index: Path, folder: Path, *arguments: str) -> dict[str, str]:
+    """Name -> version of what pip would install."""
+    report = folder / "report.json"
+    command = [sys.executable, "-m", "pip", "install", "--isolated", "--dry-run", "--ignore-installed"]
+    command += ["--quiet", "--no-index", "--find-links", str(index), "--report", str(report)]
+    subprocess.run([*command, *arguments], check=True)
+    told = [item["metadata"] for item in json.loads(report.read_text())["install"]]
+    return {canonicalize_name(item["name"]): item["version"] for item in told}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the CUDA build is for Linux")
+def test_the_cuda_build_comes_whole_and_stays(index: Path, tmp_path: Path) -> None:
+    lock = ROOT / "requirements.lock"
+    locked = pins(lock.read_text())
+    torch = dry_run(index, tmp_path, "-c", str(lock), f"torch=={locked['torch']}")
+    cuda = json.loads(read("tests/cuda_build.json"))
+    assert {name: version for name, version in torch.items() if name in cuda} == {
+        name: told["version"] for name, told in cuda.items()
+    }
+    assert {"nvidia-nccl-cu13", "triton", "torch"} <= set(cuda)
+    assert {name: locked.get(name) for name in torch if name not in cuda} == {
+        name: version for name, version in torch.items() if name not in cuda
+    }
+    listed = tmp_path / "packages.txt"
+    others = [pin.requirement for pin in read_pins(lock.read_text()) if pin.name != "torch"]
+    listed.write_text("\n".join(others))
+    rest = dry_run(index, tmp_path, "--no-deps", "-r", str(listed))
+    assert not set(rest) & set(cuda)
+    assert {name: locked[name] for name in rest} == rest
+    assert len(rest) > 150
+
+
+def ask(index: Path, *requirements: str) -> dict[str, list[str]]:
+    command = [sys.executable, str(ROOT / "tools" / "ask_index.py"), "--no-index", *requirements]
+    env = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(index)}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_index_is_asked_for_what_this_machine_needs(index: Path) -> None:
+    locked = pins(read("requirements.lock"))
+    torch, other = f"torch=={locked['torch']}", "appnope==1.0.0 ; sys_platform == 'nothing'"
+    assert ask(index, torch, "rich==99.0", other) == {torch: [locked["torch"]], "rich==99.0": []}
+
+
+def test_a_pin_that_cannot_be_had_is_one_sentence_before_anything_comes(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = stand_in_for_pip(checkout, monkeypatch)
+    run_pip, warning = setup_env.run_pip, ""
+
+    def without_rich(what: str, command: Sequence[str]) -> str:
+        said = run_pip(what, command)
+        return warning + re.sub(r'("rich==\S+": )\[[^]]*\]', r"\1[]", said)
+
+    monkeypatch.setattr(setup_env, "run_pip", without_rich)
+    assert setup_env.main(["lab"]) == 1
+    said = capsys.readouterr().err
+    assert re.match(r"The package index has no rich==\S+ for Python \S+ on ", said)
+    assert said.count("\n") == 1
+    assert len(calls) == 2  # pip itself, and the question
+    assert not setup_env.stamp("lab").exists()
+
+    warning = "WARNING: Retrying after 'NewConnectionError(...)'\n"
+    assert setup_env.main(["lab"]) == 1
+    assert "because the package index cannot be reached.\n" in capsys.readouterr().err
 
 
 def test_a_failing_pip_fails_and_leaves_no_stamp(
@@ -295,33 +594,94 @@ def test_a_failing_pip_fails_and_leaves_no_stamp(
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     assert setup_env.main(["lab"]) == 1
     said = capsys.readouterr()
-    assert re.search(r"^ERROR: .*torch==", said.out, re.MULTILINE)
-    assert said.err.startswith("pip could not install PyTorch")
+    assert re.search(r"^ERROR: .*pip==", said.out, re.MULTILINE)
+    assert said.err.startswith("Installing pip and setuptools (3 MB) failed")
     assert not setup_env.stamp("lab").exists()
-
-
-def test_wrong_usage_of_set_up_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert setup_env.main([]) == 64
-    assert "usage" in capsys.readouterr().err
 
 
 # Writing the lock.
 
 
-def test_the_lock_leaves_out_this_project_local_versions_and_cuda() -> None:
-    frozen = """\
-# Editable install with no version control (stuck-ranks==0.1.0)
--e /somewhere
-nvidia-cublas==13.0.0
-pip==23.2.1
-Jinja2==3.1.6
-torch==2.13.0+cpu
-triton==3.5.0
-attrs==26.1.0
+PYLOCK = """
+lock-version = "1.0"
+
+[[packages]]
+name = "torch"
+version = "2.13.0"
+wheels = [{url = "index/torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", size = 800_000_000}]
+
+[[packages]]
+name = "nvidia-nccl-cu13"
+version = "2.29.7"
+marker = "sys_platform == 'linux'"
+wheels = [{url = "index/nvidia_nccl_cu13-2.29.7-py3-none-manylinux_2_18_x86_64.whl", size = 200_000_000}]
+
+[[packages]]
+name = "appnope"
+version = "1.0.0"
+marker = "sys_platform == 'darwin'"
+wheels = [{url = "index/appnope-1.0.0-py3-none-any.whl", size = 4000}]
+
+[[packages]]
+name = "soupsieve"
+version = "2.10"
+marker = "python_full_version < '3.12' or sys_platform != 'emscripten'"
+wheels = [{url = "index/soupsieve-2.10-py3-none-any.whl", size = 38_000}]
+
+[[packages]]
+name = "soupsieve"
+version = "4.1.1"
+marker = "sys_platform == 'emscripten'"
+wheels = [{url = "index/soupsieve-4.1.1-py3-none-any.whl", size = 55_000}]
 """
-    text = make_lock.locked(frozen)
-    assert pins(text) == {"attrs": "26.1.0", "jinja2": "3.1.6", "torch": "2.13.0"}
-    assert text.index("attrs==") < text.index("Jinja2==") < text.index("torch==2.13.0\n")
+
+
+def test_the_lock_has_what_holds_for_us_and_leaves_out_what_cuda_brings() -> None:
+    found = {pin.name: (pin.version, pin.marker) for pin in make_lock.pins_of(PYLOCK)}
+    assert found == {
+        "torch": ("2.13.0", ""),
+        "appnope": ("1.0.0", "sys_platform == 'darwin'"),
+        "soupsieve": ("2.10", ""),
+    }
+
+
+def test_a_pin_without_a_wheel_for_one_of_our_pythons_is_found() -> None:
+    missing = make_lock.without_wheel(PYLOCK, make_lock.pins_of(PYLOCK))
+    assert missing == ["torch==2.13.0 for Python 3.12", "torch==2.13.0 for Python 3.13"]
+
+
+def test_the_size_of_the_cuda_build_is_that_of_its_files() -> None:
+    urls = ("torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", "rich-15.0.0-py3-none-any.whl")
+    urls += ("nvidia_nccl_cu13-2.29.7-py3-none-manylinux_2_18_x86_64.whl",)
+    install = [
+        {
+            "metadata": {"name": url.split("-")[0], "version": url.split("-")[1]},
+            "download_info": {"url": f"index/{url}"},
+        }
+        for url in urls
+    ]
+    megabytes, brought = make_lock.cuda_build({"install": install}, PYLOCK)
+    assert megabytes == 1000.0
+    assert list(brought) == ["nvidia-nccl-cu13", "torch"]
+
+
+def test_a_pin_is_described_by_its_file_and_must_admit_our_pythons(tmp_path: Path) -> None:
+    wheel(tmp_path, "rich", "15.0.0")
+    (file,) = tmp_path.iterdir()
+    (pin,) = make_lock.described([Pin("rich", "15.0.0")], [file], set())
+    assert (pin.python, pin.for_tests) == ("any", True)
+    with pytest.raises(make_lock.LockError, match=r"numpy==2\.4\.6 could not be downloaded"):
+        make_lock.described([Pin("numpy", "2.4.6")], [file], set())
+
+
+# Trying both commands as a new user.
+
+
+def test_what_was_announced_is_read_from_the_newest_sentence() -> None:
+    said = "Packages to download: 2 other packages, 0.50 GB. Free disk: 80.0 GB.\n"
+    said += setup_env.announced(SOME, setup_env.CPU, 80 * setup_env.GB) + "\n"
+    assert fresh.announced(said, torch_is_here=False) == pytest.approx(210.0)
+    assert fresh.announced(said, torch_is_here=True) == pytest.approx(20.0)
 
 
 # Starting JupyterLab.

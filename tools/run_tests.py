@@ -73,7 +73,7 @@ def steps(python: str, root: Path) -> list[Step]:
         if ".ipynb_checkpoints" not in path.parts
     )
     if notebooks:
-        nbval = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
+        nbval = ["--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600"]
         if (root / "tests" / "nbval_sanitize.cfg").is_file():
             nbval.append("--nbval-sanitize-with=tests/nbval_sanitize.cfg")
         command = [python, "-m", "pytest", *nbval, *notebooks]

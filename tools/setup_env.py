@@ -1,13 +1,15 @@
 """Makes .venv in this checkout and installs what the guide needs. Standard library only.
 
-Run by make: `python tools/setup_env.py lab` or `... test`. It leaves a stamp with a fingerprint of
-the folder and of what is installed there, so that a second run installs nothing.
+Run by make: `python tools/setup_env.py lab` or `... test`. PyTorch comes first, with its own
+dependencies; then exactly the rest of requirements.lock, without a resolver. It leaves a stamp with a
+fingerprint of the folder and of what is installed there, so that a second run installs nothing.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import re
@@ -18,17 +20,22 @@ import threading
 import time
 import tomllib
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from pins import Pin, PinsError, read
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-EXTRAS = {"lab": "labs", "test": "labs,test"}
+KINDS = ("lab", "test")
 GB = 10**9
+
+TOOLS = ("pip", "setuptools")
+"""What installs the rest. Python's own pip may be too old to ask the index as ask_index.py does."""
 
 
 class SetupError(Exception):
@@ -37,23 +44,21 @@ class SetupError(Exception):
 
 @dataclass(frozen=True)
 class Build:
-    """One way to get PyTorch: where from, and what the whole set-up then costs."""
+    """One build of PyTorch.
+
+    Attributes:
+        index: where pip finds it, beside its own index; None where that has it.
+        needed_bytes: of disk, for a whole set-up with it.
+    """
 
     what: str
     index: str | None
-    download: str
     needed_bytes: int
 
 
-CPU = Build("the CPU build of PyTorch", CPU_INDEX, "about 0.4 GB", 3 * GB)
-SMALL = Build("PyTorch for this system", None, "about 0.4 GB", 3 * GB)
-CUDA = Build("the CUDA build of PyTorch", None, "about 4 GB", 12 * GB)
-UNKNOWN = Build(
-    "the build of PyTorch that pip finds (its CPU index does not answer)",
-    None,
-    "about 0.4 GB, or 4 GB if it is the CUDA build",
-    3 * GB,
-)
+CPU = Build("its CPU build", CPU_INDEX, 3 * GB)
+CUDA = Build("its CUDA build", None, 12 * GB)
+OTHER = Build("its build for this system", None, 3 * GB)
 
 
 def say(text: str) -> None:
@@ -61,24 +66,24 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def torch_pin(lock_text: str) -> str:
-    """Return the version that a lock file's text pins torch to; raise SetupError without one."""
-    found = re.search(r"^torch==([^\s;+]+)$", lock_text, re.MULTILINE)
-    if found is None:
-        raise SetupError("requirements.lock has no line torch==VERSION.")
-    return found.group(1)
-
-
-def choose_build(system: str, nvidia: bool, cpu_index_answers: Callable[[], bool]) -> Build:
-    """Return the PyTorch build that suits a system's name and driver.
+def wanted_build(system: str, nvidia: bool, cpu_index_answers: Callable[[], bool]) -> Build:
+    """Return the PyTorch build to look for, by a system's name and driver.
 
     The index is asked only where the answer matters: on Linux without an NVIDIA driver.
     """
     if system != "Linux":
-        return SMALL
-    if nvidia:
-        return CUDA
-    return CPU if cpu_index_answers() else UNKNOWN
+        return OTHER
+    return CPU if not nvidia and cpu_index_answers() else CUDA
+
+
+def found_build(system: str, versions: Iterable[str]) -> Build:
+    """Return the build of PyTorch that pip takes where it finds these versions.
+
+    On Linux the public index has the CUDA build. A CPU build has a local version, which pip prefers.
+    """
+    if any(version.endswith("+cpu") for version in versions):
+        return CPU
+    return CUDA if system == "Linux" else OTHER
 
 
 def has_nvidia_driver() -> bool:
@@ -136,9 +141,40 @@ def venv_runs() -> bool:
     return done.returncode == 0
 
 
-def has_torch(version: str) -> bool:
-    """Say whether .venv already has this version of torch."""
-    return any(VENV.glob(f"lib/python*/site-packages/torch-{version}[.+]*dist-info"))
+def make_venv() -> None:
+    """Make .venv, unless it is there and runs; raise SetupError when Python cannot make it."""
+    forget_torn()
+    if venv_runs() and "pip" in installed():
+        return
+    command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    made = subprocess.run(command, capture_output=True, check=False)
+    if made.returncode != 0:
+        said = (made.stdout + made.stderr).decode(errors="replace").strip().splitlines()
+        raise SetupError(f"Python could not make {VENV}: {said[-1] if said else 'no reason'}.")
+
+
+def forget_torn() -> None:
+    """Remove the records of packages whose installation was cut off, so that pip installs them again.
+
+    pip writes INSTALLER and RECORD last (`pip/_internal/operations/install/wheel.py`, pip 26).
+    """
+    for info in VENV.glob("lib/python*/site-packages/*.dist-info"):
+        if not all((info / name).is_file() for name in ("INSTALLER", "RECORD")):
+            shutil.rmtree(info)
+
+
+def installed() -> dict[str, str]:
+    """Return name -> version of what .venv has, names in their normal form."""
+    found = {}
+    for info in VENV.glob("lib/python*/site-packages/*.dist-info"):
+        name, _, version = info.name.removesuffix(".dist-info").partition("-")
+        found[normal(name)] = version.partition("+")[0]
+    return found
+
+
+def normal(name: str) -> str:
+    """Return a package's name in its normal form (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def check_disk(build: Build, free_bytes: int) -> None:
@@ -158,15 +194,19 @@ def pip_environment() -> dict[str, str]:
     return env
 
 
-def pip_install(what: str, arguments: list[str]) -> None:
-    """Install with pip, saying every 15 seconds that it goes on; raise SetupError if it fails."""
+def run_pip(what: str, command: Sequence[str]) -> str:
+    """Run one step with the Python of .venv, say every 15 seconds what it does, return what it printed.
+
+    Raises:
+        SetupError: it failed.
+    """
     log = VENV / "pip.log"
     (VENV / "tmp").mkdir(exist_ok=True)
-    say(f"Installing {what} ...")
+    say(f"{what} ...")
     start, free = time.monotonic(), shutil.disk_usage(VENV).free
     with log.open("wb") as output:
         pip = subprocess.Popen(
-            [VENV / "bin" / "python", "-m", "pip", "install", "--progress-bar", "off", *arguments],
+            [VENV / "bin" / "python", *command],
             cwd=ROOT,
             env=pip_environment(),
             stdin=subprocess.DEVNULL,
@@ -179,18 +219,99 @@ def pip_install(what: str, arguments: list[str]) -> None:
                 break
             except subprocess.TimeoutExpired:
                 used = max(0, free - shutil.disk_usage(VENV).free) / GB
-                say(f"  {time.monotonic() - start:.0f} s, {used:.1f} GB written so far")
+                say(f"  {time.monotonic() - start:.0f} s, {used:.1f} GB written: {doing(log)}")
             except KeyboardInterrupt:
                 pip.terminate()
                 pip.wait()
                 raise
     shutil.rmtree(VENV / "tmp", ignore_errors=True)
+    said = log.read_text(errors="replace")
     if code != 0:
-        lines = log.read_text(errors="replace").splitlines()
+        lines = said.splitlines()
         first = next((n for n, line in enumerate(lines) if "ERROR" in line), -15)
         say("\n".join(lines[first:][:15]))
-        raise SetupError(f"pip could not install {what}; all it said is in {log}.")
+        raise SetupError(f"{what} failed{reason(said)}; all that pip said is in {log}.")
     say(f"  done in {time.monotonic() - start:.0f} s")
+    return said
+
+
+def doing(log: Path) -> str:
+    """Return what pip does, in its own words: the last line that it has printed."""
+    lines = (line.strip() for line in reversed(log.read_text(errors="replace").splitlines()))
+    return next((line[:80] for line in lines if line and "WARNING" not in line), "it begins")
+
+
+def reason(said: str) -> str:
+    """Return why pip failed, where that is known, as the end of a clause."""
+    if re.search(r"NewConnectionError|NameResolutionError|Failed to establish a new connection", said):
+        return " because the package index cannot be reached"
+    return " because the disk is full" if "No space left on device" in said else ""
+
+
+def pip_install(what: str, *arguments: str) -> None:
+    """Install with pip; raise SetupError if it fails."""
+    run_pip(what, ["-m", "pip", "install", "--progress-bar", "off", *arguments])
+
+
+def ask_index(pins: Sequence[Pin], build: Build) -> Build:
+    """Return the build of PyTorch that pip will take; the wanted one when torch is not among the pins.
+
+    Raises:
+        SetupError: the index does not have one of the pins for this Python.
+    """
+    index = ["--extra-index-url", build.index] if build.index else []
+    ask = [str(ROOT / "tools" / "ask_index.py"), "--retries", "1", *index]
+    step = f"Asking the package index for {len(pins)} packages"
+    said = run_pip(step, [*ask, *(pin.requirement for pin in pins)])
+    has: dict[str, list[str]] = json.loads(said.splitlines()[-1])
+    absent = [requirement for requirement, versions in has.items() if not versions]
+    if absent and reason(said):
+        raise SetupError(f"{step} failed{reason(said)}.")
+    if absent:
+        raise SetupError(
+            f"The package index has no {', '.join(absent)} for Python {platform.python_version()} on "
+            f"{platform.system()} {platform.machine()}, which requirements.lock asks for: try another "
+            "Python (make lab PYTHON=/path/to/python3.12), or make the lock anew (make lock)."
+        )
+    torch = next((versions for name, versions in has.items() if name.startswith("torch==")), None)
+    return build if torch is None else found_build(platform.system(), torch)
+
+
+def announced(pins: Sequence[Pin], build: Build, free_bytes: int) -> str:
+    """Return what is said before the first large download: what comes, how much, what room is left."""
+    parts, others = [], [pin for pin in pins if pin.name != "torch"]
+    for pin in pins:
+        if pin.name == "torch":
+            size = pin.cuda if build is CUDA and pin.cuda else pin.megabytes
+            parts.append(f"PyTorch {pin.version}, {build.what}, {size / 1000:.2f} GB")
+    if others:
+        size = sum(pin.megabytes for pin in others)
+        other = " other" if parts else ""
+        parts.append(f"{len(others)}{other} packages, {size / 1000:.2f} GB")
+    return f"Packages to download: {'; '.join(parts)}. Free disk: {free_bytes / GB:.1f} GB."
+
+
+def install(pins: Sequence[Pin]) -> None:
+    """Install packages of the lock: torch with its own dependencies, then exactly the others."""
+    build = wanted_build(platform.system(), has_nvidia_driver(), cpu_index_answers)
+    index = ["--extra-index-url", build.index] if build.index else []
+    build = ask_index(pins, build)
+    free = shutil.disk_usage(VENV).free
+    say(announced(pins, build, free))
+    others = []
+    for pin in pins:
+        if pin.name != "torch":
+            others.append(pin.requirement)
+            continue
+        check_disk(build, free)
+        pip_install(f"Installing PyTorch {pin.version}", "-c", str(LOCK), *index, pin.requirement)
+    if others:
+        listed = VENV / "packages.txt"
+        listed.write_text("".join(f"{requirement}\n" for requirement in others))
+        # With no resolver there is nothing to search, and nothing can replace torch. What has no wheel
+        # is built by itself: deepspeed's own set-up differs with the torch and the GPU that it sees.
+        exactly = ("--no-deps", "--build-constraint", str(LOCK), "-r", str(listed))
+        pip_install(f"Installing {len(others)} packages", *exactly)
 
 
 @contextmanager
@@ -209,37 +330,31 @@ def alone() -> Iterator[None]:
 
 
 def set_up(kind: str) -> None:
-    """Make .venv complete for a kind of set-up, "lab" or "test"; raise SetupError."""
+    """Make .venv complete for a kind of set-up, "lab" or "test"; raise SetupError or PinsError."""
     if is_current(kind):
         stamp(kind).touch()
         return
-    version = torch_pin(LOCK.read_text())
-    if has_torch(version) and venv_runs():
-        say("Python packages of Stuck Ranks: about 0.2 GB to download at most.")
-        index: list[str] = []
-    else:
-        build = choose_build(platform.system(), has_nvidia_driver(), cpu_index_answers)
-        free = shutil.disk_usage(ROOT).free
-        say(
-            f"Stuck Ranks installs {build.what} and its other packages into {VENV}. "
-            f"To download: {build.download}. Free disk: {free / GB:.1f} GB."
-        )
-        check_disk(build, free)
-        index = ["--extra-index-url", build.index] if build.index else []
-    if not venv_runs():
-        made = subprocess.run(
-            [sys.executable, "-m", "venv", "--clear", VENV], capture_output=True, check=False
-        )
-        if made.returncode != 0:
-            said = (made.stdout + made.stderr).decode(errors="replace").strip().splitlines()
-            raise SetupError(f"Python could not make {VENV}: {said[-1] if said else 'no reason'}.")
-    for other in EXTRAS:
+    pins = [pin for pin in read(LOCK.read_text()) if kind == "test" or not pin.for_tests]
+    say(f"Stuck Ranks sets up {VENV} with Python {platform.python_version()}.")
+    make_venv()
+    for other in KINDS:
         stamp(other).unlink(missing_ok=True)
-    pip_install(f"PyTorch {version}", ["-c", str(LOCK), *index, f"torch=={version}"])
-    pip_install("the other packages", ["-c", str(LOCK), *index, "-e", f".[{EXTRAS[kind]}]"])
+    tools = [pin.requirement for pin in absent(pins) if pin.name in TOOLS]
+    if tools:
+        pip_install("Installing pip and setuptools (3 MB)", "--no-deps", *tools)
+    missing = absent(pins)
+    if missing:
+        install(missing)
+    pip_install("Installing this checkout", "--no-deps", "--no-build-isolation", "-e", ".")
     # What the tests need includes what the labs need.
-    for done in ("lab",) if kind == "lab" else ("lab", "test"):
+    for done in ("lab",) if kind == "lab" else KINDS:
         stamp(done).write_text(fingerprint(done))
+
+
+def absent(pins: Sequence[Pin]) -> list[Pin]:
+    """Return the pins that .venv does not have at their version."""
+    there = installed()
+    return [pin for pin in pins if there.get(normal(pin.name)) != pin.version]
 
 
 def main(arguments: list[str]) -> int:
@@ -250,13 +365,14 @@ def main(arguments: list[str]) -> int:
     try:
         with alone():
             set_up(arguments[0])
-    except SetupError as error:
+    except (SetupError, PinsError) as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
         print(f"The set-up cannot go on: {error}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        print("Stopped; the same command goes on from here.", file=sys.stderr)
         return 130
     return 0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.arguments import UsageError, knob, parse
-from helpers.files import UnwritableError, check_writable, write_atomically
+from helpers.files import UnwritableError, check_writable, discard, write_atomically
 
 OK, ERROR, HANG, RUNNING = 0, 1, 2, 3
 USAGE, FAULT, INTERRUPTED = 64, 70, 130
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
         return FAULT
     except Exception as fault:
         if os.environ.get("STUCK_RANKS_DEBUG"):
@@ -165,7 +165,7 @@ def _publish(report: Any, json_path: str | None) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:  # `| head -1`: the verdict stands, and is in the exit code
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
 
 
 def _ask_for(path: str | None) -> None:

@@ -146,7 +146,7 @@ def _suspect(facts: Facts) -> Finding | None:
         return None
     if not waited_for and still != tuple(sorted(alive)):
         return None
-    if not any(process.beacon or process.stack for process in facts.processes(still)):
+    if not any(p.beacon or p.stack or p.waits for p in facts.processes(still)):
         return unknown.unseen(facts, still)
     for rank in still:
         finding = file_lock.suspected(facts, rank) or worker_stall.stalled(facts, still, proved=False)

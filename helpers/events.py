@@ -44,7 +44,7 @@ class Event:
 
     Attributes:
         rank: its rank, or the rank that started it; None for a launcher.
-        own: True when the process is the rank itself.
+        own: True when the process is the rank itself, or the wrapper around it.
         consequence: True when it says itself that it follows from the end of another process.
         started_at: the user's line, in the process that started this one, that did so.
     """
@@ -69,7 +69,7 @@ class Event:
         What a library runs in a spawned or forked process may have no such line there: then it is the
         line that had the process started.
         """
-        if self.process.kind == "launcher":
+        if self.process.kind == "launcher" and self.process.wraps is None:
             return None
         if self.error is not None and self.error.stack:
             return _user_line(self.error.stack) or self.started_at
@@ -118,8 +118,11 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
             if event is not None:
                 found.append(event)
     above = _above_ranks(snapshot)
+    failed = {event.rank for event in found}
     for launcher in snapshot.launchers:
-        event = _event(launcher, None, own=False)
+        event = _event(launcher, launcher.wraps, own=launcher.wraps is not None)
+        if event is not None and launcher.wraps is not None:
+            event = replace(event, consequence=event.consequence or launcher.wraps in failed)
         matters = launcher.pid in above or snapshot.job.ended is not None
         if event is not None and matters and snapshot.job.exit_code != 0:
             found.append(event)
@@ -162,7 +165,7 @@ def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None
     if process.signal is not None:
         return Event(process.ended, rank, process, own, consequence=process.signal == SIGTERM)
     if process.exit_code:
-        return Event(process.ended, rank, process, own, consequence=process.kind == "launcher")
+        return Event(process.ended, rank, process, own, consequence=rank is None)
     return None
 
 

@@ -25,7 +25,7 @@ BEHIND = 1 << 20
 FREED_AT_ONCE = 8 << 20
 """Bytes after which what has been read is given back to the disk."""
 
-LONGEST = 1 << 16
+LONGEST = 1 << 20
 """Bytes kept of a line that has not ended yet; a carriage return starts it anew, as on a terminal."""
 
 
@@ -122,4 +122,6 @@ def _labels(snapshot: Snapshot, root: int) -> dict[int, str]:
     for launcher in snapshot.launchers:
         is_program = launcher.pid == root and not is_launcher(launcher.command)
         found[launcher.pid] = "job" if is_program else "launcher"
+        if launcher.wraps is not None:
+            found[launcher.pid] = f"rank {launcher.wraps}"
     return found

@@ -173,6 +173,7 @@ class ProcessView:
         acting: name of a thread beside the one that waits, which runs the user's code and may still act.
         groups: how many groups it has made, one that is on its way included; None when unknown.
         waited: True when an ended process stood in a collective or a point-to-point operation.
+        wraps: of a launcher, the rank whose number it carries and whose process it has started.
         memory: resident bytes, cpu: percent of one core over the last sample.
     """
 
@@ -201,6 +202,7 @@ class ProcessView:
     acting: str | None = None
     groups: int | None = None
     waited: bool = False
+    wraps: int | None = None
     memory: int = 0
     cpu: float = 0.0
 

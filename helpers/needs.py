@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 
 from helpers import machine, memory_limit
@@ -37,6 +38,8 @@ def lacking(need: str, ranks: int) -> str:
     if need == "compiler":
         tools = {"a C++ compiler": machine.compiler(), "ninja": machine.ninja()}
         missing = [name for name, path in tools.items() if path is None]
+        if not missing and " " in sys.prefix:
+            return "needs an environment in a path without spaces, which torch's C++ builds do not quote"
         return f"needs {' and '.join(missing)}" if missing else ""
     if need in ("deepspeed", "transformers"):
         return "" if machine.installed(need) else f"needs the package {need}"

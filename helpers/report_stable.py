@@ -23,6 +23,11 @@ from helpers.report_parts import (
 _TYPE = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 _WHOSE = re.compile(r"\((?:rank \d+|launcher)\)$")
 _FROM_OUTSIDE = {"rank-crashed", "out-of-memory"}
+OBJECTS = {
+    *("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"),
+    *("recv_object_list", "send_object_list"),
+}
+"""torch's functions that send pickled objects (`torch/distributed/distributed_c10d.py`, torch 2.13)."""
 
 
 def stable_text(report: Report) -> str:
@@ -36,6 +41,7 @@ def stable_text(report: Report) -> str:
       type stays.
     - sequence numbers, unless the job is proved to hang: elsewhere they say how far a rank had
       come. Also for a rank that a signal ended, since that moment comes from outside.
+    - sizes of pickled objects on their way: one may be a path, which is longer elsewhere.
     - operations that are pending while the rank stands in another one.
     - the place of a rank that runs and is no culprit: it is somewhere else at each look.
     - after an error, everything about ranks that are no culprits, and how far the end of the
@@ -157,17 +163,19 @@ def _waits(report: Report, process: ProcessView) -> list[str]:
     verdict = report.verdict
     numbered = verdict.outcome == "hang" and verdict.proved and verdict.cause not in _FROM_OUTSIDE
     blocking = [wait for wait in process.waits if wait.blocking]
-    told = [_wait(wait, numbered) for wait in blocking or process.waits]
+    sized = not any(frame.function in OBJECTS for frame in process.stack)
+    told = [_wait(wait, numbered, sized) for wait in blocking or process.waits]
     return list(dict.fromkeys(told))
 
 
-def _wait(wait: Wait, numbered: bool) -> str:
+def _wait(wait: Wait, numbered: bool, sized: bool) -> str:
     parts = [wait.kind, wait.op]
     if wait.seq is not None and numbered:
         parts.append(f"#{wait.seq}")
     if wait.group is not None:
         parts.append(f"in group {wait.group}")
-    parts += [f"size {list(size)}" for size in wait.sizes]
+    if sized:
+        parts += [f"size {list(size)}" for size in wait.sizes]
     return one_line(" ".join(parts))
 
 

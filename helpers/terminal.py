@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 
 from rich.console import Console
 from rich.live import Live
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from helpers.facts import doing, operation, place
+from helpers.files import discard
 from helpers.model import ProcessView, RankView, Snapshot, Verdict
 from helpers.session import Event, Output, Sample
 from helpers.standing import blocking
@@ -70,8 +70,10 @@ class Terminal:
         if self._live is not None:
             self._console.print(Text.from_ansi(line), soft_wrap=True)
         else:
-            with suppress(BrokenPipeError):  # nobody reads any more; the verdict is still wanted
+            try:
                 print(line, file=sys.stderr, flush=True)
+            except BrokenPipeError:  # the verdict is still wanted
+                discard(sys.stderr)
 
 
 def _table(snapshot: Snapshot, verdict: Verdict) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -221,7 +222,7 @@ def test_ranks_that_a_shell_has_started_are_found_by_their_store(box: Box) -> No
 
 def test_a_program_of_no_rank(box: Box) -> None:
     (box.folder / "job.py").write_text("import time\nopen('ready', 'w').close()\ntime.sleep(600)\n")
-    job = box.start("sh", "-c", f"{sys.executable} job.py; true")
+    job = box.start("sh", "-c", f"{shlex.quote(sys.executable)} job.py; true")
     until(lambda: (box.folder / "ready").exists())
     code, report, _ = box.attach(job.pid, "--patience", "2")
     assert code in (2, 3)

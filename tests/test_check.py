@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -156,7 +157,8 @@ def test_lab_03_says_what_it_leaves_out(without: tuple[str, ...], runs: str, not
 
 def test_a_torch_that_does_not_import_gives_its_last_line(tmp_path: Path) -> None:
     fake = tmp_path / "python"
-    fake.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'raise OSError(\"libc10.so: no\")'\n")
+    python = shlex.quote(sys.executable)
+    fake.write_text(f"#!/bin/sh\nexec {python} -c 'raise OSError(\"libc10.so: no\")'\n")
     fake.chmod(0o755)
     assert machine.probe_torch(str(fake)) == {"error": "OSError: libc10.so: no"}
     fake.write_text("#!/bin/sh\nkill -SEGV $$\n")

@@ -11,7 +11,7 @@ import pytest
 from helpers.graph import Graph
 from helpers.model import Job, ProcessView, RankView, Snapshot, Wait
 from helpers.observe import blind, dumped, dumps, waits
-from helpers.observe.ranks import Identity, spawned_number
+from helpers.observe.identity import Identity, spawned_number
 from helpers.observe.table import Row
 
 C10D = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"

@@ -91,6 +91,31 @@ def test_a_launcher_that_ends_well_is_no_event() -> None:
     assert len(events(snapshot(ended(0), code=1, launchers=[said]))) == 1
 
 
+WRAPPED = [
+    ("its rank has failed", ended(0, 3, time=4.0), {"exit_code": 3}, [(0, False), (0, True)]),
+    ("its rank has ended well", ended(0), {"exit_code": 3}, [(0, False)]),
+    ("its rank runs on", working(0), {"signal": 9}, [(0, False)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("view", "end", "found"), [row[1:] for row in WRAPPED], ids=[row[0] for row in WRAPPED]
+)
+def test_a_wrapper_ends_for_its_rank(
+    view: RankView, end: dict[str, int], found: list[tuple[int, bool]]
+) -> None:
+    wrapper = process(900, "launcher", parent=1, wraps=0, ended=5.0, **end)
+    seen = events(snapshot(view, code=None, launchers=[wrapper]))
+    assert [(event.rank, event.consequence) for event in seen if event.own] == found
+
+
+def test_the_place_of_a_wrapper_is_the_users_line() -> None:
+    failed = error("KeyError", "x", "start.py:9 main")
+    wrapper = process(900, "launcher", parent=1, wraps=0, ended=5.0, exit_code=1, error=failed)
+    (event,) = events(snapshot(ended(0), code=1, launchers=[wrapper]))
+    assert (event.rank, event.where) == (0, frame("start.py:9 main"))
+
+
 def test_the_place_of_a_launcher_is_no_line_of_the_users() -> None:
     said = launcher(ended=1.0, exit_code=1, error=error("OSError", "x", "run.py:1 main"))
     (event,) = events(snapshot(code=1, launchers=[said]))

@@ -151,9 +151,15 @@ def test_only_version_1_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_where_no_group_works_a_monitor_does_it(tmp_path: Path) -> None:
     """A tree of files is no control group: the trial leaves files behind in it, so it is not empty."""
     root, proc = tree(tmp_path, V1)
-    (root / "memory/job/step").chmod(0o500)
-    (root / "memory/job/step/cgroup.procs").unlink()
-    assert isinstance(enforcer(Limit(7), root, proc), Monitor)
+    step = root / "memory/job/step"
+    (step / "cgroup.procs").unlink()
+    step.chmod(0o500)
+    try:
+        assert isinstance(enforcer(Limit(7), root, proc), Monitor)
+    finally:
+        # So that an ordinary user can remove it, and what root was let leave in it.
+        for folder in (step, *(path for path in step.rglob("*") if path.is_dir())):
+            folder.chmod(0o700)
 
 
 @pytest.mark.parametrize(("sizes", "victim"), [([3, 5, 2], 1), ([3, 3, 4], None), ([], None)])

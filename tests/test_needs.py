@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 
 import psutil
@@ -72,6 +73,9 @@ def test_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "ninja", lambda: "/bin/ninja")
     assert needs.lacking("compiler", 2) == "needs a C++ compiler"
     monkeypatch.setattr(machine, "compiler", lambda: "/bin/g++")
+    monkeypatch.setattr(sys, "prefix", "/my env")
+    assert needs.lacking("compiler", 2).startswith("needs an environment in a path without spaces")
+    monkeypatch.setattr(sys, "prefix", "/env")
     assert needs.lacking("compiler", 2) == ""
     monkeypatch.setattr(machine, "installed", lambda name: None)
     assert needs.lacking("deepspeed", 2) == "needs the package deepspeed"
@@ -84,6 +88,7 @@ def test_hardware_is_the_best_found(
     with_gpus(gpus, count)
     gpus.setattr(machine, "compiler", lambda: "/bin/g++")
     gpus.setattr(machine, "ninja", lambda: "/bin/ninja")
+    gpus.setattr(sys, "prefix", "/env")
     lab = Lab(parse_lab(GOOD, folder, "lab.toml"))
     assert lab.knobs["hardware"].default == best
     assert lab.ranks("fixed", {}) == (1 if best == "one-gpu" else 2)

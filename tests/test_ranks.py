@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
-from helpers.observe.ranks import (
-    MP_SPAWN,
-    WORKER,
-    Identity,
-    Roles,
-    assign,
-    launcher_name,
-    own_rendezvous,
-)
+from helpers.observe.identity import MP_SPAWN, WORKER, Identity
+from helpers.observe.ranks import Roles, assign, launcher_name, own_rendezvous, tell_ends
 from helpers.observe.table import Row, Table
 
 Record = dict[str, Any]
@@ -45,6 +38,9 @@ class Seen:
     joining: Mapping[str, Any] | None = None
     target: tuple[str, int] | None = None
     beacon: bool = True
+    torch: str = "2.13.0"
+    waits: bool = False
+    ended: float | None = None
 
     def record(self) -> Record | None:
         if not self.beacon:
@@ -60,7 +56,13 @@ class Seen:
             "groups": [{"backend": "gloo"}],
         }
         thread = {"call": call, "frames": [["/job/train.py", 8, "main", True]]}
-        return {"env": dict(self.env), "process": process, "threads": [thread], "dist": dist}
+        return {
+            "env": dict(self.env),
+            "process": process,
+            "threads": [thread],
+            "dist": dist,
+            "torch": self.torch,
+        }
 
 
 def identities(processes: list[Seen]) -> dict[int, Identity]:
@@ -76,7 +78,14 @@ def table(processes: list[Seen]) -> Table:
     made = Table()
     for process in processes:
         made.rows[process.pid] = Row(
-            process.pid, process.parent, float(process.pid), process.command, seen=0.0
+            process.pid,
+            process.parent,
+            float(process.pid),
+            process.command,
+            seen=0.0,
+            found=float(process.pid),
+            waits_for_child=process.waits,
+            ended=process.ended,
         )
     return made
 
@@ -292,6 +301,183 @@ def test_an_unrelated_process_with_a_taken_rank_that_does_not_join_is_no_duplica
     assert not found.duplicates
 
 
+# Wrappers
+
+
+SHELL = ("bash", "-c", "python train.py; exit $?")
+
+
+def shell(pid: int, rank: int = 0, **facts: Any) -> Seen:
+    return Seen(pid, 10, of_rank(rank), command=SHELL, beacon=False, waits=True, **facts)
+
+
+@pytest.mark.parametrize("facts", [{}, {"joined": (0, 2)}, {"joining": {"rank": 0}}])
+def test_a_shell_around_the_trainer_is_its_wrapper(facts: Any) -> None:
+    found = roles(Seen(10, command=TORCHRUN), shell(11), Seen(12, 11, of_rank(0), **facts))
+    assert (found.ranks, found.launchers, found.wrappers) == ({0: 12}, (10, 11), {11: 0})
+    assert not found.children and not found.duplicates
+
+
+@pytest.mark.parametrize("facts", [{"joined": (0, 2)}, {"joining": {"rank": 0}}])
+def test_a_program_that_has_not_joined_hands_its_rank_to_the_one_below_that_has(facts: Any) -> None:
+    """Whether it waits for it or polls; a program of its own or a fork; and through a shell."""
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        Seen(11, 10, of_rank(0)),
+        Seen(12, 11, of_rank(0), command=SHELL, beacon=False),
+        Seen(13, 12, of_rank(0), **facts),
+        Seen(14, 13, of_rank(0), target=(WORKER, 0)),
+    )
+    assert (found.ranks, found.wrappers) == ({0: 13}, {11: 0, 12: 0})
+    assert (found.children, found.duplicates) == ({13: (14,)}, {})
+
+
+def test_a_program_that_only_waits_for_another_hands_its_rank_down_before_that_one_joins() -> None:
+    waiting = Seen(11, env=of_rank(0), waits=True)
+    assert roles(waiting, Seen(12, 11, of_rank(0))).ranks == {0: 12}
+    compiler = Seen(13, 11, of_rank(0), command=("gcc",), beacon=False)
+    assert roles(waiting, Seen(12, 11, of_rank(0)), compiler).ranks == {0: 11}
+    assert roles(waiting, compiler).ranks == {0: 11}
+    waiting.waits = False
+    assert roles(waiting, Seen(12, 11, of_rank(0))).ranks == {0: 11}
+    waiting.torch = ""
+    assert roles(waiting, Seen(12, 11, of_rank(0))).ranks == {0: 12}
+    assert roles(waiting, compiler).ranks == {0: 11}
+
+
+def test_between_two_programs_the_shell_is_the_rank() -> None:
+    begun = [Seen(10, command=TORCHRUN), shell(11), Seen(12, 11, of_rank(0), ended=13.0)]
+    assert roles(*begun).ranks == {0: 11}
+    pipe = Seen(14, 11, of_rank(0), command=("tee", "log"), beacon=False)
+    found = roles(*begun, pipe, Seen(15, 11, of_rank(0)))
+    assert (found.ranks, found.launchers) == ({0: 15}, (10, 11, 12, 14))
+    assert not found.children
+
+
+def test_other_ranks_that_have_ended_stay_when_a_shell_goes_on_to_its_next_program() -> None:
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        shell(11),
+        Seen(12, 10, of_rank(1), ended=14.0),
+        Seen(13, 11, of_rank(0), ended=14.0),
+        Seen(15, 11, of_rank(0)),
+    )
+    assert found.ranks == {0: 15, 1: 12}
+
+
+def test_of_two_programs_of_a_shell_the_one_that_joins_is_the_rank() -> None:
+    both = [shell(11), Seen(12, 11, of_rank(0)), Seen(13, 11, of_rank(0))]
+    assert roles(*both).ranks == {0: 11}
+    both[2].joined = (0, 2)
+    assert (roles(*both).ranks, roles(*both).duplicates) == ({0: 13}, {})
+    both[1].joined = (0, 2)
+    found = roles(*both)
+    assert (found.ranks, found.children, found.duplicates) == ({0: 12}, {12: (13,)}, {13: 0})
+
+
+def test_a_worker_that_joins_below_a_wrapped_rank_is_a_duplicate() -> None:
+    found = roles(
+        shell(11),
+        Seen(12, 11, of_rank(0), joined=(0, 2)),
+        Seen(13, 12, of_rank(0), target=(WORKER, 0), joined=(0, 2)),
+    )
+    assert (found.ranks, found.children, found.duplicates) == ({0: 12}, {12: (13,)}, {13: 0})
+
+
+def test_when_shell_and_program_have_ended_the_program_tells_how() -> None:
+    found = roles(shell(11, ended=20.0), Seen(12, 11, of_rank(0), ended=19.5))
+    assert (found.ranks, found.wrappers) == ({0: 12}, {11: 0})
+
+
+STATUSES = [
+    ("a signal", 139 << 8, 0.2, 11),
+    ("an exit code", 3 << 8, 0.2, 3 << 8),
+    ("success", 0, 0.2, 0),
+    ("the shell did more", 3 << 8, 5.0, None),
+    ("the shell was killed", 9, 0.2, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "later", "told"), [r[1:] for r in STATUSES], ids=[r[0] for r in STATUSES]
+)
+def test_a_shell_ends_as_its_last_program(status: int, later: float, told: int | None) -> None:
+    processes = [shell(11, ended=20.0 + later), Seen(12, 11, of_rank(0), joined=(0, 2), ended=20.0)]
+    made = table(processes)
+    made.rows[11].status = status
+    tell_ends(made, assign(made, identities(processes)))
+    assert made.rows[12].status == told
+
+
+def test_ranks_that_a_wrapper_starts_at_a_port_of_its_own_are_ranks() -> None:
+    found = roles(
+        *(shell(11 + n, n) for n in range(2)),
+        *(Seen(21 + n, 11 + n, of_rank(n, MASTER_PORT="29600"), joined=(n, 2)) for n in range(2)),
+    )
+    assert (found.ranks, found.wrappers) == ({0: 21, 1: 22}, {11: 0, 12: 1})
+
+
+def test_a_job_that_a_wrapper_starts_below_each_rank_is_a_matter_of_that_rank() -> None:
+    inside = {"MASTER_PORT": "29600"}
+    found = roles(
+        Seen(10, command=TORCHRUN),
+        shell(11, 0),
+        shell(12, 1),
+        Seen(13, 11, of_rank(0), command=TORCHRUN),
+        *(Seen(14 + n, 13, of_rank(n, **inside), joined=(n, 2)) for n in range(2)),
+    )
+    assert (found.ranks, found.duplicates) == ({0: 11, 1: 12}, {})
+    assert found.children == {11: (13, 14, 15)}
+
+
+def test_a_launcher_and_a_shell_around_it_are_no_rank_though_they_carry_a_number() -> None:
+    """The number of their node, as a scheduler's operator sets it; also after a restart of all ranks."""
+    node = {"RANK": "0", "MASTER_PORT": "29500", "WORLD_SIZE": "1"}
+    again = {"TORCHELASTIC_RESTART_COUNT": "1"}
+    found = roles(
+        Seen(9, env=node, command=("bash", "run.sh"), beacon=False),
+        Seen(10, 9, node, command=TORCHRUN),
+        Seen(11, 10, of_rank(0, **again)),
+        Seen(12, 10, of_rank(1, **again)),
+    )
+    assert (found.ranks, found.launchers, found.wrappers) == ({0: 11, 1: 12}, (9, 10), {})
+
+
+def test_a_program_that_has_left_before_the_one_below_it_joins_is_its_wrapper() -> None:
+    """Two that have never been members at the same time are no doubles."""
+    first, second = Seen(11, env=of_rank(0), joined=(0, 2)), Seen(12, 11, of_rank(0))
+    made = table([first, second])
+    known = {11: Identity(), 12: Identity()}
+
+    def look(now: float) -> Roles:
+        for seen in (first, second):
+            known[seen.pid].update(seen.record(), seen.env, now)
+        return assign(made, known)
+
+    assert look(1.0).ranks == {0: 11}
+    first.joined = None
+    assert look(2.0).ranks == {0: 11}
+    second.joined = (0, 2)
+    assert (look(3.0).ranks, look(3.0).duplicates) == ({0: 12}, {})
+    second.joined = None
+    assert look(4.0).ranks == {0: 12}
+    first.joined = (0, 2)
+    assert (look(5.0).ranks, look(5.0).duplicates) == ({0: 11}, {})
+
+
+def test_a_double_that_is_seen_when_its_rank_has_ended_is_a_double() -> None:
+    """As one that joins and leaves while its rank fails, within one look."""
+    rank, worker = Seen(11, env=of_rank(0), joined=(0, 2)), Seen(12, 11, of_rank(0))
+    made = table([rank, worker])
+    known = {11: Identity(), 12: Identity()}
+    called = {**(worker.record() or {}), "joining": [["/job/train.py", 8, "main", True]]}
+    for now, alive, record in ((1.0, True, worker.record()), (2.0, False, called)):
+        known[11].update(rank.record(), rank.env, now, alive=alive)
+        known[12].update(record, worker.env, now, alive=alive)
+    found = assign(made, known)
+    assert (found.ranks, found.duplicates) == ({0: 11}, {12: 0})
+
+
 # Identity
 
 
@@ -317,15 +503,44 @@ def test_a_rank_stays_what_it_was_when_its_group_is_destroyed() -> None:
 def test_variables_may_come_later() -> None:
     found = Identity()
     found.update(Seen(1).record(), {})
-    assert found == Identity()
+    assert found == Identity(loaded=True)
     found.update(Seen(1, env={"LOCAL_RANK": "0", "MASTER_PORT": "29500"}).record(), {})
     assert (found.rank, found.local_rank, found.master) == (0, 0, "localhost:29500")
 
 
 def test_where_init_process_group_was_called_from() -> None:
     found = identity(of_rank(1), joining={"rank": 1, "world_size": 2})
-    assert found.joining and not found.joined
+    assert found.member and not found.joined
     assert found.joined_from[0][:2] == ["/job/train.py", 8]
+
+
+CALLED = [
+    ("it has joined and left between two looks", [{}], False, True),
+    ("it has failed between two looks", [{"error": {"type": "ValueError"}}], False, False),
+    (
+        "it was seen there, and has failed",
+        [{"in": True}, {"error": {"type": "ValueError"}}],
+        False,
+        False,
+    ),
+    ("it was seen there, and goes on without a group", [{"in": True}, {}], True, False),
+    ("it is there", [{"in": True}], True, True),
+    ("it has a group, and fails later", [{"dist": True}, {"error": {"type": "KeyError"}}], False, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("looks", "alive", "member"), [row[1:] for row in CALLED], ids=[row[0] for row in CALLED]
+)
+def test_who_has_been_a_member(looks: list[Record], alive: bool, member: bool) -> None:
+    found = Identity()
+    for number, facts in enumerate(looks):
+        inside = {"rank": 0} if facts.get("in") else None
+        seen = Seen(1, joining=inside, joined=(0, 2) if facts.get("dist") else None)
+        record = {**(seen.record() or {}), "joining": [["/job/train.py", 8, "main", True]]}
+        last = number == len(looks) - 1
+        found.update({**record, "error": facts.get("error")}, {}, 5.0 + number, alive=alive or not last)
+    assert (found.since is not None) is member
 
 
 @pytest.mark.parametrize("text", ["", "zero", "0.5", "-"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -542,14 +541,9 @@ def odd_halves() -> list[Snapshot]:
     [lambda: training(64, 400, late=13), lambda: training(64, 400), odd_halves],
     ids=["late", "well", "odd"],
 )
-def test_many_ranks_stay_small_and_quick(make: Callable[[], list[Snapshot]]) -> None:
-    history = make()
-    begin = time.process_time()
-    svg = timeline(history)
-    took = time.process_time() - begin
-
+def test_many_ranks_stay_small(make: Callable[[], list[Snapshot]]) -> None:
+    svg = timeline(make())
     assert len(svg.encode()) < 400_000
-    assert took < 1.0
     assert parsed(svg).get("role") == "img"
     assert len(of_class(svg, "arrow")) <= ARROWS + 1
 

@@ -102,17 +102,29 @@ class Agent:
         mine = _thread.get_ident()
         try:
             pause = records.TICK
-            while not self.wake.acquire(timeout=pause):
+            while not self._woken(pause):
                 begun = time.thread_time()
                 if self.guardian and not _alive(self.guardian):
                     _kill(self.pid, 9)
                 self._arm()
-                _watch_joins()
                 self.look(mine=mine)
                 used = time.thread_time() - begun
                 pause = min(max(records.TICK, used / LOOK_SHARE), LONGEST_PAUSE)
         finally:
             self.running.release()
+
+    def _woken(self, pause: float) -> bool:
+        """Wait so many seconds; True as soon as the thread is to end.
+
+        A long pause may follow a look, but the watch has to stand before torch is imported whole.
+        """
+        while True:
+            step = pause if _watch_joins() else min(pause, records.TICK)
+            if self.wake.acquire(timeout=step):
+                return True
+            pause -= step
+            if pause <= 0:
+                return False
 
     def _arm(self) -> None:
         try:
@@ -301,9 +313,10 @@ def _resume() -> None:
     _resting.release()
 
 
-def _watch_joins() -> None:
+def _watch_joins() -> bool:
     global _watches_joins
     _watches_joins = _watches_joins or joining.watch(_joins)
+    return _watches_joins
 
 
 def _joins(frame: Optional[FrameType]) -> None:

@@ -163,4 +163,5 @@ def _describe(facts: Facts, rank: int) -> str:
     if view.process is None:
         watched = any(process.beacon for process in facts.processes(tuple(facts.alive)))
         return f"rank {rank} {'was never started' if watched else 'has no process here'}"
-    return f"rank {rank} is {doing(view.process)} at {place(view.process.where)}"
+    where = view.process.where
+    return f"rank {rank} is {doing(view.process)}{f' at {place(where)}' if where else ''}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -80,14 +81,28 @@ def holder_of_file(path: str, waiter: int) -> int | None:
     if named is not None:
         pid, here = named
         return (pid if _older(pid, status.st_mtime) else 0) if here else None
-    for process in psutil.process_iter():
-        try:
-            if process.pid != waiter and any(file.path == path for file in process.open_files()):
-                return int(process.pid)
-        except psutil.Error:
-            continue
+    for pid in psutil.pids():
+        if pid != waiter and _has_open(pid, path):
+            return int(pid)
     mine = os.geteuid() in (0, status.st_uid)
     return 0 if mine and not _shared(path) else None
+
+
+def _has_open(pid: int, path: str) -> bool:
+    """True for a process that has a file open, as far as we may look.
+
+    By the links alone: `psutil.Process.open_files` gives up at a file whose folder may not be entered.
+    """
+    links = Path(f"/proc/{pid}/fd")
+    try:
+        numbers = os.listdir(links)
+    except OSError:
+        return False
+    for number in numbers:
+        with suppress(OSError):
+            if os.readlink(links / number) == path:
+                return True
+    return False
 
 
 def _is_lock(path: str) -> bool:

@@ -27,6 +27,7 @@ from helpers.model import (
 
 from . import blind, memory, ranks, stores, tracebacks, views, waits
 from .dumps import Dumps
+from .identity import MP_SPAWN, WORKER, Identity, spawned_number
 from .inbox import Inbox
 from .outside import Outside
 from .table import Row, Table
@@ -81,7 +82,7 @@ class Observer:
         self.inbox = Inbox(launch.folder)
         self.records = self.inbox.records
         self.outside = Outside(self.cwd)
-        self.identities: dict[int, ranks.Identity] = {}
+        self.identities: dict[int, Identity] = {}
         self.enforcer = limit
         self.limit: LimitView | None = None
         self.kills_before = memory.kernel_kills(launch.pid)
@@ -107,9 +108,11 @@ class Observer:
         if self.ended is None and (status is not None or gone):
             self.ended = time.monotonic() - self.start
         self._look_into_the_blind()
+        now = time.monotonic()
         for pid, row in self.table.rows.items():
-            identity = self.identities.setdefault(pid, ranks.Identity())
-            identity.update(self.records.get(pid), row.environment or {})
+            identity = self.identities.setdefault(pid, Identity())
+            seen, environment = self.records.get(pid), row.environment or {}
+            identity.update(seen, environment, now, alive=row.ended is None)
             if identity.rank is None and pid in self.inbox.spawned:
                 identity.rank = identity.local_rank = self.inbox.spawned[pid]
         first = (
@@ -149,7 +152,7 @@ class Observer:
                 continue
             self.records[pid] = record
             process = record["process"] or {}
-            if process.get("target") == ranks.MP_SPAWN and process["index"] is not None:
+            if process.get("target") == MP_SPAWN and process["index"] is not None:
                 self.inbox.spawned[pid] = process["index"]
 
     def _no_beacon(self, row: Row) -> bool:
@@ -175,10 +178,11 @@ class Observer:
     def _snapshot(self, status: int | None) -> Snapshot:
         now = time.monotonic()
         roles = ranks.assign(self.table, self.identities)
+        ranks.tell_ends(self.table, roles)
         of_rank = [self.identities[pid] for rank, pid in roles.ranks.items() if rank >= 0]
         root = self.table.rows.get(self.launch.pid)
         world = max((i.world_size for i in of_rank if i.world_size), default=None)
-        counts = (ranks.spawned_number(record) for record in self.records.values())
+        counts = (spawned_number(record) for record in self.records.values())
         world = world or max((n for n in counts if n), default=None)
         world = world or len(set(self.inbox.spawned.values())) or None
         single = status is not None and set(roles.ranks) == {-1}
@@ -217,7 +221,7 @@ class Observer:
             job=job,
             ranks=tuple(sorted(views_of_ranks, key=_order)),
             launchers=tuple(
-                self._view(pid, "launcher", job, now)
+                replace(self._view(pid, "launcher", job, now), wraps=roles.wrappers.get(pid))
                 for pid in roles.launchers
                 if not self.table.rows[pid].is_helper
             ),
@@ -233,19 +237,16 @@ class Observer:
 
     def _earlier(self, roles: ranks.Roles, job: Job, now: float) -> tuple[Attempt, ...]:
         """The ranks of attempts before the newest, of which the roles know nothing any more."""
-        found: dict[int, list[RankView]] = {}
-        for pid, row in self.table.rows.items():
-            identity = self.identities[pid]
-            parent = self.identities.get(row.parent)
-            if identity.rank is None or (parent is not None and parent.rank == identity.rank):
-                continue
-            if identity.attempt < job.attempt and row.ended is not None:
-                found.setdefault(identity.attempt, []).append(
-                    self._rank(identity.rank, pid, roles, job, now)
-                )
-        return tuple(
-            Attempt(number, tuple(sorted(found[number], key=_order))) for number in sorted(found)
-        )
+        found = []
+        for number in sorted({i.attempt for i in self.identities.values() if i.attempt < job.attempt}):
+            then = ranks.assign(self.table, self.identities, number)
+            views_of_ranks = (
+                self._rank(rank, pid, roles, job, now)
+                for rank, pid in sorted(then.ranks.items())
+                if rank >= 0 and self.table.rows[pid].ended is not None
+            )
+            found.append(Attempt(number, tuple(views_of_ranks)))
+        return tuple(attempt for attempt in found if attempt.ranks)
 
     def _rank(self, rank: int, pid: int, roles: ranks.Roles, job: Job, now: float) -> RankView:
         process = self._view(pid, "rank", job, now)
@@ -265,7 +266,7 @@ class Observer:
         row = self.table.rows[pid]
         process = self.inbox.process(pid)
         worker_id = self.inbox.workers.get(pid)
-        if process.get("target") == ranks.WORKER:
+        if process.get("target") == WORKER:
             worker_id = process.get("index")
         kind = "helper" if row.is_helper else "process"
         if worker_id is not None:

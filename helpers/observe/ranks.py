@@ -1,120 +1,25 @@
-"""Which process is which rank: from process groups, launch variables and descent."""
+"""Which process is which rank: from who each says it is, and from descent."""
 
 from __future__ import annotations
 
 import re
+import signal
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from .identity import LOOPBACK, Identity, spawned_number
 from .table import Row, Table
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
-MP_SPAWN = "torch.multiprocessing.spawn._wrap"
-WORKER = "torch.utils.data._utils.worker._worker_loop"
+SHELL_ENDS = 1.0
+"""Seconds after the end of its last command within which a shell has ended too."""
 
 _LAUNCHERS = (
     (re.compile(r"(^|/)torchrun$|torch[./]distributed[./](run|launch)"), "torchrun"),
     (re.compile(r"(^|/)accelerate(-launch)?$|accelerate[./]commands"), "accelerate"),
     (re.compile(r"(^|/)deepspeed$"), "deepspeed"),
 )
-
-
-@dataclass
-class Identity:
-    """Who a process says it is; the newest known value of each is kept.
-
-    Attributes:
-        rank: its global rank.
-        restarts: how often its launcher may still start all ranks anew.
-        joined: True once it has (or had) a process group as that rank.
-        joining: True while it is in `init_process_group` as that rank.
-        joined_from: the stack of that call, in the form of a beacon record.
-    """
-
-    rank: int | None = None
-    local_rank: int | None = None
-    node: int = 0
-    world_size: int | None = None
-    attempt: int = 0
-    restarts: int = 0
-    master: str | None = None
-    joined: bool = False
-    joining: bool = False
-    backends: tuple[str, ...] = ()
-    single_node: bool = True
-    joined_from: Sequence[Sequence[Any]] = ()
-
-    def update(self, record: Mapping[str, Any] | None, environment: Mapping[str, str]) -> None:
-        """Take over what the newest record and the environment tell."""
-        env = record["env"] if record else environment
-        self.attempt = _int(env.get("TORCHELASTIC_RESTART_COUNT")) or 0
-        self.restarts = max(0, (_int(env.get("TORCHELASTIC_MAX_RESTARTS")) or 0) - self.attempt)
-        self.node = _int(env.get("GROUP_RANK", env.get("NODE_RANK"))) or 0
-        if env.get("MASTER_PORT"):
-            self.master = f"{env.get('MASTER_ADDR', 'localhost')}:{env['MASTER_PORT']}"
-        if _int(env.get("LOCAL_RANK")) is not None:
-            self.local_rank = _int(env.get("LOCAL_RANK"))
-        self.world_size = _int(env.get("WORLD_SIZE")) or self.world_size
-        self._from_environment(env)
-        if record is None:
-            return
-        self.joined |= _stands_in_a_group(record)
-        process = record.get("process") or {}
-        if self.rank is None and process.get("target") == MP_SPAWN:
-            self.rank = self.local_rank = process.get("index")
-        thread = rendezvous_thread(record)
-        self.joining = thread is not None
-        if thread is not None:
-            call, self.joined_from = thread["call"], thread["frames"]
-            if call.get("rank") is not None:
-                self.rank = call["rank"]
-            self.world_size = call.get("world_size") or self.world_size
-            self._from_method(str(call.get("key") or ""))
-        self.joined_from = record.get("joining") or self.joined_from
-        groups = record.get("dist")
-        if groups:
-            self.rank, self.world_size = groups["rank"], groups["world_size"]
-            self.joined = True
-            self.backends = tuple(sorted({group["backend"] for group in groups["groups"]}))
-
-    def _from_environment(self, env: Mapping[str, str]) -> None:
-        if not self.joined and _int(env.get("RANK")) is not None:
-            self.rank = _int(env.get("RANK"))
-        elif not self.joined and self.rank is None and self.local_rank is not None:
-            self.rank = self.local_rank
-        local_world = _int(env.get("LOCAL_WORLD_SIZE"))
-        nodes = _int(env.get("GROUP_WORLD_SIZE"))
-        world = _int(env.get("WORLD_SIZE"))
-        address = env.get("MASTER_ADDR", "localhost")
-        if nodes is not None:
-            self.single_node = nodes == 1
-        elif local_world is not None and world is not None:
-            self.single_node = local_world >= world
-        else:
-            self.single_node = address in (*LOOPBACK, socket.gethostname())
-
-    def _from_method(self, method: str) -> None:
-        match = re.match(r"tcp://(\[[^\]]+\]|[^/:]+):(\d+)", method)
-        if match:
-            self.master = f"{match[1]}:{match[2]}"
-            self.single_node = match[1] in (*LOOPBACK, socket.gethostname())
-
-
-def rendezvous_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The thread of the process that stands in `init_process_group`."""
-    for thread in record.get("threads", ()):
-        call = thread.get("call")
-        if call and call["kind"] == "rendezvous":
-            return dict(thread)
-    return None
-
-
-def spawned_number(record: Mapping[str, Any]) -> int | None:
-    """How many processes the caller of `mp.spawn` waits for, where its stack has been read."""
-    calls = (thread.get("call") or {} for thread in record.get("threads", ()))
-    return next((call.get("world_size") for call in calls if call.get("op") == "mp.spawn"), None)
 
 
 def unnamed_first(
@@ -134,12 +39,6 @@ def unnamed_first(
     return first if _is_plain_program(table.rows[first]) and not spawns else None
 
 
-def _stands_in_a_group(record: Mapping[str, Any]) -> bool:
-    """True for a process seen from outside that is in a call which only a member can make."""
-    calls = (thread.get("call") or {} for thread in record.get("threads", ()))
-    return "source" in record and any(call.get("kind") in ("collective", "p2p") for call in calls)
-
-
 @dataclass(frozen=True)
 class Roles:
     """The parts that the processes of a job play.
@@ -149,58 +48,85 @@ class Roles:
         children: pid of a rank -> pids of the processes it has started.
         duplicates: pid of a child -> the rank it has joined as, or tries to.
         launchers: pids of the rest, outermost first.
+        wrappers: pid of a launcher -> the rank whose number it has handed down.
     """
 
     ranks: Mapping[int, int]
     children: Mapping[int, tuple[int, ...]]
     duplicates: Mapping[int, int]
     launchers: tuple[int, ...]
+    wrappers: Mapping[int, int] = field(default_factory=dict)
 
 
-def assign(table: Table, identities: Mapping[int, Identity]) -> Roles:
+def assign(table: Table, identities: Mapping[int, Identity], attempt: int | None = None) -> Roles:
     """Say which process is which rank.
 
-    A process that carries the rank of a process above it has inherited that rank's environment: it is
-    a child of that rank. The rank of two unrelated processes is the one that started first, unless it
-    had ended before the other began: then all that had is a job, or a launch, before this one. A helper
-    of `multiprocessing` is never a rank; it outlives the one that started it, and loses its parent.
+    Several processes may carry one rank's number: the shell or program that a launcher has started, the
+    trainer below it, and whatever the trainer starts. The one that has joined is the rank; two that are
+    members at the same time are two of one rank. A carrier above the rank is its wrapper.
+
+    A helper of `multiprocessing` is never a rank; it outlives the one that started it, and loses its
+    parent.
+
+    Args:
+        table: the processes of the job.
+        identities: who each of them says it is.
+        attempt: the launcher's attempt to look at; None for the newest.
     """
+    if attempt is None:
+        attempt = max((identity.attempt for identity in identities.values()), default=0)
+    rows = sorted(table.rows.values(), key=lambda row: (row.is_helper, row.started))
+    carriers, over = _carriers(table, identities, rows, attempt)
     ranks: dict[int, int] = {}
-    children: dict[int, list[int]] = {}
     duplicates: dict[int, int] = {}
+    for number, same in carriers.items():
+        bearer, doubles = _bearer(table, identities, same)
+        ranks[number] = bearer.pid
+        duplicates.update({row.pid: number for row in doubles})
+    children: dict[int, list[int]] = {}
     launchers: list[int] = []
-    newest = max((i.attempt for i in identities.values()), default=0)
-    for row in sorted(table.rows.values(), key=lambda row: (row.is_helper, row.started)):
-        identity = identities[row.pid]
-        above = _rank_above(table, row, ranks)
-        inherited = above is not None and identities[above].rank == identity.rank
-        nested = above is not None and _starts_a_job(identities[above], identity, ranks)
-        if identity.rank is None or inherited or nested:
-            owner = above
-        elif row.is_helper:
-            owner = ranks.get(identity.rank)
-        elif identity.rank not in ranks:
-            if identity.attempt == newest:
-                ranks[identity.rank] = row.pid
+    wrappers: dict[int, int] = {}
+    taken = set(ranks.values())
+    for row in rows:
+        chain = [row, *table.ancestors(row.pid)]
+        carried = identities[row.pid].rank
+        same = [] if carried is None else carriers.get(carried, [])
+        if row.pid in taken or (row not in same and any(above.pid in over for above in chain)):
             continue
-        elif table.rows[ranks[identity.rank]].precedes(row):
-            ranks = {rank: pid for rank, pid in ranks.items() if not table.rows[pid].precedes(row)}
-            ranks[identity.rank] = row.pid
-            continue
-        else:
-            taken = ranks[identity.rank]
-            nested = _elsewhere(identities[taken], identity)
-            owner = None if nested else taken
+        owner = next((above.pid for above in chain if above.pid in taken), None)
+        if owner is None and carried is not None and same:
+            rank = table.rows[ranks[carried]]
+            apart = row in same and _outermost(table, row, same) != _outermost(table, rank, same)
+            twin = apart and not _elsewhere(identities[rank.pid], identities[row.pid])
+            if row.is_helper or row.pid in duplicates or twin:
+                owner = rank.pid
+            elif row in same and row in table.ancestors(rank.pid):
+                wrappers[row.pid] = carried
         if owner is None:
             launchers.append(row.pid)
-            continue
-        children.setdefault(owner, []).append(row.pid)
-        if identity.rank is not None and (identity.joined or identity.joining) and not nested:
-            duplicates[row.pid] = identity.rank
+        else:
+            children.setdefault(owner, []).append(row.pid)
     plain = [pid for pid in launchers if _is_plain_program(table.rows[pid])]
     if not ranks and plain:
         return _single(table, plain[0])
-    return Roles(ranks, {k: tuple(v) for k, v in children.items()}, duplicates, tuple(launchers))
+    found = {pid: tuple(below) for pid, below in children.items()}
+    return Roles(ranks, found, duplicates, tuple(launchers), wrappers)
+
+
+def tell_ends(table: Table, roles: Roles) -> None:
+    """Take over how a rank has ended from the shell that has waited for it, where nobody else knows.
+
+    A shell ends with the status of its last command, 128 and more for one that a signal has ended
+    (POSIX.1-2017, Shell Command Language, 2.8.2).
+    """
+    for pid, number in roles.wrappers.items():
+        shell, rank = table.rows[pid], table.rows[roles.ranks[number]]
+        if rank.status is not None or rank.ended is None or shell.is_python:
+            continue
+        if shell.ended is None or shell.ended - rank.ended > SHELL_ENDS or shell.exit_code is None:
+            continue
+        code = shell.exit_code
+        rank.status = code - 128 if 128 < code < 128 + signal.NSIG else code << 8
 
 
 def own_rendezvous(command: Sequence[str]) -> int | None:
@@ -245,27 +171,142 @@ def _single(table: Table, main: int) -> Roles:
     return Roles({-1: main}, {main: below}, {}, rest)
 
 
-def _starts_a_job(above: Identity, identity: Identity, ranks: Mapping[int, int]) -> bool:
-    """True for a process below a rank that is part of another job, with a store of its own."""
-    number = identity.rank
-    if number is None or not _elsewhere(above, identity):
+def _carriers(
+    table: Table, identities: Mapping[int, Identity], rows: Sequence[Row], attempt: int
+) -> tuple[dict[int, list[Row]], set[int]]:
+    """Rank -> the processes that carry its number, in the order of their start; and what is over.
+
+    When a carrier begins after the first one has ended, and not below it, then all that had ended by
+    then is a job, or a launch, before this one: it is over, as are other attempts of the launcher.
+    """
+    found: dict[int, list[Row]] = {}
+    over: set[int] = set()
+    begun: list[Row] = []
+    for row in _numbered(table, identities, rows):
+        identity = identities[row.pid]
+        if identity.attempt != attempt or identity.rank is None:
+            over.add(row.pid)
+            continue
+        same = found.setdefault(identity.rank, [])
+        if same and same[0].precedes(row) and same[0] not in table.ancestors(row.pid):
+            over.update(before.pid for before in same)
+            same.clear()
+            begun.append(row)
+        same.append(row)
+    for number, same in list(found.items()):
+        if any(same[0].precedes(row) for row in begun):
+            over.update(row.pid for row in found.pop(number))
+    return found, over
+
+
+def _bearer(
+    table: Table, identities: Mapping[int, Identity], same: Sequence[Row]
+) -> tuple[Row, list[Row]]:
+    """Of all carriers of one number the process that is the rank, and those that are its doubles.
+
+    The rank is the first member, or the next one that joined after it had left. Before any has joined
+    it is the outermost carrier, or the one that this hands its number down to.
+    """
+    rank = same[0]
+    joined = [row for row in same if identities[row.pid].since is not None]
+    members = [row for row in joined if _meet(table, identities, rank, row)]
+    if not members:
+        while (heir := _heir(table, identities, rank, same)) is not None:
+            rank = heir
+        return rank, []
+    members.sort(key=lambda row: identities[row.pid].since or 0.0)
+    rank = members[0]
+    doubles: list[Row] = []
+    for row in members[1:]:
+        left, came = identities[rank.pid].until or 0.0, identities[row.pid].since or 0.0
+        if rank.precedes(row) or left < came:
+            rank = row
+            doubles.clear()
+        else:
+            doubles.append(row)
+    return rank, doubles
+
+
+def _meet(table: Table, identities: Mapping[int, Identity], first: Row, row: Row) -> bool:
+    """True for a carrier below the first one, or beside it in the same job."""
+    beside = first.pid != row.pid and first not in table.ancestors(row.pid)
+    return not (beside and _elsewhere(identities[first.pid], identities[row.pid]))
+
+
+def _heir(table: Table, identities: Mapping[int, Identity], row: Row, same: Sequence[Row]) -> Row | None:
+    """The one program below `row` that does the rank's work before it joins, if `row` cannot.
+
+    A shell never joins, nor does a program without torch. Another may, unless it only waits for the one
+    process it has started. Between two programs a shell has its number back: it may go on to another.
+    Once it has ended, its last program tells how the rank has ended.
+    """
+    programs = [other for other in same if _is_plain_program(other)]
+    below = [other for other in programs if _nearest(table, other, programs, row)]
+    alive = [other for other in below if other.ended is None]
+    loaded = identities[row.pid].loaded
+    if row.is_python if loaded is None else loaded:
+        started = [other for other in table.rows.values() if other.parent == row.pid]
+        started = [other for other in started if other.ended is None and not other.is_helper]
+        waits = row.ended is None and row.waits_for_child and len(started) == 1
+        return alive[0] if waits and alive else None
+    if row.ended is not None and below and not alive:
+        return below[-1]
+    return alive[0] if len(alive) == 1 else None
+
+
+def _nearest(table: Table, row: Row, programs: Sequence[Row], top: Row) -> bool:
+    """True when `row` is below `top`, and no other of `programs` is between them."""
+    chain = table.ancestors(row.pid)
+    return top in chain and not any(other in programs for other in chain[: chain.index(top)])
+
+
+def _outermost(table: Table, row: Row, same: Sequence[Row]) -> Row:
+    """The outermost of the carriers that a carrier descends from, or itself."""
+    return next((above for above in reversed(table.ancestors(row.pid)) if above in same), row)
+
+
+def _numbered(table: Table, identities: Mapping[int, Identity], rows: Sequence[Row]) -> list[Row]:
+    """The processes that carry the number of a rank of this job, in the order of their start.
+
+    A launcher, or a shell around the outermost one, may carry the number of its node instead. Another
+    job below a rank has a store of its own, and either ranks beside the one that carries the same
+    number, or another size, or a host that has joined; if not, its host has chosen a port for its rank.
+    """
+    launchers = {row for row in rows if is_launcher(row.command)}
+    around: set[Row] = set()
+    for row in launchers:
+        above = set(table.ancestors(row.pid))
+        if not above & launchers:
+            around |= {other for other in above if not other.is_python}
+    carry = [row for row in rows if identities[row.pid].rank is not None and not row.is_helper]
+    named = {row: None for row in carry if row not in launchers and row not in around}
+    guests: set[Row] = set()
+    for row in named:
+        above = set(table.ancestors(row.pid))
+        hosts = (other for other in above if other in named)
+        if above & guests or any(_is_guest(table, identities, named, host, row) for host in hosts):
+            guests.add(row)
+    return [row for row in named if row not in guests]
+
+
+def _is_guest(
+    table: Table, identities: Mapping[int, Identity], named: Collection[Row], above: Row, row: Row
+) -> bool:
+    host, guest = identities[above.pid], identities[row.pid]
+    if not _elsewhere(host, guest):
         return False
-    return number in ranks or number >= (above.world_size or number + 1)
+    inside = [other for other in named if above in table.ancestors(other.pid)]
+    if host.rank == guest.rank:
+        others = any(
+            identities[other.pid].rank != guest.rank and not _elsewhere(identities[other.pid], guest)
+            for other in inside
+        )
+        return host.since is not None or others or host.world_size != guest.world_size
+    taken = any(identities[o.pid].rank == guest.rank for o in named if o not in inside)
+    return taken or (host.world_size is not None and (guest.rank or 0) >= host.world_size)
 
 
 def _elsewhere(one: Identity, other: Identity) -> bool:
     """True for two processes that look for their store at different ports."""
     ports = {(who.master or "").rpartition(":")[2] for who in (one, other)}
     return len(ports) == 2 and "" not in ports
-
-
-def _rank_above(table: Table, row: Row, ranks: Mapping[int, int]) -> int | None:
-    pids = set(ranks.values())
-    return next((above.pid for above in table.ancestors(row.pid) if above.pid in pids), None)
-
-
-def _int(value: Any) -> int | None:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return None

@@ -22,7 +22,7 @@ thousands of sockets one look takes 0.1 s."""
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
-@dataclass
+@dataclass(eq=False)
 class Row:
     """One process of the job.
 

@@ -276,7 +276,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
     """SIGTERM makes the server stop its kernels; its process group is ours alone."""
     server.terminate()
     try:
-        server.wait(20)
+        server.wait(60)
     except subprocess.TimeoutExpired:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()

@@ -112,7 +112,7 @@ class Box:
         return done.returncode, report, done.stderr
 
 
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come to that"
@@ -233,7 +233,7 @@ def test_a_program_of_no_rank(box: Box) -> None:
 def test_without_py_spy_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = box.ranks(ASLEEP)
     monkeypatch.setattr(dumps, "find_tool", lambda: None)
-    report = attach.Attachment(launcher.pid, patience=2).start().wait(30)
+    report = attach.Attachment(launcher.pid, patience=2).start().wait(120)
     assert report.verdict.proved is False
     assert any("py-spy" in s and "not installed" in s for s in report.snapshot.not_seen)
     assert [view.rank for view in report.snapshot.ranks] == [0, 1]
@@ -250,7 +250,7 @@ def test_a_job_that_ends_while_it_is_watched(box: Box) -> None:
     assert job.stdin is not None
     job.stdin.close()
     job.wait()
-    report = session.wait(30)
+    report = session.wait(120)
     assert "ended" in report.verdict.summary
 
 

@@ -928,7 +928,7 @@ def test_a_rank_ends_when_its_guardian_is_gone(watched: Callable[..., subprocess
         rank.stdout.readline()
         guardian.kill()
         guardian.wait()
-        assert rank.wait(timeout=5) == -9
+        assert rank.wait(timeout=60) == -9
     finally:
         guardian.kill()
         guardian.wait()
@@ -960,7 +960,7 @@ def test_a_job_may_fork_in_several_threads_at_once(
         os.getpid(),
     )
     try:
-        assert job.wait(timeout=20) == 0
+        assert job.wait(timeout=60) == 0
     finally:
         job.kill()
         job.communicate()

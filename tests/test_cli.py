@@ -519,7 +519,7 @@ def test_when_the_command_line_is_ended_nothing_is_left(
     process, pids = start_resisting(box)
     process.send_signal(number)
     if number == signal.SIGKILL:
-        process.wait(10)
+        process.wait(60)
         assert_gone(pids)
     else:
         assert box.finish(process).code != 0
@@ -533,7 +533,7 @@ def test_when_the_command_line_is_killed_while_the_command_starts_nothing_is_lef
     process = box.start(box.words(["sleep", "600"], ()))
     until(lambda: box.runs())
     process.kill()
-    process.wait(10)
+    process.wait(60)
     assert running(processes_left()) == []
 
 
@@ -575,7 +575,7 @@ def test_an_instrument_behind_such_a_wrapper_sees_all(box: Box) -> None:
 
 def test_a_process_without_a_beacon_is_named_at_once_and_read_from_outside(box: Box) -> None:
     box.write("job.py", SLEEPS)
-    done = box.run(*python("-I", "job.py"), options=["--max-seconds", "2"])
+    done = box.run(*python("-I", "job.py"), options=["--max-seconds", "6"])
     assert any("runs with -I: no beacon" in sentence for sentence in done.report["not_seen"])
     assert any("read from outside, by py-spy" in sentence for sentence in done.report["not_seen"])
     (rank,) = done.report["ranks"]

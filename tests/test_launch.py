@@ -296,7 +296,7 @@ def test_inherited_input_is_the_caller_s(terminal: bool, tmp_path: Path) -> None
     )
     with subprocess.Popen([sys.executable, "-c", script], stdin=near, stdout=subprocess.PIPE) as owner:
         os.write(far, b"hello from the caller\n")
-        assert owner.communicate(timeout=10)[0].strip() == b"hello from the caller"
+        assert owner.communicate(timeout=60)[0].strip() == b"hello from the caller"
     os.close(far)
     os.close(near)
 

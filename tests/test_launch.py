@@ -244,7 +244,8 @@ def test_the_command_has_no_file_but_its_standard_streams(start: Start) -> None:
     stray = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(stray, True)
     try:
-        run = start("cat")
+        run = start("sh", "-c", "echo ready; read line")  # a program that starts opens its libraries
+        says(run, "ready")
         assert sorted(os.listdir(f"/proc/{run.pid}/fd")) == ["0", "1", "2"]
     finally:
         os.close(stray)

@@ -273,8 +273,8 @@ def _marked(folder: Path) -> dict[str, float] | None:
     return {key: max(note[key] for note in notes) for key in ("stalled", "monotonic")}
 
 
-def left_processes(marker: str, value: str) -> list[psutil.Process]:
-    """Processes of runs that do not end within the time they have.
+def left_processes(marker: str, value: str, within: float = GRACE) -> list[psutil.Process]:
+    """Processes of runs that do not end within that many seconds.
 
     The run's id beside `marker` in its environment tells a process of a run, its program a guardian.
     """
@@ -285,7 +285,7 @@ def left_processes(marker: str, value: str) -> list[psutil.Process]:
             guards = any(part.endswith("helpers/guardian.py") for part in command)
             if environment.get(marker) == value and ("STUCK_RANKS_ID" in environment or guards):
                 found.append(process)
-    return [process for process in psutil.wait_procs(found, timeout=GRACE)[1] if is_alive(process)]
+    return [process for process in psutil.wait_procs(found, timeout=within)[1] if is_alive(process)]
 
 
 def _left(mark: str, temporary: Path, ports: set[int]) -> tuple[str, ...]:

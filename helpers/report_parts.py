@@ -139,10 +139,17 @@ def doing(process: ProcessView) -> tuple[str, ...]:
 def matters(child: ChildView) -> bool:
     """True for a child that tells something: it failed, it joined as a rank, or it is stuck.
 
-    A DataLoader worker that waits for its next task stands in torch's own code and is left out.
+    A DataLoader worker that waits for its next task stands in torch's own code and is left out. So is
+    a program that ends with an exit code: `grep` and a test of a compiler answer with it whoever
+    started them, and whether so short a life is seen at all is chance.
     """
     process = child.process
-    failed = process.error is not None or process.signal is not None or bool(process.exit_code)
+    program = process.kind == "process" and not process.beacon
+    failed = (
+        process.error is not None
+        or process.signal is not None
+        or (bool(process.exit_code) and not program)
+    )
     held = process.state == "stopped" or process.gil_held
     waits = any(wait.kind in _STUCK_WAITS for wait in process.waits)
     stands = process.where is not None and (process.state == "waiting" or bool(process.asleep))

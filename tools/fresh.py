@@ -154,8 +154,8 @@ class Shell:
                         return ended, said
                     if time.monotonic() > deadline:
                         os.killpg(process.pid, signal.SIGKILL)
-                        late = "did not end after Ctrl-C" if interrupted else "took too long"
-                        raise FreshError(f"{' '.join(command)} {late}.")
+                        late = f"{YIELDS:.0f} s after Ctrl-C" if interrupted else f"after {LIMIT:.0f} s"
+                        raise FreshError(f"{' '.join(command)} had not ended {late}.")
                     if not interrupted and until(said):
                         interrupted = True
                         deadline = time.monotonic() + YIELDS

@@ -55,6 +55,11 @@ class Build:
     index: str | None
     needed_bytes: int
 
+    @property
+    def options(self) -> list[str]:
+        """What pip is told so that it finds this build."""
+        return ["--extra-index-url", self.index] if self.index else []
+
 
 CPU = Build("its CPU build", CPU_INDEX, 3 * GB)
 CUDA = Build("its CUDA build", None, 12 * GB)
@@ -259,8 +264,7 @@ def ask_index(pins: Sequence[Pin], build: Build) -> Build:
     Raises:
         SetupError: the index does not have one of the pins for this Python.
     """
-    index = ["--extra-index-url", build.index] if build.index else []
-    ask = [str(ROOT / "tools" / "ask_index.py"), "--retries", "1", *index]
+    ask = [str(ROOT / "tools" / "ask_index.py"), "--retries", "1", *build.options]
     step = f"Asking the package index for {len(pins)} packages"
     said = run_pip(step, [*ask, *(pin.requirement for pin in pins)])
     has: dict[str, list[str]] = json.loads(said.splitlines()[-1])
@@ -293,9 +297,8 @@ def announced(pins: Sequence[Pin], build: Build, free_bytes: int) -> str:
 
 def install(pins: Sequence[Pin]) -> None:
     """Install packages of the lock: torch with its own dependencies, then exactly the others."""
-    build = wanted_build(platform.system(), has_nvidia_driver(), cpu_index_answers)
-    index = ["--extra-index-url", build.index] if build.index else []
-    build = ask_index(pins, build)
+    wanted = wanted_build(platform.system(), has_nvidia_driver(), cpu_index_answers)
+    build = ask_index(pins, wanted)
     free = shutil.disk_usage(VENV).free
     say(announced(pins, build, free))
     others = []
@@ -304,7 +307,9 @@ def install(pins: Sequence[Pin]) -> None:
             others.append(pin.requirement)
             continue
         check_disk(build, free)
-        pip_install(f"Installing PyTorch {pin.version}", "-c", str(LOCK), *index, pin.requirement)
+        pip_install(
+            f"Installing PyTorch {pin.version}", "-c", str(LOCK), *wanted.options, pin.requirement
+        )
     if others:
         listed = VENV / "packages.txt"
         listed.write_text("".join(f"{requirement}\n" for requirement in others))

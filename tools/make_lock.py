@@ -30,7 +30,7 @@ PYTHONS = ("3.11.0", "3.11.2", "3.12.0", "3.12.3", "3.13.0")
 
 SYSTEMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"))
 
-CUDA_BUILD = ROOT / "tests" / "cuda_build.json"
+CUDA_BUILD = ROOT / "tests" / "unit" / "tools" / "cuda_build.json"
 """What the CUDA build of torch brings, as published: name -> version and requirements."""
 
 LEFT_OUT = re.compile(r"^(stuck-ranks|nvidia-.*|cuda-.*|triton)$")

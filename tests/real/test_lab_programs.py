@@ -12,12 +12,11 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from repository import ROOT
 
 from helpers.judge import judge
 from helpers.lab_model import MINE
 from helpers.labs import Lab, RunFolder, all_labs
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_by_cells(lab: Lab) -> set[str]:

@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="signals and forks of Linux"),
 ]
 
-ROOT = Path(__file__).resolve().parents[1]
 LABEL = re.compile(r"^\[(?! *[\d.]+ s\])[^\]]+\] ")
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repository import ROOT
 
 from helpers import collection, score
 from helpers.collection import CollectionError
 from helpers.score import Score
 from helpers.trial import Trial
 
-ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "first()\nsecond()  # <- culprit, rank 1\nthird()  # <- rank 0\n"
 TOML = """
 [late]

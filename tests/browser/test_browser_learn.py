@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import lab_bench
 import pytest
 from browser_bench import (
     Keys,
@@ -27,7 +28,7 @@ NOTEBOOK = "learn/learn.ipynb"
 CELL = f"""import sys
 from pathlib import Path
 
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(lab_bench.__file__).parent)!r})
 from lab_bench import LabBench
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from repository import ROOT
 
 from helpers import guardian, run_folder
 from helpers import launch as launch_module
@@ -27,7 +28,6 @@ from helpers.processes import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-ROOT = Path(launch_module.__file__).resolve().parents[1]
 Start = Callable[..., Launch]
 
 

@@ -7,9 +7,9 @@ a verdict comes is for `make score` to say: here the time belongs to whatever el
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
+from repository import JOBS
 
 from helpers import collection, trial
 
@@ -18,20 +18,19 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stops and kills by Linux's rules"),
 ]
 
-FOLDER = Path(__file__).resolve().parent / "jobs"
-JOBS = collection.read(FOLDER)
+DECLARED = collection.read(JOBS)
 
 
-@pytest.mark.parametrize("name", [n for n, job in JOBS.items() if job.suite == "test" or job.quick])
+@pytest.mark.parametrize("name", [n for n, job in DECLARED.items() if job.suite == "test" or job.quick])
 def test_job(name: str) -> None:
-    done = trial.run(JOBS[name])
+    done = trial.run(DECLARED[name])
     assert not [check for check in done.wrong() if check.kind != "time"], done.story()
 
 
 def test_every_program_is_declared_and_every_line_is_marked_once() -> None:
-    text = (FOLDER / "jobs.toml").read_text()
-    programs = {program.name for program in FOLDER.glob("*.py")} - {"marks.py"}
-    assert {job.program.name for job in JOBS.values()} <= programs
+    text = (JOBS / "jobs.toml").read_text()
+    programs = {program.name for program in JOBS.glob("*.py")} - {"marks.py"}
+    assert {job.program.name for job in DECLARED.values()} <= programs
     assert {name for name in programs if name not in text} == set(), "no job names them"
-    for job in JOBS.values():
+    for job in DECLARED.values():
         job.lines()

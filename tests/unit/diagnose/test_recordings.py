@@ -7,9 +7,9 @@ where nothing is wrong. They are made by `python tools/make_recordings.py`; no p
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pytest
+from repository import JOBS, RECORDINGS
 
 from helpers import collection, report
 from helpers.collection import Job
@@ -18,9 +18,7 @@ from helpers.recording import replay
 from helpers.session import HISTORY
 from helpers.trial import Trial
 
-HERE = Path(__file__).resolve().parent
-FOLDER = HERE / "recordings"
-JOBS = collection.read(HERE / "jobs")
+DECLARED = collection.read(JOBS)
 
 OF_THE_RUN = ("time", "left")
 """What a replay cannot show."""
@@ -35,7 +33,7 @@ def patience(job: Job) -> float:
 
 def replayed(job: Job) -> Trial:
     """What the instrument says of a recorded run, as if it had just ended."""
-    history = tuple(replay(FOLDER / f"{job.name}.jsonl.gz"))
+    history = tuple(replay(RECORDINGS / f"{job.name}.jsonl.gz"))
     final = not job.proved or job.outcome == "running"
     verdict = diagnose(history, patience=patience(job), final=final)
     shown = report.to_json(report.build(verdict, history[-1]))
@@ -43,23 +41,23 @@ def replayed(job: Job) -> Trial:
     return Trial(job, shown, job.exit_code, "", stranger, None, None, 0.0, ())
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", DECLARED)
 def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
-    trial = replayed(JOBS[name])
+    trial = replayed(DECLARED[name])
     assert not [check for check in trial.wrong() if check.kind not in OF_THE_RUN], trial.story()
 
 
-@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.control])
+@pytest.mark.parametrize("name", [name for name, job in DECLARED.items() if job.control])
 def test_a_job_with_nothing_wrong_alarms_nobody_at_any_time(name: str) -> None:
     """Asked about once a second; a rank that fails is no alarm while its launcher may start it anew."""
-    history = tuple(replay(FOLDER / f"{name}.jsonl.gz"))
+    history = tuple(replay(RECORDINGS / f"{name}.jsonl.gz"))
     for seen in range(1, len(history), 5):
-        verdict = diagnose(history[max(0, seen - HISTORY) : seen], patience=patience(JOBS[name]))
+        verdict = diagnose(history[max(0, seen - HISTORY) : seen], patience=patience(DECLARED[name]))
         alarms = ("hang",) if history[seen - 1].job.restarts else ("hang", "error")
         assert verdict.outcome not in alarms, f"{history[seen - 1].time:.1f} s: {verdict.summary}"
 
 
 def test_recordings_are_small_and_belong_to_a_job() -> None:
-    files = {path.name.removesuffix(".jsonl.gz"): path.stat().st_size for path in FOLDER.iterdir()}
-    assert files.keys() == JOBS.keys()
+    files = {path.name.removesuffix(".jsonl.gz"): path.stat().st_size for path in RECORDINGS.iterdir()}
+    assert files.keys() == DECLARED.keys()
     assert sum(files.values()) < 3_000_000

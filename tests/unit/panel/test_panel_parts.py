@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from histories import (
     worker,
     working,
 )
+from panel_fakes import text_of
 
 from helpers.diagnose import diagnose
 from helpers.model import Blocker, Frame, Port, RankView, Snapshot
@@ -36,11 +36,6 @@ from helpers.panel.tree import MOST, process_tree
 from helpers.source import LARGEST, Sources
 
 IN_USE = error("DistNetworkError", "port: 29500, code: -98, name: EADDRINUSE", "train.py:3 main")
-
-
-def text_of(html: str) -> str:
-    """What a person reads: tags taken out."""
-    return unescape(" ".join(re.sub(r"<[^>]+>", " ", html).split()))
 
 
 def gloo(port: int) -> Port:

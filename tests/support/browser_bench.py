@@ -21,11 +21,10 @@ from typing import Any
 import pytest
 from jupyter_client import BlockingKernelClient
 from jupyter_env import jupyter_env
+from repository import ARTIFACTS, NOTEBOOKS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-ARTIFACTS = Path(__file__).parent / "artifacts"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TOKEN = secrets.token_hex(16)
 RUN_SECONDS = 180

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+from repository import ROOT
 from rich.console import Console
 
 from helpers import check, machine
@@ -91,8 +92,7 @@ def test_versions_are_compared_as_numbers(version: str, status: str) -> None:
 
 
 def test_the_lowest_versions_are_those_of_pyproject() -> None:
-    path = Path(__file__).resolve().parent.parent / "pyproject.toml"
-    wanted = tomllib.loads(path.read_text())["project"]["dependencies"]
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     ranges = {r.name: r.specifier for r in map(Requirement, wanted)}
     for name, floor in {**machine.REQUIRED, "torch": machine.TORCH_FLOOR}.items():
         (lowest,) = [part.version for part in ranges[name] if part.operator == ">="]

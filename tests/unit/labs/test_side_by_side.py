@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_panel_parts import text_of
+from panel_fakes import text_of
+from repository import NOTEBOOKS
 
 from helpers.side_by_side import CONTEXT, pairs, side_by_side
 
@@ -50,6 +50,6 @@ def test_equal_programs_are_said_to_be_the_same() -> None:
 
 
 def test_the_programs_of_a_lab() -> None:
-    lab = Path(__file__).parent.parent / "notebooks" / "05_spawn_ports"
+    lab = NOTEBOOKS / "05_spawn_ports"
     html = side_by_side((lab / "broken.py").read_text(), (lab / "fixed.py").read_text(), NAMES)
     assert "equal lines" in html and "sr-removed" in html and "sr-added" in html

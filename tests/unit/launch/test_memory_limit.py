@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from repository import ROOT
 
 from helpers import memory_limit
 from helpers.control_group import Group, Scope, group_parents, remove
@@ -22,7 +23,6 @@ from helpers.memory_limit import Limit, LimitError, Monitor, candidates, enforce
 from helpers.model import Snapshot
 from helpers.session import Session
 
-ROOT = Path(memory_limit.__file__).resolve().parents[1]
 GROUPS = group_parents(Path("/sys/fs/cgroup"), Path("/proc"))
 needs_group = pytest.mark.skipif(not GROUPS, reason="no memory control group can be made here")
 

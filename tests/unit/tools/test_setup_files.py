@@ -30,8 +30,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from pins import Pin, PinsError
 from pins import read as read_pins
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {"pytorch": "torch"}
 ONLY_CONDA = {"python", "pip", "cxx-compiler"}
 
@@ -507,7 +507,7 @@ EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every package of the lock, torch as its CUDA build, and what that build brings."""
     folder = tmp_path_factory.mktemp("index")
-    cuda = json.loads(read("tests/cuda_build.json"))
+    cuda = json.loads(read("tests/unit/tools/cuda_build.json"))
     for name, told in cuda.items():
         wheel(folder, name, told["version"], told["requires"])
     for pin in read_pins(read("requirements.lock")):
@@ -532,7 +532,7 @@ def test_the_cuda_build_comes_whole_and_stays(index: Path, tmp_path: Path) -> No
     lock = ROOT / "requirements.lock"
     locked = pins(lock.read_text())
     torch = dry_run(index, tmp_path, "-c", str(lock), f"torch=={locked['torch']}")
-    cuda = json.loads(read("tests/cuda_build.json"))
+    cuda = json.loads(read("tests/unit/tools/cuda_build.json"))
     assert {name: version for name, version in torch.items() if name in cuda} == {
         name: told["version"] for name, told in cuda.items()
     }

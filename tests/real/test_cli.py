@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 import pytest
+from repository import ROOT
 
 from helpers import __main__ as command_line
 
@@ -28,7 +29,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the guardian and signals of Linux"),
 ]
 
-ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = Path(sys.executable).with_name("stuck-ranks")
 EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 

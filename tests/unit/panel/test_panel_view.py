@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from panel_fakes import text_of
 
 from helpers.history import MOST, MOST_PROCESSES, History
 from helpers.model import (
@@ -69,11 +70,6 @@ def two_ranks(**more: object) -> Snapshot:
         ),
         **more,  # type: ignore[arg-type]
     )
-
-
-def text_of(html: str) -> str:
-    """What a person reads: tags taken out."""
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_two_rank_table_says_who_stands_where() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 from ipywidgets import Button, Widget
@@ -123,3 +125,8 @@ def count_updates(panel: Widget) -> list[str]:
     for widget in every_widget(panel):
         widget.observe(lambda change: seen.append(change["name"]))
     return seen
+
+
+def text_of(html: str) -> str:
+    """What a person reads: tags taken out."""
+    return unescape(" ".join(re.sub(r"<[^>]+>", " ", html).split()))

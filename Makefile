@@ -6,7 +6,7 @@ VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test browser score fresh bench lint lock clean
+.PHONY: help lab test nightly score fresh bench lint lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -16,11 +16,11 @@ help: ## say what there is
 lab: $(VENV)/stamp-lab ## open the guide in JupyterLab
 	@$(VENV)/bin/python tools/run_lab.py $(LAB_ARGS)
 
-test: $(VENV)/stamp-test ## lint, check types, run all tests and all notebooks
+test: $(VENV)/stamp-test ## lint, check types, run a test of every promise and two lessons: 6 minutes
 	@$(VENV)/bin/python tools/run_tests.py
 
-browser: $(VENV)/stamp-test ## run every lab's panel in Chromium: broken, predict, fix, check
-	@$(VENV)/bin/python -m pytest -m every_lab tests
+nightly: $(VENV)/stamp-test ## run every other test, every other lesson and every panel
+	@$(VENV)/bin/python tools/run_tests.py nightly
 
 score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with every knob; count what is right
 	@$(VENV)/bin/python -m helpers score tests/jobs --controls 100 --markdown benchmarks/score.md \

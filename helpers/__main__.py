@@ -251,7 +251,7 @@ def _score(options: argparse.Namespace) -> int:
         raise UsageError(f"{record} is no folder; make it for the recordings")
     try:
         folder = Path(options.folder).resolve()
-        jobs = collection.select(collection.read(folder), options.suite, options.jobs)
+        jobs = collection.select(collection.read(folder), options.jobs)
         for job in jobs.values():
             job.lines()
     except collection.CollectionError as problem:

@@ -79,11 +79,10 @@ def _parser() -> _Parser:
     explain.add_argument("cause")
     score = verbs.add_parser("score", help="run a collection of jobs and count what is right")
     score.add_argument("folder", metavar="DIR", help="a folder with a jobs.toml, such as tests/jobs")
-    score.add_argument("--suite", help="only the jobs of this suite")
     score.add_argument("--jobs", metavar="A,B", help="only these jobs")
     score.add_argument("--repeat", type=_count, default=1, metavar="N", help="run each job N times")
     score.add_argument(
-        "--controls", type=_count, default=0, metavar="N", help="repeat quick controls up to N runs"
+        "--controls", type=_count, default=0, metavar="N", help="repeat controls up to N runs"
     )
     score.add_argument("--at-once", type=_count, default=1, metavar="N", help="run N jobs at a time")
     score.add_argument("--record", metavar="DIR", help="write a recording of each job there")

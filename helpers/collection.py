@@ -9,7 +9,7 @@ A job's keys in jobs.toml:
   where chance decides which rank is first.
 - blockers: the stranger is named. prompt: the verdict comes within 3 s of the stall.
 - states: what each rank is at the verdict, where that is always the same.
-- suite: `test`, `score` or `control` (a job with nothing wrong). quick: a control that tests run, too.
+- suite: `test`, `nightly` or `score`: the shortest run that it is part of; each runs those before it.
 
 Lines stand in the programs: `# <- culprit` is the line of the first cause (none: there is no such line,
 unless `where` is `any`), `# <- rank 0` is where rank 0 stands (none: not asked). Several marks of one
@@ -28,7 +28,6 @@ from typing import Any, get_args
 from helpers.model import Cause, Outcome
 
 FILE = "jobs.toml"
-CONTROL = "control"
 EXIT_CODES = {"ok": 0, "error": 1, "hang": 2, "running": 3}
 
 _PROGRAM = re.compile(r"[\w./-]+\.py\b")
@@ -53,7 +52,6 @@ class Job:
     outcome: str
     cause: str
     suite: str = "score"
-    quick: bool = False
     options: tuple[str, ...] = ()
     beside: str = ""
     culprits: tuple[int, ...] | None = None
@@ -117,28 +115,26 @@ def read(folder: Path) -> dict[str, Job]:
     return {name: _job(name, folder, values) for name, values in declared.items()}
 
 
-def select(jobs: dict[str, Job], suite: str | None, names: str | None) -> dict[str, Job]:
-    """The jobs of one suite, or those named in a list with commas.
+def select(jobs: dict[str, Job], names: str | None) -> dict[str, Job]:
+    """The jobs that a list with commas names; without a list, all.
 
     Raises:
-        CollectionError: there is none, or a name is unknown.
+        CollectionError: a name is unknown.
     """
     wanted = [name for name in (names or "").split(",") if name]
     unknown = [name for name in wanted if name not in jobs]
     if unknown:
         raise CollectionError(f"no job is called {unknown[0]}; see {FILE}")
-    found = {
-        name: job
-        for name, job in jobs.items()
-        if (not wanted or name in wanted) and suite in (None, job.suite)
-    }
-    if not found:
-        raise CollectionError(f"no job is in the suite {suite}")
-    return found
+    return {name: job for name, job in jobs.items() if not wanted or name in wanted}
 
 
 _KEYS = {field.name: field for field in fields(Job) if field.name not in ("name", "folder")}
-_ONE_OF = {"outcome": get_args(Outcome), "cause": get_args(Cause), "where": ("marked", "any")}
+_ONE_OF = {
+    "outcome": get_args(Outcome),
+    "cause": get_args(Cause),
+    "where": ("marked", "any"),
+    "suite": ("test", "nightly", "score"),
+}
 
 
 def _job(name: str, folder: Path, values: Any) -> Job:

@@ -114,14 +114,14 @@ def measure(
     Ctrl-C or SIGTERM ends the job that runs, and what was done until then counts.
 
     Args:
-        controls: how many runs of controls there shall be in all: those that are quick are repeated in
-            turn until there are so many.
+        controls: how many runs of controls there shall be in all: those that tests run, too, are
+            repeated in turn until there are so many.
         repeat: how often each job runs.
         at_once: how many jobs run at the same time.
         record: folder for one recording a job, None for none.
     """
     listed = [job for _ in range(repeat) for job in jobs.values()]
-    quick = [job for job in jobs.values() if job.control and job.quick]
+    quick = [job for job in jobs.values() if job.control and job.suite != "score"]
     missing = max(0, controls - sum(job.control for job in listed))
     listed += islice(cycle(quick), missing)
     files = [record / f"{job.name}.jsonl.gz" if record is not None else None for job in listed]

@@ -1,7 +1,11 @@
-"""Runs every check of the project. Run by make: `make test`.
+"""Runs the checks of the project: `make test` and, for the tests marked nightly, `make nightly`.
 
-The notebooks run beside the tests, since both mostly wait; what they print comes after. All steps run
-even if one fails. The last line counts: each test, and each linter as one.
+    python tools/run_tests.py            lint, and what `make test` promises
+    python tools/run_tests.py nightly    every other test, notebook and panel
+
+Tests mostly wait for the processes that they started, so lanes of them run side by side; what the first
+prints is shown at once, what the others print comes after it. All steps run even if one fails. The last
+line counts: each test, and each linter as one.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
@@ -24,6 +29,10 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 STEP_SECONDS = 4200
+
+NBVAL = ("--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600")
+SELECTED = {"test": "not nightly", "nightly": "nightly"}
+"""The run and what pytest is to select for it."""
 
 
 @dataclass(frozen=True)
@@ -48,37 +57,41 @@ class Count:
 
 @dataclass(frozen=True)
 class Step:
-    """One command; a pytest command is counted test by test, any other as one check.
-
-    A step that is `beside` runs while the one before it does.
-    """
+    """One command; a pytest command is counted test by test, any other as one check."""
 
     name: str
-    command: list[str]
+    command: tuple[str, ...]
     is_pytest: bool = False
-    beside: bool = False
 
 
-def steps(python: str, root: Path) -> list[Step]:
-    """Return the steps for a checkout. Without notebooks there is no step for them."""
-    listed = [
-        Step("ruff check", [python, "-m", "ruff", "check", "."]),
-        Step("ruff format", [python, "-m", "ruff", "format", "--check", "."]),
-        Step("mypy", [python, "-m", "mypy"]),
-        Step("tests", [python, "-m", "pytest", "tests"], is_pytest=True),
+@dataclass(frozen=True)
+class Done:
+    """What became of a step, and how many seconds it took."""
+
+    code: int
+    count: Count
+    seconds: float
+
+
+Lane = tuple[Step, ...]
+"""Steps that run one after the other."""
+
+
+def lanes(python: str, run: str) -> list[Lane]:
+    """What runs side by side in `test` or `nightly`; the linters belong to `test`."""
+
+    def pytest(name: str, *words: str) -> Step:
+        return Step(name, (python, "-m", "pytest", "-m", SELECTED[run], *words), is_pytest=True)
+
+    linters = [
+        Step("ruff check", (python, "-m", "ruff", "check", ".")),
+        Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
+        Step("mypy", (python, "-m", "mypy")),
     ]
-    notebooks = sorted(
-        str(path.relative_to(root))
-        for path in (root / "notebooks").rglob("*.ipynb")
-        if ".ipynb_checkpoints" not in path.parts
-    )
-    if notebooks:
-        nbval = ["--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600"]
-        if (root / "tests" / "nbval_sanitize.cfg").is_file():
-            nbval.append("--nbval-sanitize-with=tests/nbval_sanitize.cfg")
-        command = [python, "-m", "pytest", *nbval, *notebooks]
-        listed.append(Step("notebooks", command, is_pytest=True, beside=True))
-    return listed
+    tests = pytest("tests", "tests/unit", "tests/real", "tests/notebooks")
+    notebooks = pytest("notebooks", *NBVAL, "notebooks")
+    browser = pytest("browser", "tests/browser")
+    return [(*(linters if run == "test" else ()), tests), (notebooks, browser)]
 
 
 def count_report(junit: Path, code: int) -> Count:
@@ -93,15 +106,6 @@ def count_report(junit: Path, code: int) -> Count:
         failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         count += Count(max(0, total - failed - skipped), failed, skipped)
     return count + Count(failed=1) if code != 0 and not count.failed else count
-
-
-@dataclass(frozen=True)
-class Done:
-    """What became of a step, and how long it took."""
-
-    code: int
-    count: Count
-    seconds: float
 
 
 def run_step(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] | None = None) -> Done:
@@ -127,10 +131,10 @@ def _exit_code(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        print(f"{step.name} was stopped after {STEP_SECONDS} s.", flush=True)
+        print(f"{step.name} was stopped after {STEP_SECONDS} s.", file=output, flush=True)
         return 124
     except OSError as error:
-        print(f"{step.name} cannot run: {error}", flush=True)
+        print(f"{step.name} cannot run: {error}", file=output, flush=True)
         return 127
     return done.returncode
 
@@ -167,27 +171,31 @@ def provide_chromium() -> None:
             return
 
 
-def run(listed: Sequence[Step], env: Mapping[str, str], folder: Path) -> int:
-    """Run the steps and print what became of each; return 0 only if none failed."""
-    finished: dict[str, Done] = {}
-    for number, step in enumerate(listed):
-        if step.beside:
-            continue
-        junit, beside = (
-            folder / f"{number}.xml",
-            [s for s in listed[number + 1 : number + 2] if s.beside],
-        )
-        print(f"\n== {step.name}", flush=True)
-        with ThreadPoolExecutor() as pool, tempfile.TemporaryFile("w+", dir=folder) as output:
-            others = [
-                (other.name, pool.submit(run_step, other, env, folder / "beside.xml", output))
-                for other in beside
-            ]
-            finished[step.name] = run_step(step, env, junit)
-            for name, other in others:
-                finished[name] = other.result()
-                output.seek(0)
-                print(f"\n== {name}\n{output.read()}", flush=True)
+def run_lane(
+    lane: Lane, env: Mapping[str, str], folder: Path, output: IO[str] | None = None
+) -> dict[str, Done]:
+    """Run the steps of a lane; their output goes to `output`, or to the terminal."""
+    done = {}
+    for step in lane:
+        print(f"\n== {step.name}", file=output, flush=True)
+        done[step.name] = run_step(step, env, folder / f"{step.name}.xml", output)
+    return done
+
+
+def run(listed: Sequence[Lane], env: Mapping[str, str], folder: Path) -> int:
+    """Run the lanes side by side, print what became of each step; return 0 only if none failed."""
+    outputs = [(folder / f"lane-{number}").open("w+") for number in range(1, len(listed))]
+    with ThreadPoolExecutor() as pool:
+        others = [
+            pool.submit(run_lane, lane, env, folder, output)
+            for lane, output in zip(listed[1:], outputs, strict=True)
+        ]
+        finished = run_lane(listed[0], env, folder)
+        for lane, output in zip(others, outputs, strict=True):
+            finished |= lane.result()
+            output.seek(0)
+            print(output.read(), flush=True)
+            output.close()
     print()
     for name, done in finished.items():
         word = "ok" if done.code == 0 else "FAILED"
@@ -196,17 +204,18 @@ def run(listed: Sequence[Step], env: Mapping[str, str], folder: Path) -> int:
     return int(any(done.code != 0 for done in finished.values()))
 
 
-def main() -> int:
-    """Run all; return the exit code."""
+def main(words: Sequence[str]) -> int:
+    """Run `test`, or the run that is named; return the exit code."""
+    (wanted,) = words or ("test",)
     with tempfile.TemporaryDirectory(prefix="stuck-ranks-test-") as folder:
         env = jupyter_env(VENV, Path(folder) / "jupyter", os.environ)
         no_announcements(VENV)
         try:
             provide_chromium()
-            return run(steps(str(VENV / "bin" / "python"), ROOT), env, Path(folder))
+            return run(lanes(str(VENV / "bin" / "python"), wanted), env, Path(folder))
         except KeyboardInterrupt:
             return 130
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -71,6 +71,7 @@ def panel(page: playwright.Page) -> playwright.Locator:
     return page.locator(".stuck-ranks").first
 
 
+@pytest.mark.nightly
 def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_left: Left) -> None:
     """From the broken program over a prediction, the fix, the quiz and an own copy to its check."""
     keys = Keys(page)
@@ -155,6 +156,7 @@ def test_stop_answers_at_once_and_leaves_nothing(
     assert processes_left() == []
 
 
+@pytest.mark.nightly
 def test_a_restart_leaves_a_sentence_and_no_process(
     page: playwright.Page, panel: playwright.Locator, jupyter: Jupyter, processes_left: Left
 ) -> None:

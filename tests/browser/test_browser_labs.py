@@ -1,4 +1,4 @@
-"""Every lab's panel in JupyterLab, from the broken program to a check. Takes minutes: `make browser`."""
+"""Every lab's panel in JupyterLab, from the broken program to a check. Takes minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from browser_bench import (
 
 from helpers.labs import all_labs
 
-pytestmark = [*needs_browser, pytest.mark.every_lab]
+pytestmark = [*needs_browser, pytest.mark.nightly]
 LABS = [lab.name for lab in all_labs()]
 
 

@@ -142,7 +142,7 @@ def test_py_spy_is_there() -> None:
     assert dumps.find_tool() is not None, "py-spy is in the dependencies of this project"
 
 
-@pytest.mark.parametrize("asked", ["launcher", "rank 1"])
+@pytest.mark.parametrize("asked", ["launcher", pytest.param("rank 1", marks=pytest.mark.nightly)])
 def test_different_calls_are_proved_from_any_process_and_the_job_goes_on(box: Box, asked: str) -> None:
     launcher = box.ranks(MISMATCH)
     before = tree(launcher)
@@ -164,6 +164,7 @@ def test_different_calls_are_proved_from_any_process_and_the_job_goes_on(box: Bo
     assert all(one.status() in ("sleeping", "idle") for one in after)
 
 
+@pytest.mark.nightly
 def test_a_rank_that_is_elsewhere_is_a_suspicion_only(box: Box) -> None:
     launcher = box.ranks(ASLEEP)
     code, report, _ = box.attach(launcher.pid, "--patience", "2")
@@ -172,6 +173,7 @@ def test_a_rank_that_is_elsewhere_is_a_suspicion_only(box: Box) -> None:
     assert "asleep at train.py:4" in report["summary"]
 
 
+@pytest.mark.nightly
 def test_a_group_that_cannot_be_told_proves_nothing(box: Box) -> None:
     launcher = box.ranks(UNKNOWN_GROUP)
     code, report, _ = box.attach(launcher.pid, "--patience", "2")
@@ -180,6 +182,7 @@ def test_a_group_that_cannot_be_told_proves_nothing(box: Box) -> None:
     assert report["ranks"][0]["waits"][0]["group"] is None
 
 
+@pytest.mark.nightly
 def test_a_rank_that_works_is_running(box: Box) -> None:
     launcher = box.ranks(WORKS, wanted=1, world=1)
     code, report, _ = box.attach(launcher.pid)
@@ -200,6 +203,7 @@ def test_a_stopped_rank_is_proved(box: Box) -> None:
     assert stopped.status() == psutil.STATUS_STOPPED
 
 
+@pytest.mark.nightly
 def test_a_rank_that_is_no_more(box: Box) -> None:
     launcher = box.ranks(MISMATCH)
     gone = next(one for one in tree(launcher) if one.environ().get("RANK") == "1")
@@ -210,6 +214,7 @@ def test_a_rank_that_is_no_more(box: Box) -> None:
     assert report["cause"] in ("rank-exited", "rank-crashed")
 
 
+@pytest.mark.nightly
 def test_ranks_that_a_shell_has_started_are_found_by_their_store(box: Box) -> None:
     (box.folder / "train.py").write_text(MISMATCH)
     common = {"WORLD_SIZE": "2", "MASTER_PORT": "29412"}
@@ -220,6 +225,7 @@ def test_ranks_that_a_shell_has_started_are_found_by_their_store(box: Box) -> No
     assert [rank["pid"] for rank in report["ranks"]] == [one.pid for one in ranks]
 
 
+@pytest.mark.nightly
 def test_a_program_of_no_rank(box: Box) -> None:
     (box.folder / "job.py").write_text("import time\nopen('ready', 'w').close()\ntime.sleep(600)\n")
     job = box.start("sh", "-c", f"{shlex.quote(sys.executable)} job.py; true")
@@ -230,6 +236,7 @@ def test_a_program_of_no_rank(box: Box) -> None:
     assert report["ranks"][0]["where"] == {"file": "job.py", "line": 3, "function": "<module>"}
 
 
+@pytest.mark.nightly
 def test_without_py_spy_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = box.ranks(ASLEEP)
     monkeypatch.setattr(dumps, "find_tool", lambda: None)

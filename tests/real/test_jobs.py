@@ -21,7 +21,15 @@ pytestmark = [
 DECLARED = collection.read(JOBS)
 
 
-@pytest.mark.parametrize("name", [n for n, job in DECLARED.items() if job.suite == "test" or job.quick])
+RUN = [
+    pytest.param(name, marks=[pytest.mark.nightly] if job.suite == "nightly" else [])
+    for name, job in DECLARED.items()
+    if job.suite != "score"
+]
+"""`make score` runs the others; all of them are recordings, too."""
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_job(name: str) -> None:
     done = trial.run(DECLARED[name])
     assert not [check for check in done.wrong() if check.kind != "time"], done.story()

@@ -57,6 +57,7 @@ def test_memory_is_the_peak_and_not_what_is_left(cost: ModuleType) -> None:
     assert 20e6 <= measured.memory < 60e6
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 def test_one_changed_parameter_is_named() -> None:
     command = [sys.executable, "-B", "-c", CHANGED]
@@ -65,6 +66,7 @@ def test_one_changed_parameter_is_named() -> None:
     assert "RuntimeError: the checkpoint differs in head.bias" in run.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 @pytest.mark.skipif(not psutil.LINUX, reason="the kernel's counts are read on Linux only")
 def test_a_full_save_moves_the_parameters_and_a_sharded_one_does_not() -> None:

@@ -33,6 +33,7 @@ print(cost(on_meta), cost(lambda: GPT(**CONFIG)), cost(lambda: GPT(**CONFIG).to(
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 @linux
 def test_a_model_takes_its_memory_before_it_is_moved() -> None:

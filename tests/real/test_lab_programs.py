@@ -49,6 +49,7 @@ def test_cells_run_programs_that_there_are(lab: Lab) -> None:
     assert {"broken", "fixed"} <= run_by_cells(lab) <= set(lab.programs)
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 @pytest.mark.parametrize("lab", OTHERS, ids=lambda lab: lab.name)
 def test_the_fixed_program_leaves_what_a_healthy_run_leaves(lab: Lab) -> None:
@@ -59,6 +60,7 @@ def test_the_fixed_program_leaves_what_a_healthy_run_leaves(lab: Lab) -> None:
     assert judgement.passed, judgement
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 @pytest.mark.timeout(900)  # one of them compiles C++ the first time
 @pytest.mark.parametrize(("lab", "program"), REST)

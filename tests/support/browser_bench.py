@@ -44,7 +44,7 @@ needs_browser = [
 ]
 
 in_both_themes = pytest.mark.parametrize(
-    "theme", ["Dark", pytest.param("Light", marks=pytest.mark.every_lab)]
+    "theme", ["Dark", pytest.param("Light", marks=pytest.mark.nightly)]
 )
 
 

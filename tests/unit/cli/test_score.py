@@ -26,7 +26,6 @@ cause = "missing-rank"
 culprits = [1]
 prompt = true
 [fine]
-suite = "control"
 command = "python fine.py {port}"
 outcome = "ok"
 cause = "none"
@@ -75,8 +74,8 @@ def test_a_collection(folder: Path) -> None:
     assert (fine.control, fine.exit_code, fine.culprits) == (True, 0, None)
     line = {"culprit": ("late.py", 2), "rank 1": ("late.py", 2), "rank 0": ("late.py", 3)}
     assert late.lines() == line
-    assert list(collection.select(jobs, "control", None)) == ["fine"]
-    assert list(collection.select(jobs, None, "late,fine")) == ["late", "fine"]
+    assert list(collection.select(jobs, "fine")) == ["fine"]
+    assert list(collection.select(jobs, None)) == ["late", "fine"]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +86,9 @@ def test_a_collection(folder: Path) -> None:
         ("[a", "cannot be read"),
         ("[a]\ncommand = 'python late.py'", "a has no `outcome`"),
         (TOML + "colour = 1", "fine has the unknown key `colour`"),
-        (TOML + "quick = 1", "fine has a `quick` of the wrong type"),
+        (TOML + "proved = 1", "fine has a `proved` of the wrong type"),
         (TOML + "culprits = ['1']", "fine has a `culprits` of the wrong type"),
+        (TOML + "suite = 'soon'", "fine has the unknown suite 'soon'"),
         (TOML.replace('"ok"', '"good"'), "fine has the unknown outcome 'good'"),
         (TOML.replace("fine.py", "none.py"), "fine needs none"),
         (TOML.replace("fine.py", "fine"), "the command of fine names no program"),
@@ -175,7 +175,7 @@ def test_the_verb_runs_a_folder_of_anyone(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("print('well')\n")
     (tmp_path / "b.py").write_text("raise KeyError('x')  # <- culprit\n")
     (tmp_path / "jobs.toml").write_text(
-        '[a]\ncommand = "python a.py"\noutcome = "ok"\ncause = "none"\nquick = true\n'
+        '[a]\ncommand = "python a.py"\noutcome = "ok"\ncause = "none"\nsuite = "test"\n'
         '[b]\ncommand = "python b.py"\noutcome = "error"\ncause = "none"\n'
     )
     words = [

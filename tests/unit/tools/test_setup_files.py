@@ -259,9 +259,9 @@ def test_the_makefile_has_the_targets_that_the_readme_names() -> None:
     assert targets("lab: x\ntest : y\n") == {"lab"}
 
 
-def test_ci_runs_make_test() -> None:
+def test_ci_runs_all_tests() -> None:
     script = ROOT / ".ci" / "run"
-    assert script.read_text().splitlines()[-1] == "exec make test"
+    assert script.read_text().splitlines()[-2:] == ["make test", "make nightly"]
     assert os.access(script, os.X_OK)
 
 
@@ -754,14 +754,17 @@ def test_the_welcome_names_the_address_and_over_ssh_the_tunnel() -> None:
 # Running the tests.
 
 
-def test_notebooks_are_a_step_only_where_there_are_any(tmp_path: Path) -> None:
-    assert "notebooks" not in [step.name for step in run_tests.steps("python", tmp_path)]
-    for name in ("notebooks/a/a.ipynb", "notebooks/a/.ipynb_checkpoints/a.ipynb"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    last = run_tests.steps("python", tmp_path)[-1]
-    assert last.command[-2:] == ["--nbval-cell-timeout=600", "notebooks/a/a.ipynb"]
-    assert "--nbval" in last.command
+def test_what_make_test_leaves_out_the_nightly_run_does() -> None:
+    pieces = {}
+    for run in ("test", "nightly"):
+        for lane in run_tests.lanes("python", run):
+            for step in filter(lambda step: step.is_pytest, lane):
+                assert step.command[:4] == ("python", "-m", "pytest", "-m")
+                pieces.setdefault(step.command[5:], []).append(step.command[4])
+    assert set(map(tuple, pieces.values())) == {("not nightly", "nightly")}
+    said = {word for words in pieces for word in words}
+    parts = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert {"notebooks", *parts} <= said
 
 
 def test_counts_are_read_from_pytests_report(tmp_path: Path) -> None:
@@ -779,27 +782,27 @@ def test_counts_are_read_from_pytests_report(tmp_path: Path) -> None:
 def test_all_steps_run_and_one_failure_fails_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad = run_tests.Step("bad", [sys.executable, "-c", "raise SystemExit(3)"])
-    good = run_tests.Step("good", [sys.executable, "-c", ""])
-    absent = run_tests.Step("absent", [str(tmp_path / "nowhere")])
-    assert run_tests.run([bad, good, absent], os.environ, tmp_path) == 1
+    bad = run_tests.Step("bad", (sys.executable, "-c", "raise SystemExit(3)"))
+    good = run_tests.Step("good", (sys.executable, "-c", ""))
+    absent = run_tests.Step("absent", (str(tmp_path / "nowhere"),))
+    assert run_tests.run([(bad, good, absent)], os.environ, tmp_path) == 1
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == "1 passed, 2 failed"
     assert re.search(r"bad +FAILED", said)
     assert re.search(r"good +ok", said)
-    assert run_tests.run([good], os.environ, tmp_path) == 0
+    assert run_tests.run([(good,)], os.environ, tmp_path) == 0
 
 
-def test_a_step_beside_another_is_printed_after_it_and_counts(
+def test_a_lane_beside_another_is_printed_after_it_and_counts(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Each of the two waits until the other has begun: one after the other, they would not end."""
     meet = "import pathlib, sys\npathlib.Path(sys.argv[1]).touch()\n"
     meet += "while not pathlib.Path(sys.argv[2]).exists(): pass\nprint('met', sys.argv[1][-1])"
     one, two = str(tmp_path / "1"), str(tmp_path / "2")
-    first = run_tests.Step("first", [sys.executable, "-c", meet, one, two])
-    second = run_tests.Step("second", [sys.executable, "-c", meet, two, one], beside=True)
-    assert run_tests.run([first, second], os.environ, tmp_path) == 0
+    first = run_tests.Step("first", (sys.executable, "-c", meet, one, two))
+    second = run_tests.Step("second", (sys.executable, "-c", meet, two, one))
+    assert run_tests.run([(first,), (second,)], os.environ, tmp_path) == 0
     said = capfd.readouterr().out
     assert said.index("met 1") < said.index("== second") < said.index("met 2")
     assert said.splitlines()[-1] == "2 passed, 0 failed"

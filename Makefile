@@ -6,7 +6,7 @@ VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test nightly score fresh bench lint lock clean
+.PHONY: help lab test nightly steady score fresh bench lint lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -21,6 +21,9 @@ test: $(VENV)/stamp-test ## lint, check types, run a test of every promise and t
 
 nightly: $(VENV)/stamp-test ## run every other test, every other lesson and every panel
 	@$(VENV)/bin/python tools/run_tests.py nightly
+
+steady: $(VENV)/stamp-test ## repeat the real and browser tests ten times, three of them on a busy machine
+	@$(VENV)/bin/python tools/steady.py
 
 score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with every knob; count what is right
 	@$(VENV)/bin/python -m helpers score tests/jobs --controls 100 --markdown benchmarks/score.md \

@@ -88,7 +88,7 @@ def lanes(python: str, run: str) -> list[Lane]:
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
         Step("mypy", (python, "-m", "mypy")),
     ]
-    tests = pytest("tests", "tests/unit", "tests/real", "tests/notebooks")
+    tests = pytest("tests", "--numprocesses=2", "tests/unit", "tests/real", "tests/notebooks")
     notebooks = pytest("notebooks", *NBVAL, "notebooks")
     browser = pytest("browser", "tests/browser")
     return [(*(linters if run == "test" else ()), tests), (notebooks, browser)]

@@ -1,9 +1,9 @@
 """Repeats the real and the browser tests, to find those that pass only sometimes: `make steady`.
 
-Ten rounds, of which the last three run beside as many busy loops as there are cores. Each round is added to
-benchmarks/steady.md as it ends. Rounds count as long as the code under test is the same, also across
-commits, so that ten can be made in several sittings; with the first change of it they begin anew. A test
-that failed once ends the run: it is a fault to be found, in the test or in the code.
+Ten rounds, of which the last three run beside as many busy loops as there are cores. Each round is added
+to benchmarks/steady.md as it ends. Rounds add up across commits as long as the code under test is the same;
+when it changes they start again from zero. The first failure ends the run: a test that fails only sometimes
+has a fault to be found, or has found one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TESTS = ("tests/real", "tests/browser")
 HEAD = """\
 # The real and the browser tests, again and again
 
-Each round runs all of them, those of `make nightly` included; "busy" means beside a busy loop on every core.
+Each round runs all of them, those of `make nightly` included; "busy": beside a busy loop on every core.
 Made by `make steady` with the code `{code}`.
 
 | round | commit | date | machine | passed | failed | skipped | minutes |
@@ -61,8 +61,10 @@ def code() -> str:
 
 
 def rounds(page: str, code: str) -> int:
-    """How many rounds a page has for this code."""
-    return len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) if f"`{code}`" in page else 0
+    """How many rounds without a failure a page has for this code."""
+    if f"`{code}`" not in page:
+        return 0
+    return len(re.findall(r"^\| \d+ (\|[^|]+){4}\| 0 \|", page, re.MULTILINE))
 
 
 @contextmanager
@@ -79,7 +81,7 @@ def busy_loops(number: int) -> Iterator[None]:
 
 def run_round(busy: bool) -> tuple[Count, float]:
     """Run all once; return what came of it, and the seconds that it took."""
-    command = (sys.executable, "-m", "pytest", "-m", "", *TESTS)
+    command = (sys.executable, "-m", "pytest", "-m", "", "--numprocesses=2", *TESTS)
     with tempfile.TemporaryDirectory(prefix="stuck-ranks-steady-") as folder:
         env = jupyter_env(ROOT / ".venv", Path(folder) / "jupyter", os.environ)
         with busy_loops((os.cpu_count() or 1) if busy else 0):
@@ -112,7 +114,9 @@ def main() -> int:
         print(f"{time.strftime('%H:%M')} round {done} of {ROUNDS}: {count}", flush=True)
         if count.failed:
             return 1
-    return int(any(failed != "0" for failed in re.findall(r"^(?:\|[^|]*){5}\| (\d+) ", page, re.MULTILINE)))
+    return int(
+        any(failed != "0" for failed in re.findall(r"^(?:\|[^|]*){5}\| (\d+) ", page, re.MULTILINE))
+    )
 
 
 if __name__ == "__main__":

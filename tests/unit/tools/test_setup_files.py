@@ -22,6 +22,7 @@ import pytest
 import run_lab
 import run_tests
 import setup_env
+import steady
 import yaml
 from jupyter_env import jupyter_env, no_announcements
 from packaging.markers import Marker
@@ -806,3 +807,18 @@ def test_a_lane_beside_another_is_printed_after_it_and_counts(
     said = capfd.readouterr().out
     assert said.index("met 1") < said.index("== second") < said.index("met 2")
     assert said.splitlines()[-1] == "2 passed, 0 failed"
+
+
+# Repeating them.
+
+
+def test_rounds_count_for_the_code_that_they_ran() -> None:
+    page = (
+        steady.HEAD.format(code="abc")
+        + "| 1 | c | d | quiet | 9 | 0 | 1 | 5.1 |\n| 2 | c | d | quiet | 8 | 1 | 1 | 5.1 |\n"
+    )
+    assert (steady.rounds(page, "abc"), steady.rounds(page, "abd"), steady.rounds("", "abc")) == (
+        1,
+        0,
+        0,
+    )

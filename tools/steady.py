@@ -1,9 +1,9 @@
 """Repeats the real and the browser tests, to find those that pass only sometimes: `make steady`.
 
-Ten rounds, of which the last three run beside as many busy loops as there are cores. Each round is added
-to benchmarks/steady.md as it ends. Rounds add up across commits as long as the code under test is the same;
-when it changes they start again from zero. The first failure ends the run: a test that fails only sometimes
-has a fault to be found, or has found one.
+Ten rounds, of which the last three run beside as many busy loops as there are cores. Each round is
+added to benchmarks/steady.md as it ends. Rounds add up across commits as long as the code under test is
+the same; when it changes they start again from zero. The first failure ends the run: a test that fails
+only sometimes has a fault to be found, or has found one.
 """
 
 from __future__ import annotations

@@ -215,7 +215,8 @@ def test_a_group_is_removed_when_its_owner_is_killed(
 ) -> None:
     kind = f"killed-{os.getpid()}"
     code = (
-        "from helpers.launch import launch; from helpers.memory_limit import Limit, enforcer\n"
+        "from helpers.launch import launch\n"
+        "from helpers.memory_limit import Limit, enforcer\n"
         f"launch(['sleep', '60'], kind_of_run={kind!r}, limit=enforcer(Limit(100)))\n"
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -20,9 +20,8 @@ from typing import Any
 import psutil
 
 from helpers.beacon import native
-
-from . import dumped
-from .table import Row
+from helpers.observe import dumped
+from helpers.observe.table import Row
 
 EVERY = 0.4
 """Seconds between two looks."""

@@ -14,8 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from helpers.model import Frame
-
-from . import sources
+from helpers.observe import sources
 
 SHORT = 60.0
 """Seconds that a program may be given to go on by itself."""

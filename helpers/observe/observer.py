@@ -24,13 +24,12 @@ from helpers.model import (
     Snapshot,
     State,
 )
-
-from . import blind, memory, ranks, stores, tracebacks, views, waits
-from .dumps import Dumps
-from .identity import MP_SPAWN, WORKER, Identity, spawned_number
-from .inbox import Inbox
-from .outside import Outside
-from .table import Row, Table
+from helpers.observe import blind, memory, ranks, stores, tracebacks, views, waits
+from helpers.observe.dumps import Dumps
+from helpers.observe.identity import MP_SPAWN, WORKER, Identity, spawned_number
+from helpers.observe.inbox import Inbox
+from helpers.observe.outside import Outside
+from helpers.observe.table import Row, Table
 
 
 class Running(Protocol):

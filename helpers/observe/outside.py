@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from helpers.model import Blocker, ProcessView, Wait
+from helpers.observe import locks, ranks, sockets
+from helpers.observe.table import Row, port_owner
 from helpers.ports import refused
-
-from . import locks, ranks, sockets
-from .table import Row, port_owner
 
 HOLDER_EVERY = 1.0
 """Seconds between two searches for the holder of a lock."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from . import sources
+from helpers.observe import sources
 
 _LOOKS = ("exists", "lexists", "isfile", "is_file")
 _HARMLESS = frozenset(

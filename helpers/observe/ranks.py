@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .identity import LOOPBACK, Identity, spawned_number
-from .table import Row, Table
+from helpers.observe.identity import LOOPBACK, Identity, spawned_number
+from helpers.observe.table import Row, Table
 
 SHELL_ENDS = 1.0
 """Seconds after the end of its last command within which a shell has ended too."""

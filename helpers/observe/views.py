@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.model import ErrorView, Frame, Port, ProcessView, State, Wait
-
-from . import dumped, tracebacks, waits
-from .table import Row
+from helpers.observe import dumped, tracebacks, waits
+from helpers.observe.table import Row
 
 NO_BEACON_AFTER = 3.0
 """Seconds after its start from which a Python process without a beacon is taken to have none."""

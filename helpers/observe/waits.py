@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from helpers.model import Collective, Frame, Wait, WaitKind
-
-from . import limits, locks, polling, sources
+from helpers.observe import limits, locks, polling, sources
 
 Record = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from helpers.model import Report, Snapshot, Verdict
+from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe.ranks import is_launcher
 from helpers.observe.table import HELPERS
 from helpers.processes import is_alive

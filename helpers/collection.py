@@ -25,7 +25,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from helpers.model import Cause, Outcome
+from helpers.model.facts import Cause, Outcome
 
 FILE = "jobs.toml"
 EXIT_CODES = {"ok": 0, "error": 1, "hang": 2, "running": 3}

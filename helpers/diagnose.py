@@ -23,7 +23,7 @@ from helpers.causes import (
 )
 from helpers.events import events
 from helpers.facts import Facts, Finding, doing, place, spoken
-from helpers.model import Cause, Outcome, ProcessView, Snapshot, Verdict
+from helpers.model.facts import Cause, Outcome, ProcessView, Snapshot, Verdict
 from helpers.standing import stands_still
 
 Find = Callable[[Facts], Finding | None]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from helpers.graph import AGENTS
-from helpers.model import ErrorView, Frame, ProcessView, RankView, Snapshot
+from helpers.model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot
 
 SIGTERM = 15
 

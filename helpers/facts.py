@@ -8,7 +8,7 @@ from functools import cached_property
 
 from helpers.events import Event, events
 from helpers.graph import Graph
-from helpers.model import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
+from helpers.model.facts import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
 from helpers.standing import blocking
 
 FROZEN = "stopped by the kernel until memory is free"

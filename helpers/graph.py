@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from helpers.meeting import arrived, contradicts, serves
-from helpers.model import Collective, ProcessView, RankView, Snapshot, Wait
+from helpers.model.facts import Collective, ProcessView, RankView, Snapshot, Wait
 from helpers.standing import STILL, blocking, may_act, stands_still, waits_for_child
 
 AGENTS = ("torchrun", "accelerate", "deepspeed")

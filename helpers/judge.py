@@ -12,7 +12,7 @@ from typing import Any
 
 from helpers.lab_model import Results
 from helpers.labs import Lab
-from helpers.model import ProcessView, Report
+from helpers.model.facts import ProcessView, Report
 
 
 @dataclass(frozen=True)

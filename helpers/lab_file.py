@@ -28,7 +28,7 @@ from helpers.lab_model import (
     combinations,
 )
 from helpers.lab_table import LabError, Table
-from helpers.model import Cause, Outcome
+from helpers.model.facts import Cause, Outcome
 from helpers.needs import NEEDS
 
 

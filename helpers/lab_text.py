@@ -11,7 +11,7 @@ from html import escape
 
 from helpers.lab_model import BY_CHANCE, MINE, Claim
 from helpers.labs import Lab
-from helpers.model import Report
+from helpers.model.facts import Report
 from helpers.report_parts import spans
 from helpers.report_stable import chosen_by_chance
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from helpers.holes import punch
-from helpers.model import Snapshot
+from helpers.model.facts import Snapshot
 from helpers.observe.ranks import is_launcher
 
 KEEP = 2000

@@ -11,7 +11,7 @@ from pathlib import Path
 from helpers.judge import judge
 from helpers.lab_model import BY_CHANCE, MINE, Expected, combinations
 from helpers.labs import Lab, LabError, RunFolder, beside_python
-from helpers.model import Report
+from helpers.model.facts import Report
 from helpers.report_stable import chosen_by_chance
 from helpers.session import Session
 

@@ -22,7 +22,7 @@ from typing import Protocol
 import psutil
 
 from helpers.control_group import MB, Group, Scope, group_parents
-from helpers.model import LimitView
+from helpers.model.facts import LimitView
 
 EVERY = 0.1
 """Seconds between two looks of the monitor."""

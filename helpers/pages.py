@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Literal, get_args
 
-from helpers.model import Cause
+from helpers.model.facts import Cause
 
 Kind = Literal["text", "list", "steps"]
 HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from helpers.facts import Facts, doing, spoken
 from helpers.lab_model import Predict
-from helpers.model import Frame, ProcessView, Report
+from helpers.model.facts import Frame, ProcessView, Report
 from helpers.report import to_json
 from helpers.report_parts import by_number, matters, one_line, stack_of, where_of
 

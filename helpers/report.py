@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.model import (
+from helpers.model.facts import (
     ChildView,
     Frame,
     Job,

@@ -7,7 +7,7 @@ from html import escape
 
 from helpers import markup
 from helpers.markup import code, folded, text
-from helpers.model import ProcessView, RankView, Report, Snapshot
+from helpers.model.facts import ProcessView, RankView, Report, Snapshot
 from helpers.report_parts import Row, by_number, child_name, place, spans, table
 from helpers.report_text import HEAD, facts, headline, lists
 from helpers.timeline import timeline

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from helpers.model import ErrorView, Frame, ProcessView, RankView, Report, Wait
+from helpers.model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
 from helpers.report_parts import (
     by_number,
     child_name,

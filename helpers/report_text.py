@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from helpers.model import Report
+from helpers.model.facts import Report
 from helpers.pages import blocks
 from helpers.report_parts import Row, one_line, place, spans, table
 

@@ -16,7 +16,7 @@ from helpers.graph import Graph
 from helpers.launch import LaunchError, launch
 from helpers.logs import Logs
 from helpers.memory_limit import Enforcer, Limit, LimitError, enforcer
-from helpers.model import Report, Snapshot, Verdict
+from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe import Observer, Running
 from helpers.recording import Recorder
 from helpers.standing import STILL

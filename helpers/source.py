@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from helpers.model import Frame
+from helpers.model.facts import Frame
 from helpers.report_parts import one_line
 
 LARGEST = 1 << 20

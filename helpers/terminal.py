@@ -11,7 +11,7 @@ from rich.text import Text
 
 from helpers.facts import doing, operation, place
 from helpers.files import discard
-from helpers.model import ProcessView, RankView, Snapshot, Verdict
+from helpers.model.facts import ProcessView, RankView, Snapshot, Verdict
 from helpers.session import Event, Output, Sample
 from helpers.standing import blocking
 

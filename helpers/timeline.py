@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from helpers.facts import group_name, spoken
 from helpers.graph import Graph
-from helpers.model import Collective, Job, Snapshot, Verdict
+from helpers.model.facts import Collective, Job, Snapshot, Verdict
 from helpers.standing import blocking
 from helpers.timeline_area import GUTTER, LINE, Area, Pin, spot, text
 from helpers.timeline_draw import axis, blocks, captions, full_name, lane, names

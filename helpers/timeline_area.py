@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
-from helpers.model import Frame
+from helpers.model.facts import Frame
 from helpers.report_parts import one_line, place
 
 GUTTER = 76

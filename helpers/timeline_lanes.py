@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from helpers import facts
-from helpers.model import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
+from helpers.model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
 from helpers.report_parts import ending, signal_name, where_of
 from helpers.standing import blocking
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helpers.events import Event, twins
 from helpers.facts import Facts, Finding, place, spoken
-from helpers.model import ChildView, RankView
+from helpers.model.facts import ChildView, RankView
 from helpers.ports import is_taken, refused
 
 

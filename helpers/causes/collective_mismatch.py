@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from helpers.facts import Facts, Finding, group_name, odd_ones, operation, place, spoken
 from helpers.meeting import SENDS
-from helpers.model import Collective, Wait
+from helpers.model.facts import Collective, Wait
 
 Divergence = tuple[str, int, dict[int, Collective]]
 

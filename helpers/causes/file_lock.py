@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helpers.facts import Facts, Finding, doing, place, spoken
-from helpers.model import Blocker, Wait
+from helpers.model.facts import Blocker, Wait
 
 
 def find(facts: Facts) -> Finding | None:

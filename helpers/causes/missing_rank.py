@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helpers.events import Event
 from helpers.facts import Facts, Finding, doing, operation, place, spoken
-from helpers.model import ProcessView
+from helpers.model.facts import ProcessView
 from helpers.standing import blocking
 
 

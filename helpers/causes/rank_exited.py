@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.facts import Facts, Finding, last_seen, place, spoken
-from helpers.model import Frame, RankView
+from helpers.model.facts import Frame, RankView
 
 SEEN_LATE = 1.0
 """Seconds by which an end may be seen later than it was; an exception tells its own time."""

@@ -6,7 +6,7 @@ import re
 
 from helpers.facts import Facts, Finding, odd_ones, place, spoken
 from helpers.meeting import SAME_SIZE, Sizes, differ
-from helpers.model import Frame, ProcessView
+from helpers.model.facts import Frame, ProcessView
 
 _MISMATCH = re.compile(
     r"appears not to match (sizes|strides) of the same param"

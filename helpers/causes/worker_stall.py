@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from helpers.events import Event
 from helpers.facts import Facts, Finding, doing, place, spoken
-from helpers.model import ChildView, ErrorView
+from helpers.model.facts import ChildView, ErrorView
 from helpers.standing import blocking
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")

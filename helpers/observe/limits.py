@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from helpers.model import Frame
+from helpers.model.facts import Frame
 from helpers.observe import sources
 
 SHORT = 60.0

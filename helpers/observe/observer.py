@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import psutil
 
 from helpers.memory_limit import Enforcer
-from helpers.model import (
+from helpers.model.facts import (
     Attempt,
     ChildView,
     Frame,

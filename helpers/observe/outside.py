@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from helpers.model import Blocker, ProcessView, Wait
+from helpers.model.facts import Blocker, ProcessView, Wait
 from helpers.observe import locks, ranks, sockets
 from helpers.observe.table import Row, port_owner
 from helpers.ports import refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from helpers.model import RankView
+from helpers.model.facts import RankView
 from helpers.store import Probe, StoreView
 
 FIRST_AFTER = 3.0

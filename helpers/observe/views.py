@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from helpers.model import ErrorView, Frame, Port, ProcessView, State, Wait
+from helpers.model.facts import ErrorView, Frame, Port, ProcessView, State, Wait
 from helpers.observe import dumped, tracebacks, waits
 from helpers.observe.table import Row
 

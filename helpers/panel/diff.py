@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ipywidgets import HTML, HBox, VBox
 
-from helpers.model import Report, Snapshot
+from helpers.model.facts import Report, Snapshot
 from helpers.panel.export import Finished
 from helpers.report_text import headline
 from helpers.side_by_side import side_by_side

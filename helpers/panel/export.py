@@ -12,7 +12,7 @@ from pathlib import Path
 from ipywidgets import HTML, VBox
 
 from helpers.markup import code, text
-from helpers.model import Report, Snapshot
+from helpers.model.facts import Report, Snapshot
 from helpers.panel.controls import button, row
 from helpers.panel.log_view import LINES, Lines
 from helpers.panel.native import Spoken

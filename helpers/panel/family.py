@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from helpers.model import ProcessView, Snapshot
+from helpers.model.facts import ProcessView, Snapshot
 from helpers.panel.words import rank_name
 from helpers.report_parts import by_number, child_name
 

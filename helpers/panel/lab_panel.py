@@ -13,7 +13,7 @@ from helpers import lab_text
 from helpers.judge import Judgement
 from helpers.lab_model import MINE, Program
 from helpers.labs import Lab, LabError, RunFolder, find_lab
-from helpers.model import Report
+from helpers.model.facts import Report
 from helpers.panel import words
 from helpers.panel.controls import button, row
 from helpers.panel.course import in_jupyter

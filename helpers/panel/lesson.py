@@ -10,7 +10,7 @@ from pathlib import Path
 from helpers.judge import Judgement, judge
 from helpers.lab_model import MINE
 from helpers.labs import Lab
-from helpers.model import Frame, Report
+from helpers.model.facts import Frame, Report
 from helpers.panel.course import Course
 from helpers.panel.predict_form import PredictForm
 from helpers.panel.quiz import Question, Quiz

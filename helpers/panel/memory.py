@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.markup import row, table, text
-from helpers.model import Snapshot
+from helpers.model.facts import Snapshot
 from helpers.panel.family import family
 from helpers.panel.words import megabytes
 

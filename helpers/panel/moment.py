@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helpers.model import Report, Snapshot, Verdict
+from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.panel.log_view import Lines
 from helpers.source import Sources
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from helpers.facts import spoken
 from helpers.markup import code, text
-from helpers.model import Port, Snapshot
+from helpers.model.facts import Port, Snapshot
 from helpers.panel.family import family
 from helpers.ports import refused
 

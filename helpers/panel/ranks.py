@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helpers.markup import code, table, text
-from helpers.model import ChildView, ProcessView, RankView, Snapshot, State
+from helpers.model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from helpers.panel import words
 from helpers.panel.style import mark
 from helpers.report_parts import by_number, child_name, place, wait_text, where_of

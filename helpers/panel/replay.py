@@ -13,7 +13,7 @@ from ipywidgets import HTML, Dropdown
 
 from helpers import report as reports
 from helpers.diagnose import diagnose
-from helpers.model import Report, Verdict
+from helpers.model.facts import Report, Verdict
 from helpers.panel import view, words
 from helpers.panel.controls import Framed, button, row
 from helpers.panel.export import ExportBar, Finished

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helpers.model import Cause, Outcome, Report
+from helpers.model.facts import Cause, Outcome, Report
 from helpers.panel import view
 from helpers.report import stable_text
 

@@ -11,7 +11,7 @@ from ipywidgets import HTML, Widget
 
 from helpers.history import History
 from helpers.logs import Logs
-from helpers.model import Report
+from helpers.model.facts import Report
 from helpers.panel import view, words
 from helpers.panel.controls import Framed
 from helpers.panel.export import ExportBar, Finished

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.markup import code, text
-from helpers.model import Frame, ProcessView
+from helpers.model.facts import Frame, ProcessView
 from helpers.panel.ranks import state_mark
 from helpers.report_parts import doing, place, stack_of
 from helpers.source import Sources

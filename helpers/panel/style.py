@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 
-from helpers.model import Outcome, ProcessView, State
+from helpers.model.facts import Outcome, ProcessView, State
 from helpers.report_parts import signal_name
 
 STATE_GLYPHS: dict[State, str] = {

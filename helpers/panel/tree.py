@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helpers.markup import code, text
-from helpers.model import Snapshot
+from helpers.model.facts import Snapshot
 from helpers.panel.family import Member, family
 from helpers.panel.ranks import state_mark
 

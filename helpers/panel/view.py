@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from helpers.markup import code, folded, items, section, text
 from helpers.markup import paragraph as paragraph
-from helpers.model import Report, Snapshot, Verdict
+from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.panel.style import OUTCOMES
 from helpers.report_parts import place
 from helpers.timeline import timeline

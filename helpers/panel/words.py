@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helpers.facts import spoken
 from helpers.graph import Graph
-from helpers.model import Job, RankView, Snapshot
+from helpers.model.facts import Job, RankView, Snapshot
 from helpers.report_parts import child_name
 from helpers.standing import blocking
 

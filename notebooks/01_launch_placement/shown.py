@@ -4,7 +4,7 @@ import re
 import sys
 
 from helpers.labs import find_lab
-from helpers.model import Report
+from helpers.model.facts import Report
 from helpers.session import Session
 
 

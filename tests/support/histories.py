@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helpers.model import (
+from helpers.model.facts import (
     Blocker,
     ChildView,
     Collective,

@@ -14,7 +14,7 @@ from panel_fakes import DEADLINE, FakeSession, click, every_widget, html_of, sna
 
 from helpers.lab_file import read_lab_file
 from helpers.labs import Lab
-from helpers.model import Report, Verdict
+from helpers.model.facts import Report, Verdict
 from helpers.panel.lab_panel import LabPanel
 from helpers.panel.native import Choices
 

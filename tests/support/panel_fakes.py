@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ipywidgets import Button, Widget
 
-from helpers.model import Job, ProcessView, RankView, Report, Snapshot, Verdict
+from helpers.model.facts import Job, ProcessView, RankView, Report, Snapshot, Verdict
 from helpers.session import Ended, Event, Sample
 
 DEADLINE = 10.0

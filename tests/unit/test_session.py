@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from histories import ended, rank, snapshot
 
-from helpers.model import RankView
+from helpers.model.facts import RankView
 from helpers.session import STATUS_COMES, _is_over
 
 

@@ -42,7 +42,7 @@ from histories import (
 )
 
 from helpers.diagnose import CAUSES, PROOF_SPAN, diagnose
-from helpers.model import Attempt, Blocker, Frame, LimitView, RankView, Snapshot
+from helpers.model.facts import Attempt, Blocker, Frame, LimitView, RankView, Snapshot
 
 IN_USE = (
     "The server socket has failed to listen on any local network address. "

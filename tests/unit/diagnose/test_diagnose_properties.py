@@ -31,7 +31,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.diagnose import diagnose
-from helpers.model import (
+from helpers.model.facts import (
     Blocker,
     ChildView,
     Collective,

@@ -23,7 +23,7 @@ from histories import (
 )
 
 from helpers.events import events
-from helpers.model import Frame, RankView, Snapshot
+from helpers.model.facts import Frame, RankView, Snapshot
 
 FOLLOWS = [
     "[/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:40123",

@@ -25,7 +25,7 @@ from histories import (
 )
 
 from helpers.facts import Facts, doing, last_seen, odd_ones, operation, place, spoken
-from helpers.model import RankView, Wait
+from helpers.model.facts import RankView, Wait
 
 ODD = [
     ({0: "a", 1: "a", 2: "b"}, (2,)),

@@ -32,7 +32,7 @@ from histories import (
 )
 
 from helpers.graph import Graph
-from helpers.model import Blocker, RankView, Snapshot, Wait
+from helpers.model.facts import Blocker, RankView, Snapshot, Wait
 from helpers.standing import blocking, stands_still
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from helpers import pages
-from helpers.model import Cause
+from helpers.model.facts import Cause
 from helpers.pages import Block, blocks, names, page
 
 CAUSES = [cause for cause in get_args(Cause) if cause != "none"]

@@ -10,7 +10,7 @@ import pytest
 from helpers.judge import judge_results
 from helpers.lab_model import Results
 from helpers.labs import Lab, all_labs
-from helpers.model import ChildView, Job, ProcessView, RankView, Report, Snapshot, Verdict
+from helpers.model.facts import ChildView, Job, ProcessView, RankView, Report, Snapshot, Verdict
 
 KEPT = Results("RESULTS_DIR", "result-rank{rank}.json", equal=("loss", "sum"), finite=("loss",))
 GOOD: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from helpers.lab_text import (
     measured,
 )
 from helpers.labs import find_lab
-from helpers.model import (
+from helpers.model.facts import (
     ChildView,
     ErrorView,
     Frame,

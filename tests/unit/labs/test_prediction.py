@@ -9,7 +9,7 @@ from histories import in_collective, raised, snapshot, steady
 
 from helpers.diagnose import diagnose
 from helpers.lab_model import Answer, Predict
-from helpers.model import Frame, Report, Snapshot, Verdict
+from helpers.model.facts import Frame, Report, Snapshot, Verdict
 from helpers.prediction import NOBODY, Asked, questions
 
 PREDICT = Predict(

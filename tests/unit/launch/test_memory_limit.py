@@ -20,7 +20,7 @@ from helpers import memory_limit
 from helpers.control_group import Group, Scope, group_parents, remove
 from helpers.launch import LaunchError, launch, reap_leftovers
 from helpers.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
-from helpers.model import Snapshot
+from helpers.model.facts import Snapshot
 from helpers.session import Session
 
 GROUPS = group_parents(Path("/sys/fs/cgroup"), Path("/proc"))

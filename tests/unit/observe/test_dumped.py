@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.graph import Graph
-from helpers.model import Job, ProcessView, RankView, Snapshot, Wait
+from helpers.model.facts import Job, ProcessView, RankView, Snapshot, Wait
 from helpers.observe import blind, dumped, dumps, waits
 from helpers.observe.identity import Identity, spawned_number
 from helpers.observe.table import Row

@@ -12,7 +12,7 @@ from histories import absent, child, launcher, rank, snapshot, worker, working
 from helpers import holes
 from helpers import logs as logs_module
 from helpers.logs import CHUNK, KEEP, Logs
-from helpers.model import RankView, Snapshot
+from helpers.model.facts import RankView, Snapshot
 
 ROOT = 900
 

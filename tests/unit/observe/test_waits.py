@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers.model import Frame, ProcessView, Wait
+from helpers.model.facts import Frame, ProcessView, Wait
 from helpers.observe import views, waits
 from helpers.observe.outside import Outside
 from helpers.observe.table import Row

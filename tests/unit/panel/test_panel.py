@@ -9,7 +9,7 @@ import pytest
 from ipywidgets import Tab
 from panel_fakes import DEADLINE, Clock, FakeSession, click, count_updates, every_widget, html_of
 
-from helpers.model import Verdict
+from helpers.model.facts import Verdict
 from helpers.panel.job_panel import JobPanel
 from helpers.panel.native import Spoken
 from helpers.panel.pace import PER_SECOND

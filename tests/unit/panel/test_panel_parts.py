@@ -26,7 +26,7 @@ from histories import (
 from panel_fakes import text_of
 
 from helpers.diagnose import diagnose
-from helpers.model import Blocker, Frame, Port, RankView, Snapshot
+from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
 from helpers.panel import words
 from helpers.panel.log_view import EVERY, LogView, found
 from helpers.panel.memory import memory_bars

@@ -12,7 +12,7 @@ import pytest
 from panel_fakes import text_of
 
 from helpers.history import MOST, MOST_PROCESSES, History
-from helpers.model import (
+from helpers.model.facts import (
     Blocker,
     ChildView,
     ErrorView,

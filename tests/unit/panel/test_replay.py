@@ -11,7 +11,7 @@ import pytest
 from histories import diverging, sleeping, snapshot
 from panel_fakes import FakeLogs, click, count_updates, html_of
 
-from helpers.model import Job, RankView, Snapshot, Verdict
+from helpers.model.facts import Job, RankView, Snapshot, Verdict
 from helpers.panel import open_recording
 from helpers.panel.diff import DiffView
 from helpers.panel.export import FOLDER, KINDS, ExportBar, Finished, recording

@@ -32,7 +32,7 @@ from histories import (
 )
 
 from helpers.diagnose import diagnose
-from helpers.model import Blocker, Frame, Snapshot
+from helpers.model.facts import Blocker, Frame, Snapshot
 from helpers.recording import Recorder, RecordingError, provenance, replay
 
 

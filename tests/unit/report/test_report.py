@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from helpers.model import (
+from helpers.model.facts import (
     Blocker,
     ChildView,
     ErrorView,

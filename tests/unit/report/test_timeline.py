@@ -34,7 +34,7 @@ from histories import (
     working,
 )
 
-from helpers.model import RankView, Snapshot, Verdict
+from helpers.model.facts import RankView, Snapshot, Verdict
 from helpers.timeline import timeline
 from helpers.timeline_fold import folded, meetings
 from helpers.timeline_lanes import Lane, lanes

@@ -91,7 +91,7 @@ def _attach(options: argparse.Namespace) -> int:
 def _run(session: Any, json_path: str | None, html_path: str | None = None) -> int:
     """Run a session in the terminal; write its report when the verdict is there."""
     from helpers.history import History
-    from helpers.launch import LaunchError
+    from helpers.launch.launch import LaunchError
     from helpers.session import Decided, Sample
     from helpers.terminal import Terminal
 

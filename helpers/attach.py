@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 
+from helpers.launch.processes import is_alive
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe.ranks import is_launcher
 from helpers.observe.table import HELPERS
-from helpers.processes import is_alive
 from helpers.session import Job, Session
 from helpers.standing import STILL
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helpers import preflight, run_folder
+from helpers import preflight
 from helpers.lab_file import read_lab_file
 from helpers.lab_model import BEST, MINE, Expected, Knob, LabFile, Program, Value
 from helpers.lab_table import LabError
-from helpers.memory_limit import Limit
+from helpers.launch import run_folder
+from helpers.launch.memory_limit import Limit
+from helpers.launch.processes import identity
 from helpers.needs import lacking
-from helpers.processes import identity
 
 if TYPE_CHECKING:
     from helpers.session import Session
@@ -34,7 +35,7 @@ class RunFolder:
     """A folder for what one run of a lab leaves: results, caches. Only this user can enter it.
 
     A context manager; also removed when it is no longer used or the process ends. If the process
-    is killed, the next run of anything removes it (`helpers.launch.reap_leftovers`).
+    is killed, the next run of anything removes it (`helpers.launch.launch.reap_leftovers`).
 
     Attributes:
         path: the folder.

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from helpers.control_group import MB
+from helpers.launch.control_group import MB
 from helpers.machine import free_memory
 from helpers.observe.table import port_owner
 

@@ -13,9 +13,9 @@ from typing import Literal, Protocol
 from helpers import report as reports
 from helpers.diagnose import diagnose
 from helpers.graph import Graph
-from helpers.launch import LaunchError, launch
+from helpers.launch.launch import LaunchError, launch
+from helpers.launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from helpers.logs import Logs
-from helpers.memory_limit import Enforcer, Limit, LimitError, enforcer
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe import Observer, Running
 from helpers.recording import Recorder
@@ -72,7 +72,7 @@ Event = Sample | Output | Ended | Decided
 
 
 class Job(Running, Protocol):
-    """A running job, as `helpers.launch.Launch` is one."""
+    """A running job, as `helpers.launch.launch.Launch` is one."""
 
     run_id: str
 

@@ -26,7 +26,7 @@ from typing import Any
 import psutil
 
 from helpers.collection import FILE, Job
-from helpers.processes import is_alive
+from helpers.launch.processes import is_alive
 
 PROMPT = 3.0
 """Seconds from a stall to its verdict, by promise."""
@@ -282,7 +282,7 @@ def left_processes(marker: str, value: str, within: float = GRACE) -> list[psuti
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             environment, command = process.environ(), process.cmdline()
-            guards = any(part.endswith("helpers/guardian.py") for part in command)
+            guards = any(part.endswith("helpers/launch/guardian.py") for part in command)
             if environment.get(marker) == value and ("STUCK_RANKS_ID" in environment or guards):
                 found.append(process)
     return [process for process in psutil.wait_procs(found, timeout=within)[1] if is_alive(process)]

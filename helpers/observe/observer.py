@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from helpers.memory_limit import Enforcer
+from helpers.launch.memory_limit import Enforcer
 from helpers.model.facts import (
     Attempt,
     ChildView,
@@ -33,7 +33,7 @@ from helpers.observe.table import Row, Table
 
 
 class Running(Protocol):
-    """What the observer needs of a `helpers.launch.Launch`."""
+    """What the observer needs of a `helpers.launch.launch.Launch`."""
 
     pid: int
     started: float

@@ -21,10 +21,10 @@ import psutil
 import pytest
 from repository import ROOT
 
-from helpers import guardian, run_folder
-from helpers import launch as launch_module
-from helpers.launch import Launch, LaunchError, launch, reap_leftovers
-from helpers.processes import is_alive
+from helpers.launch import guardian, run_folder
+from helpers.launch import launch as launch_module
+from helpers.launch.launch import Launch, LaunchError, launch, reap_leftovers
+from helpers.launch.processes import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -289,7 +289,7 @@ def test_silent_input_neither_delivers_nor_ends(start: Start) -> None:
 def test_inherited_input_is_the_caller_s(terminal: bool, tmp_path: Path) -> None:
     far, near = os.openpty() if terminal else os.pipe()[::-1]
     script = (
-        "import sys, time; from helpers.launch import launch\n"
+        "import sys, time; from helpers.launch.launch import launch\n"
         "run = launch([sys.executable, '-I', '-c', 'print(input())'], stdin='inherit')\n"
         "while run.poll() is None: time.sleep(0.01)\n"
         "print((run.folder / 'output' / 'job.log').read_text()); run.close()"
@@ -442,7 +442,7 @@ def test_no_status_is_lost_and_nothing_blocks_while_nobody_reads(tmp_path: Path)
 
 OWNER = """
 import os, sys
-from helpers.launch import launch
+from helpers.launch.launch import launch
 run = launch(["sh", "-c", "setsid sh -c '{job}' & echo ready; sleep 99"])
 copy = os.fork() if {fork} else None
 if copy == 0:

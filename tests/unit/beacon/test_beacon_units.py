@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from helpers import run_folder
 from helpers.beacon import agent, calls, exits, native, output, stacks, threads, torch_names
 from helpers.beacon import format as records
+from helpers.launch import run_folder
 from helpers.observe import polling
 from helpers.observe.waits import called_at
 

@@ -16,10 +16,10 @@ import psutil
 import pytest
 from repository import ROOT
 
-from helpers import memory_limit
-from helpers.control_group import Group, Scope, group_parents, remove
-from helpers.launch import LaunchError, launch, reap_leftovers
-from helpers.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
+from helpers.launch import memory_limit
+from helpers.launch.control_group import Group, Scope, group_parents, remove
+from helpers.launch.launch import LaunchError, launch, reap_leftovers
+from helpers.launch.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
 from helpers.model.facts import Snapshot
 from helpers.session import Session
 
@@ -215,8 +215,8 @@ def test_a_group_is_removed_when_its_owner_is_killed(
 ) -> None:
     kind = f"killed-{os.getpid()}"
     code = (
-        "from helpers.launch import launch\n"
-        "from helpers.memory_limit import Limit, enforcer\n"
+        "from helpers.launch.launch import launch\n"
+        "from helpers.launch.memory_limit import Limit, enforcer\n"
         f"launch(['sleep', '60'], kind_of_run={kind!r}, limit=enforcer(Limit(100)))\n"
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -1,6 +1,6 @@
 """The process between the instrument and a job: whatever happens, it ends the whole job.
 
-`helpers.launch` starts it in a session of its own, as
+`helpers.launch.launch` starts it in a session of its own, as
 `python -I -S guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only and
 imports little, because every run waits for it.
 

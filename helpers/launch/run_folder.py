@@ -21,9 +21,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from helpers.processes import same_process
+from helpers.launch.processes import same_process
 
-BEACON = Path(__file__).resolve().parent / "beacon"
+BEACON = Path(__file__).resolve().parents[1] / "beacon"
 
 
 def home() -> Path:

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import psutil
 
-from helpers.control_group import MB, Group, Scope, group_parents
+from helpers.launch.control_group import MB, Group, Scope, group_parents
 from helpers.model.facts import LimitView
 
 EVERY = 0.1
@@ -46,7 +46,7 @@ class Limit:
 
 
 class Watched(Protocol):
-    """What a monitor needs of a `helpers.launch.Launch`."""
+    """What a monitor needs of a `helpers.launch.launch.Launch`."""
 
     pid: int
 

@@ -1,6 +1,6 @@
 """Start any command under a guardian process, see what it starts, and end all of it.
 
-Nothing of a run outlives the process that launched it: see `helpers.guardian`.
+Nothing of a run outlives the process that launched it: see `helpers.launch.guardian`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 import psutil
 
-from helpers import run_folder
-from helpers.control_group import remove
-from helpers.memory_limit import Enforcer
-from helpers.processes import carriers, end_all, identity, is_alive, same_process
+from helpers.launch import run_folder
+from helpers.launch.control_group import remove
+from helpers.launch.memory_limit import Enforcer
+from helpers.launch.processes import carriers, end_all, identity, is_alive, same_process
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
 LIMIT = 2.0
@@ -42,7 +42,7 @@ class Launch:
 
     Attributes:
         run_id: name of the run; every process of the job carries it as STUCK_RANKS_ID.
-        folder: the run directory (see `helpers.run_folder`).
+        folder: the run directory (see `helpers.launch.run_folder`).
         guardian_pid: the guardian, which is no part of the job.
         pid: the command's own process.
         started: `time.time()` when the command was started.

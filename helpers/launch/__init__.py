@@ -1,0 +1,1 @@
+"""Starts any command under a guardian process, or finds a job that runs; ends all of it."""

@@ -14,8 +14,8 @@ import psutil
 
 from helpers.launch.processes import is_alive
 from helpers.model.facts import Report, Snapshot, Verdict
+from helpers.observe.process_table import HELPERS
 from helpers.observe.ranks import is_launcher
-from helpers.observe.table import HELPERS
 from helpers.session import Job, Session
 from helpers.standing import STILL
 

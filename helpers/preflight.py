@@ -10,7 +10,7 @@ from pathlib import Path
 
 from helpers.launch.control_group import MB
 from helpers.machine import free_memory
-from helpers.observe.table import port_owner
+from helpers.observe.process_table import port_owner
 
 
 def refusal(

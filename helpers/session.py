@@ -15,9 +15,9 @@ from helpers.diagnose import diagnose
 from helpers.graph import Graph
 from helpers.launch.launch import LaunchError, launch
 from helpers.launch.memory_limit import Enforcer, Limit, LimitError, enforcer
-from helpers.logs import Logs
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe import Observer, Running
+from helpers.observe.logs import Logs
 from helpers.recording import Recorder
 from helpers.standing import STILL
 

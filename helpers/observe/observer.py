@@ -24,12 +24,15 @@ from helpers.model.facts import (
     Snapshot,
     State,
 )
-from helpers.observe import blind, memory, ranks, stores, tracebacks, views, waits
-from helpers.observe.dumps import Dumps
+from helpers.observe import memory, ranks, tracebacks, waits
+from helpers.observe import no_beacon as blind
+from helpers.observe import process_view as views
+from helpers.observe import store as stores
 from helpers.observe.identity import MP_SPAWN, WORKER, Identity, spawned_number
-from helpers.observe.inbox import Inbox
 from helpers.observe.outside import Outside
-from helpers.observe.table import Row, Table
+from helpers.observe.process_table import Row, Table
+from helpers.observe.pyspy import Dumps
+from helpers.observe.records import Inbox
 
 
 class Running(Protocol):

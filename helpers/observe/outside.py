@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from helpers.model.facts import Blocker, ProcessView, Wait
 from helpers.observe import locks, ranks, sockets
-from helpers.observe.table import Row, port_owner
+from helpers.observe.process_table import Row, port_owner
 from helpers.ports import refused
 
 HOLDER_EVERY = 1.0

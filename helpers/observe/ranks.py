@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helpers.observe.identity import LOOPBACK, Identity, spawned_number
-from helpers.observe.table import Row, Table
+from helpers.observe.process_table import Row, Table
 
 SHELL_ENDS = 1.0
 """Seconds after the end of its last command within which a shell has ended too."""

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from ipywidgets import HTML, Text, VBox
 
-from helpers.logs import KEEP
 from helpers.markup import text
+from helpers.observe.logs import KEEP
 from helpers.panel.choice import Choice
 from helpers.panel.controls import row
 from helpers.report_parts import printable

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from ipywidgets import HTML, Widget
 
 from helpers.history import History
-from helpers.logs import Logs
 from helpers.model.facts import Report
+from helpers.observe.logs import Logs
 from helpers.panel import view, words
 from helpers.panel.controls import Framed
 from helpers.panel.export import ExportBar, Finished

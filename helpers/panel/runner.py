@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from helpers.logs import Logs
+from helpers.observe.logs import Logs
 from helpers.session import Ended, Event, Session
 
 

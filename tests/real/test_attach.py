@@ -23,7 +23,7 @@ import pytest
 
 from helpers import attach
 from helpers.__main__ import main
-from helpers.observe import dumps
+from helpers.observe import pyspy as dumps
 
 pytestmark = [
     pytest.mark.real,

@@ -33,7 +33,7 @@ import pytest
 
 from helpers.beacon import agent, joining, torch_names
 from helpers.beacon import format as records
-from helpers.observe import blind
+from helpers.observe import no_beacon as blind
 
 SINGLE_2_13 = ("all_gather_single", "reduce_scatter_single")
 SINGLE_2_14 = (*SINGLE_2_13, "gather_single", "gather_into_tensor")

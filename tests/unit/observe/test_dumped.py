@@ -10,9 +10,12 @@ import pytest
 
 from helpers.graph import Graph
 from helpers.model.facts import Job, ProcessView, RankView, Snapshot, Wait
-from helpers.observe import blind, dumped, dumps, waits
+from helpers.observe import no_beacon as blind
+from helpers.observe import pyspy as dumps
+from helpers.observe import pyspy_record as dumped
+from helpers.observe import waits
 from helpers.observe.identity import Identity, spawned_number
-from helpers.observe.table import Row
+from helpers.observe.process_table import Row
 
 C10D = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 LOGGER = "/env/lib/python3.11/site-packages/torch/distributed/c10d_logger.py"

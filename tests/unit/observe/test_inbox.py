@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from helpers.beacon import format as records
-from helpers.observe.inbox import Inbox
+from helpers.observe.records import Inbox
 
 
 def test_a_record_that_follows_another_at_once_is_read(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from histories import absent, child, launcher, rank, snapshot, worker, working
 
-from helpers import holes
-from helpers import logs as logs_module
-from helpers.logs import CHUNK, KEEP, Logs
 from helpers.model.facts import RankView, Snapshot
+from helpers.observe import holes
+from helpers.observe import logs as logs_module
+from helpers.observe.logs import CHUNK, KEEP, Logs
 
 ROOT = 900
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from helpers.observe.identity import MP_SPAWN, WORKER, Identity
+from helpers.observe.process_table import Row, Table
 from helpers.observe.ranks import Roles, assign, launcher_name, own_rendezvous, tell_ends
-from helpers.observe.table import Row, Table
 
 Record = dict[str, Any]
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from helpers.model.facts import Frame, ProcessView, Wait
-from helpers.observe import views, waits
+from helpers.observe import process_view as views
+from helpers.observe import waits
 from helpers.observe.outside import Outside
-from helpers.observe.table import Row
+from helpers.observe.process_table import Row
 
 JOB = "/job"
 USER = ["/job/train.py", 41, "validate", True]

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from helpers.model.facts import ErrorView, Frame, Port, ProcessView, State, Wait
-from helpers.observe import dumped, tracebacks, waits
-from helpers.observe.table import Row
+from helpers.observe import pyspy_record as dumped
+from helpers.observe import tracebacks, waits
+from helpers.observe.process_table import Row
 
 NO_BEACON_AFTER = 3.0
 """Seconds after its start from which a Python process without a beacon is taken to have none."""

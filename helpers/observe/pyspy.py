@@ -20,8 +20,8 @@ from typing import Any
 import psutil
 
 from helpers.beacon import native
-from helpers.observe import dumped
-from helpers.observe.table import Row
+from helpers.observe import pyspy_record as dumped
+from helpers.observe.process_table import Row
 
 EVERY = 0.4
 """Seconds between two looks."""

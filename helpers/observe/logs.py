@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from helpers.holes import punch
 from helpers.model.facts import Snapshot
+from helpers.observe.holes import punch
 from helpers.observe.ranks import is_launcher
 
 KEEP = 2000

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from helpers.model.facts import RankView
-from helpers.store import Probe, StoreView
+from helpers.observe.store_probe import Probe, StoreView
 
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""

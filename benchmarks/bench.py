@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the builders of histories are
 
 from histories import in_collective, snapshot, steady, working  # noqa: E402
 
-from helpers.diagnose import diagnose  # noqa: E402
+from helpers.diagnose.diagnose import diagnose  # noqa: E402
 from helpers.model.facts import RankView  # noqa: E402
 from helpers.score import made  # noqa: E402
 from helpers.session import Session  # noqa: E402

@@ -209,7 +209,7 @@ def _lab(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from helpers import report as reports
-    from helpers.diagnose import diagnose
+    from helpers.diagnose.diagnose import diagnose
     from helpers.recording import RecordingError, replay
     from helpers.session import HISTORY
 
@@ -232,7 +232,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from helpers.pages import UnknownCauseError, page
+    from helpers.diagnose.pages import UnknownCauseError, page
 
     try:
         print(page(options.cause).markdown.rstrip("\n"))

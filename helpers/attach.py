@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 
+from helpers.diagnose.standing import STILL
 from helpers.launch.processes import is_alive
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe.process_table import HELPERS
 from helpers.observe.ranks import is_launcher
 from helpers.session import Job, Session
-from helpers.standing import STILL
 
 PATIENCE = 10.0
 """Seconds that the job is watched, at most, before a rank that does not move is a suspicion."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from helpers.pages import blocks
+from helpers.diagnose.pages import blocks
 from helpers.report_parts import one_line
 
 _TAGS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from helpers.facts import Facts, doing, spoken
+from helpers.diagnose.scene import Facts, doing, spoken
 from helpers.lab_model import Predict
 from helpers.model.facts import Frame, ProcessView, Report
 from helpers.report import to_json

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from helpers.diagnose.pages import page
 from helpers.model.facts import (
     ChildView,
     Frame,
@@ -19,7 +20,6 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.pages import page
 from helpers.report_html import to_html
 from helpers.report_parts import by_number, printable, stack_of, where_of
 from helpers.report_stable import stable_text

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from helpers.facts import FROZEN, runs
+from helpers.diagnose.scene import FROZEN, runs
 from helpers.model.facts import ChildView, Frame, ProcessView, RankView, Report, Wait
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")

@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
+from helpers.diagnose.pages import blocks
 from helpers.model.facts import Report
-from helpers.pages import blocks
 from helpers.report_parts import Row, one_line, place, spans, table
 
 WIDTH = 100

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from helpers import report as reports
-from helpers.diagnose import diagnose
-from helpers.graph import Graph
+from helpers.diagnose.diagnose import diagnose
+from helpers.diagnose.graph import Graph
+from helpers.diagnose.standing import STILL
 from helpers.launch.launch import LaunchError, launch
 from helpers.launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe import Observer, Running
 from helpers.observe.logs import Logs
 from helpers.recording import Recorder
-from helpers.standing import STILL
 
 EVERY = 0.22
 """Seconds between two looks at the job."""

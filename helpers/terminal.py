@@ -9,11 +9,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from helpers.facts import doing, operation, place
+from helpers.diagnose.scene import doing, operation, place
+from helpers.diagnose.standing import blocking
 from helpers.files import discard
 from helpers.model.facts import ProcessView, RankView, Snapshot, Verdict
 from helpers.session import Event, Output, Sample
-from helpers.standing import blocking
 
 MARKS = {
     "starting": ("…", "dim"),

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from helpers.facts import group_name, spoken
-from helpers.graph import Graph
+from helpers.diagnose.graph import Graph
+from helpers.diagnose.scene import group_name, spoken
+from helpers.diagnose.standing import blocking
 from helpers.model.facts import Collective, Job, Snapshot, Verdict
-from helpers.standing import blocking
 from helpers.timeline_area import GUTTER, LINE, Area, Pin, spot, text
 from helpers.timeline_draw import axis, blocks, captions, full_name, lane, names
 from helpers.timeline_fold import folded, meetings, without_errors

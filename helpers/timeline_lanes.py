@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from helpers import facts
+from helpers.diagnose import scene as facts
+from helpers.diagnose.standing import blocking
 from helpers.model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
 from helpers.report_parts import ending, signal_name, where_of
-from helpers.standing import blocking
 
 Kind = Literal[
     "starting",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from helpers.facts import odd_ones, spoken
+from helpers.diagnose.scene import odd_ones, spoken
 from helpers.timeline_area import CHARACTER, GUTTER, LINE, Area, Pin, box, px, text
 from helpers.timeline_draw import full_name
 from helpers.timeline_fold import meetings

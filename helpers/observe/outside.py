@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from helpers.diagnose.ports import refused
 from helpers.model.facts import Blocker, ProcessView, Wait
 from helpers.observe import locks, ranks, sockets
 from helpers.observe.process_table import Row, port_owner
-from helpers.ports import refused
 
 HOLDER_EVERY = 1.0
 """Seconds between two searches for the holder of a lock."""

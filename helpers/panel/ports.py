@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from helpers.facts import spoken
+from helpers.diagnose.ports import refused
+from helpers.diagnose.scene import spoken
 from helpers.markup import code, text
 from helpers.model.facts import Port, Snapshot
 from helpers.panel.family import family
-from helpers.ports import refused
 
 APART = 8
 """Ports of one role above which they share one entry."""

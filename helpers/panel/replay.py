@@ -12,7 +12,7 @@ from pathlib import Path
 from ipywidgets import HTML, Dropdown
 
 from helpers import report as reports
-from helpers.diagnose import diagnose
+from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Report, Verdict
 from helpers.panel import view, words
 from helpers.panel.controls import Framed, button, row

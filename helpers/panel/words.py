@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from helpers.facts import spoken
-from helpers.graph import Graph
+from helpers.diagnose.graph import Graph
+from helpers.diagnose.scene import spoken
+from helpers.diagnose.standing import blocking
 from helpers.model.facts import Job, RankView, Snapshot
 from helpers.report_parts import child_name
-from helpers.standing import blocking
 
 MOST = 16
 """Ranks whose keys are told."""

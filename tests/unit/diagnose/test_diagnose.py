@@ -41,7 +41,7 @@ from histories import (
     working,
 )
 
-from helpers.diagnose import CAUSES, PROOF_SPAN, diagnose
+from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
 from helpers.model.facts import Attempt, Blocker, Frame, LimitView, RankView, Snapshot
 
 IN_USE = (

@@ -30,7 +30,8 @@ from histories import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.diagnose import diagnose
+from helpers.diagnose.diagnose import diagnose
+from helpers.diagnose.standing import STILL
 from helpers.model.facts import (
     Blocker,
     ChildView,
@@ -44,7 +45,6 @@ from helpers.model.facts import (
     Snapshot,
     Wait,
 )
-from helpers.standing import STILL
 
 QUICK = settings(max_examples=120, deadline=None, derandomize=True, database=None)
 WIDE = settings(QUICK, max_examples=100)

@@ -22,7 +22,7 @@ from histories import (
     working,
 )
 
-from helpers.events import events
+from helpers.diagnose.events import events
 from helpers.model.facts import Frame, RankView, Snapshot
 
 FOLLOWS = [

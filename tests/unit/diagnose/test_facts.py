@@ -24,7 +24,7 @@ from histories import (
     working,
 )
 
-from helpers.facts import Facts, doing, last_seen, odd_ones, operation, place, spoken
+from helpers.diagnose.scene import Facts, doing, last_seen, odd_ones, operation, place, spoken
 from helpers.model.facts import RankView, Wait
 
 ODD = [

@@ -31,9 +31,9 @@ from histories import (
     working,
 )
 
-from helpers.graph import Graph
+from helpers.diagnose.graph import Graph
+from helpers.diagnose.standing import blocking, stands_still
 from helpers.model.facts import Blocker, RankView, Snapshot, Wait
-from helpers.standing import blocking, stands_still
 
 
 def stuck(*ranks: RankView, **facts: object) -> set[int]:

@@ -5,15 +5,15 @@ from typing import get_args
 
 import pytest
 
-from helpers import pages
+from helpers.diagnose import pages
+from helpers.diagnose.pages import Block, blocks, names, page
 from helpers.model.facts import Cause
-from helpers.pages import Block, blocks, names, page
 
 CAUSES = [cause for cause in get_args(Cause) if cause != "none"]
 
 
 def test_each_cause_has_a_page_and_each_page_a_cause() -> None:
-    folder = files("helpers") / "causes"
+    folder = files("helpers.diagnose") / "causes"
     found = {entry.name for entry in folder.iterdir() if entry.name.endswith(".md")}
 
     assert found == {f"{cause.replace('-', '_')}.md" for cause in CAUSES}

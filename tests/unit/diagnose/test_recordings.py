@@ -13,7 +13,7 @@ from repository import JOBS, RECORDINGS
 
 from helpers import collection, report
 from helpers.collection import Job
-from helpers.diagnose import diagnose
+from helpers.diagnose.diagnose import diagnose
 from helpers.recording import replay
 from helpers.session import HISTORY
 from helpers.trial import Trial

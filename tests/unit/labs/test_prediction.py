@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from histories import in_collective, raised, snapshot, steady
 
-from helpers.diagnose import diagnose
+from helpers.diagnose.diagnose import diagnose
 from helpers.lab_model import Answer, Predict
 from helpers.model.facts import Frame, Report, Snapshot, Verdict
 from helpers.prediction import NOBODY, Asked, questions

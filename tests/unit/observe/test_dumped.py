@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers.graph import Graph
+from helpers.diagnose.graph import Graph
 from helpers.model.facts import Job, ProcessView, RankView, Snapshot, Wait
 from helpers.observe import no_beacon as blind
 from helpers.observe import pyspy as dumps

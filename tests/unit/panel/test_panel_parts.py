@@ -25,7 +25,7 @@ from histories import (
 )
 from panel_fakes import text_of
 
-from helpers.diagnose import diagnose
+from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
 from helpers.panel import words
 from helpers.panel.log_view import EVERY, LogView, found

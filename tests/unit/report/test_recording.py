@@ -31,7 +31,7 @@ from histories import (
     worker,
 )
 
-from helpers.diagnose import diagnose
+from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Snapshot
 from helpers.recording import Recorder, RecordingError, provenance, replay
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from helpers.diagnose.pages import names, page
 from helpers.model.facts import (
     Blocker,
     ChildView,
@@ -21,7 +22,6 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.pages import names, page
 from helpers.report import build, stable_text, to_html, to_json, to_markdown, to_text
 from helpers.report_parts import printable, spans
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
 from helpers.model.facts import Blocker, Wait
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helpers.events import Event, twins
-from helpers.facts import Facts, Finding, place, spoken
+from helpers.diagnose.events import Event, twins
+from helpers.diagnose.ports import is_taken, refused
+from helpers.diagnose.scene import Facts, Finding, place, spoken
 from helpers.model.facts import ChildView, RankView
-from helpers.ports import is_taken, refused
 
 
 def find(facts: Facts) -> Finding | None:

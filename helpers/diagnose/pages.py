@@ -80,7 +80,7 @@ def page(cause: str) -> Page:
     """
     if cause not in names():
         raise UnknownCauseError(f"There is no cause {cause!r}; the causes are {', '.join(names())}.")
-    source = files("helpers") / "causes" / f"{cause.replace('-', '_')}.md"
+    source = files(__package__) / "causes" / f"{cause.replace('-', '_')}.md"
     markdown = source.read_text(encoding="utf-8")
     head, *sections = re.split(r"^## +", markdown, flags=re.MULTILINE)
     by_title = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from helpers.events import Event
-from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.diagnose.events import Event
+from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
+from helpers.diagnose.standing import blocking
 from helpers.model.facts import ChildView, ErrorView
-from helpers.standing import blocking
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 _TIMED_OUT = "DataLoader timed out after"

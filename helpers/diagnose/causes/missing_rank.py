@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helpers.events import Event
-from helpers.facts import Facts, Finding, doing, operation, place, spoken
+from helpers.diagnose.events import Event
+from helpers.diagnose.scene import Facts, Finding, doing, operation, place, spoken
+from helpers.diagnose.standing import blocking
 from helpers.model.facts import ProcessView
-from helpers.standing import blocking
 
 
 def find(facts: Facts) -> Finding | None:

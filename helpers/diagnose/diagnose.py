@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from helpers.causes import (
+from helpers.diagnose.causes import (
     address_in_use,
     collective_mismatch,
     device_mismatch,
@@ -21,10 +21,10 @@ from helpers.causes import (
     unknown,
     worker_stall,
 )
-from helpers.events import events
-from helpers.facts import Facts, Finding, doing, place, spoken
+from helpers.diagnose.events import events
+from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
+from helpers.diagnose.standing import stands_still
 from helpers.model.facts import Cause, Outcome, ProcessView, Snapshot, Verdict
-from helpers.standing import stands_still
 
 Find = Callable[[Facts], Finding | None]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from helpers.graph import AGENTS
+from helpers.diagnose.graph import AGENTS
 from helpers.model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot
 
 SIGTERM = 15

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from helpers.facts import Facts, Finding, odd_ones, place, spoken
-from helpers.meeting import SAME_SIZE, Sizes, differ
+from helpers.diagnose.matching import SAME_SIZE, Sizes, differ
+from helpers.diagnose.scene import Facts, Finding, odd_ones, place, spoken
 from helpers.model.facts import Frame, ProcessView
 
 _MISMATCH = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.facts import Facts, Finding, last_seen, place, spoken
+from helpers.diagnose.scene import Facts, Finding, last_seen, place, spoken
 from helpers.model.facts import Frame, RankView
 
 SEEN_LATE = 1.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.facts import Facts, Finding, group_name, odd_ones, operation, place, spoken
-from helpers.meeting import SENDS
+from helpers.diagnose.matching import SENDS
+from helpers.diagnose.scene import Facts, Finding, group_name, odd_ones, operation, place, spoken
 from helpers.model.facts import Collective, Wait
 
 Divergence = tuple[str, int, dict[int, Collective]]

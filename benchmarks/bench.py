@@ -18,9 +18,9 @@ from histories import in_collective, snapshot, steady, working  # noqa: E402
 
 from helpers.diagnose.diagnose import diagnose  # noqa: E402
 from helpers.model.facts import RankView  # noqa: E402
+from helpers.report.timeline import timeline  # noqa: E402
 from helpers.score import made  # noqa: E402
 from helpers.session import Session  # noqa: E402
-from helpers.timeline import timeline  # noqa: E402
 
 RANKS = (2, 64, 512)
 ROUNDS = 5

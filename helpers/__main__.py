@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.arguments import UsageError, knob, parse
-from helpers.files import UnwritableError, check_writable, discard, write_atomically
+from helpers.report.files import UnwritableError, check_writable, discard, write_atomically
 
 OK, ERROR, HANG, RUNNING = 0, 1, 2, 3
 USAGE, FAULT, INTERRUPTED = 64, 70, 130
@@ -90,8 +90,8 @@ def _attach(options: argparse.Namespace) -> int:
 
 def _run(session: Any, json_path: str | None, html_path: str | None = None) -> int:
     """Run a session in the terminal; write its report when the verdict is there."""
-    from helpers.history import History
     from helpers.launch.launch import LaunchError
+    from helpers.report.history import History
     from helpers.session import Decided, Sample
     from helpers.terminal import Terminal
 
@@ -147,7 +147,7 @@ def _wait(session: Any, asked: list[int]) -> Any:
 
 
 def _publish(report: Any, json_path: str | None) -> None:
-    from helpers import report as reports
+    from helpers.report import report as reports
 
     text = reports.to_text(report).rstrip("\n")
     if json_path is not None:
@@ -178,7 +178,7 @@ def _ask_for(path: str | None) -> None:
 
 
 def _write_page(path: Path, report: Any, snapshots: Any) -> None:
-    from helpers.report import to_html
+    from helpers.report.report import to_html
 
     write_atomically(path, to_html(report, snapshots))
 
@@ -208,9 +208,9 @@ def _lab(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from helpers import report as reports
     from helpers.diagnose.diagnose import diagnose
-    from helpers.recording import RecordingError, replay
+    from helpers.report import report as reports
+    from helpers.report.recording import RecordingError, replay
     from helpers.session import HISTORY
 
     _ask_for(options.html)

@@ -12,8 +12,8 @@ from html import escape
 from helpers.lab_model import BY_CHANCE, MINE, Claim
 from helpers.labs import Lab
 from helpers.model.facts import Report
-from helpers.report_parts import spans
-from helpers.report_stable import chosen_by_chance
+from helpers.report.parts import spans
+from helpers.report.stable import chosen_by_chance
 
 _COLUMN = 44
 """Characters after which a cell of a text table goes on in the next line."""

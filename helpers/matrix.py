@@ -12,7 +12,7 @@ from helpers.judge import judge
 from helpers.lab_model import BY_CHANCE, MINE, Expected, combinations
 from helpers.labs import Lab, LabError, RunFolder, beside_python
 from helpers.model.facts import Report
-from helpers.report_stable import chosen_by_chance
+from helpers.report.stable import chosen_by_chance
 from helpers.session import Session
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from helpers.diagnose.scene import Facts, doing, spoken
 from helpers.lab_model import Predict
 from helpers.model.facts import Frame, ProcessView, Report
-from helpers.report import to_json
-from helpers.report_parts import by_number, matters, one_line, stack_of, where_of
+from helpers.report.parts import by_number, matters, one_line, stack_of, where_of
+from helpers.report.report import to_json
 
 NOBODY = "no rank: the cause lies outside the job"
 """The answer for a report without a culprit."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helpers.files import write_atomically
 from helpers.lab_table import LabError
 from helpers.labs import labs_folder
 from helpers.needs import PIN
+from helpers.report.files import write_atomically
 
 CELL_SECONDS = 600
 """Seconds that one cell may take."""

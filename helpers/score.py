@@ -21,7 +21,7 @@ import psutil
 
 from helpers import trial as trials
 from helpers.collection import Job
-from helpers.recording import provenance
+from helpers.report.recording import provenance
 from helpers.trial import Check, Trial
 
 LEAST = 0.95

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from helpers import report as reports
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.graph import Graph
 from helpers.diagnose.standing import STILL
@@ -19,7 +18,8 @@ from helpers.launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.observe import Observer, Running
 from helpers.observe.logs import Logs
-from helpers.recording import Recorder
+from helpers.report import report as reports
+from helpers.report.recording import Recorder
 
 EVERY = 0.22
 """Seconds between two looks at the job."""

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from helpers.diagnose.scene import doing, operation, place
 from helpers.diagnose.standing import blocking
-from helpers.files import discard
 from helpers.model.facts import ProcessView, RankView, Snapshot, Verdict
+from helpers.report.files import discard
 from helpers.session import Event, Output, Sample
 
 MARKS = {

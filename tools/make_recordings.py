@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from helpers import collection  # noqa: E402 (the line above finds it)
-from helpers.recording import replay  # noqa: E402
+from helpers.report.recording import replay  # noqa: E402
 
 JOBS = ROOT / "tests" / "jobs"
 FOLDER = ROOT / "tests" / "recordings"

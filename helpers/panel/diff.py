@@ -10,9 +10,9 @@ from ipywidgets import HTML, HBox, VBox
 
 from helpers.model.facts import Report, Snapshot
 from helpers.panel.export import Finished
-from helpers.report_text import headline
+from helpers.report.text import headline
+from helpers.report.timeline import timeline
 from helpers.side_by_side import side_by_side
-from helpers.timeline import timeline
 
 WIDTH = 520
 """Pixels of each of the two pictures."""

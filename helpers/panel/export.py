@@ -11,14 +11,14 @@ from pathlib import Path
 
 from ipywidgets import HTML, VBox
 
-from helpers.markup import code, text
 from helpers.model.facts import Report, Snapshot
 from helpers.panel.controls import button, row
 from helpers.panel.log_view import LINES, Lines
 from helpers.panel.native import Spoken
-from helpers.recording import Recording, pack, provenance
-from helpers.report import to_html, to_json, to_markdown
-from helpers.source import Sources
+from helpers.report.markup import code, text
+from helpers.report.recording import Recording, pack, provenance
+from helpers.report.report import to_html, to_json, to_markdown
+from helpers.report.source_lines import Sources
 
 FOLDER = "stuck-ranks-saved"
 """Where files go, beside the notebook."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from helpers.model.facts import ProcessView, Snapshot
 from helpers.panel.words import rank_name
-from helpers.report_parts import by_number, child_name
+from helpers.report.parts import by_number, child_name
 
 
 @dataclass(frozen=True)

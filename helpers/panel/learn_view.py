@@ -9,7 +9,7 @@ from html import escape
 from helpers.judge import Judgement
 from helpers.panel import view
 from helpers.prediction import Asked
-from helpers.report_parts import one_line
+from helpers.report.parts import one_line
 
 SIGNS = {True: ("✓", "right", "good"), False: ("✗", "not right", "bad")}
 PASSED = {True: ("✓", "passed", "good"), False: ("✗", "not yet", "bad")}

@@ -16,7 +16,7 @@ from helpers.panel.predict_form import PredictForm
 from helpers.panel.quiz import Question, Quiz
 from helpers.panel.your_turn import YourTurn
 from helpers.prediction import questions
-from helpers.report import to_json
+from helpers.report.report import to_json
 
 
 @dataclass(frozen=True)

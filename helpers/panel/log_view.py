@@ -8,11 +8,11 @@ from typing import Protocol
 
 from ipywidgets import HTML, Text, VBox
 
-from helpers.markup import text
 from helpers.observe.logs import KEEP
 from helpers.panel.choice import Choice
 from helpers.panel.controls import row
-from helpers.report_parts import printable
+from helpers.report.markup import text
+from helpers.report.parts import printable
 
 LINES = 200
 """Lines shown, the newest."""

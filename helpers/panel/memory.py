@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.markup import row, table, text
 from helpers.model.facts import Snapshot
 from helpers.panel.family import family
 from helpers.panel.words import megabytes
+from helpers.report.markup import row, table, text
 
 _HEADS = ("Process", "Resident now", "Now", "At most")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.panel.log_view import Lines
-from helpers.source import Sources
+from helpers.report.source_lines import Sources
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from helpers.diagnose.ports import refused
 from helpers.diagnose.scene import spoken
-from helpers.markup import code, text
 from helpers.model.facts import Port, Snapshot
 from helpers.panel.family import family
+from helpers.report.markup import code, text
 
 APART = 8
 """Ports of one role above which they share one entry."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from helpers.markup import code, table, text
 from helpers.model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from helpers.panel import words
 from helpers.panel.style import mark
-from helpers.report_parts import by_number, child_name, place, wait_text, where_of
+from helpers.report.markup import code, table, text
+from helpers.report.parts import by_number, child_name, place, wait_text, where_of
 
 _COLUMNS = ("Rank", "State", "Where", "Waits in", "CPU", "Memory", "Ports")
 _WIDE = ("Where", "Waits in")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ipywidgets import HTML, Dropdown
 
-from helpers import report as reports
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Report, Verdict
 from helpers.panel import view, words
@@ -20,9 +19,10 @@ from helpers.panel.export import ExportBar, Finished
 from helpers.panel.moment import Moment
 from helpers.panel.native import Scrubber
 from helpers.panel.screen import Screen
-from helpers.recording import Recording, load
+from helpers.report import report as reports
+from helpers.report.recording import Recording, load
+from helpers.report.source_lines import Sources
 from helpers.session import HISTORY
-from helpers.source import Sources
 
 TICK = 0.25
 """Seconds between two updates while it plays."""

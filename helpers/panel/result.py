@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from helpers.model.facts import Cause, Outcome, Report
 from helpers.panel import view
-from helpers.report import stable_text
+from helpers.report.report import stable_text
 
 
 @dataclass(frozen=True, repr=False)

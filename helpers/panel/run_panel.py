@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 from ipywidgets import HTML, Widget
 
-from helpers.history import History
 from helpers.model.facts import Report
 from helpers.observe.logs import Logs
 from helpers.panel import view, words
@@ -20,8 +19,9 @@ from helpers.panel.pace import Pace
 from helpers.panel.pulse import Pulse
 from helpers.panel.runner import Run
 from helpers.panel.screen import Screen
+from helpers.report.history import History
+from helpers.report.source_lines import Sources
 from helpers.session import Ended, Event, Sample, Session
-from helpers.source import Sources
 
 
 class RunPanel(Framed):

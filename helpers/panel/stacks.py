@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.markup import code, text
 from helpers.model.facts import Frame, ProcessView
 from helpers.panel.ranks import state_mark
-from helpers.report_parts import doing, place, stack_of
-from helpers.source import Sources
+from helpers.report.markup import code, text
+from helpers.report.parts import doing, place, stack_of
+from helpers.report.source_lines import Sources
 
 
 def stack(name: str, process: ProcessView | None, sources: Sources) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from helpers.model.facts import Outcome, ProcessView, State
-from helpers.report_parts import signal_name
+from helpers.report.parts import signal_name
 
 STATE_GLYPHS: dict[State, str] = {
     "starting": "○",

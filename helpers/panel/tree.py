@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helpers.markup import code, text
 from helpers.model.facts import Snapshot
 from helpers.panel.family import Member, family
 from helpers.panel.ranks import state_mark
+from helpers.report.markup import code, text
 
 MOST = 200
 """Processes shown; the rest is counted."""

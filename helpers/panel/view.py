@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.markup import code, folded, items, section, text
-from helpers.markup import paragraph as paragraph
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.panel.style import OUTCOMES
-from helpers.report_parts import place
-from helpers.timeline import timeline
+from helpers.report.markup import code, folded, items, section, text
+from helpers.report.markup import paragraph as paragraph
+from helpers.report.parts import place
+from helpers.report.timeline import timeline
 
 WIDTH = 900
 """Pixels of the picture; it shrinks where there is less room."""

@@ -6,7 +6,7 @@ from helpers.diagnose.graph import Graph
 from helpers.diagnose.scene import spoken
 from helpers.diagnose.standing import blocking
 from helpers.model.facts import Job, RankView, Snapshot
-from helpers.report_parts import child_name
+from helpers.report.parts import child_name
 
 MOST = 16
 """Ranks whose keys are told."""

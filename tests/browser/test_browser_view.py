@@ -20,7 +20,7 @@ from browser_bench import (
 )
 from histories import diverging
 
-from helpers.recording import Recording, load, pack
+from helpers.report.recording import Recording, load, pack
 
 NOTEBOOK = "replay/replay.ipynb"
 MADE = {"machine": "64 ranks of a test", "torch": "2.13.0", "date": "2026-11-21T08:00:00+00:00"}

@@ -11,10 +11,11 @@ import argparse
 import pytest
 from repository import JOBS, RECORDINGS
 
-from helpers import collection, report
+from helpers import collection
 from helpers.collection import Job
 from helpers.diagnose.diagnose import diagnose
-from helpers.recording import replay
+from helpers.report import report
+from helpers.report.recording import replay
 from helpers.session import HISTORY
 from helpers.trial import Trial
 

@@ -33,7 +33,7 @@ from helpers.panel.memory import memory_bars
 from helpers.panel.ports import APART, entries, port_map
 from helpers.panel.stacks import stack
 from helpers.panel.tree import MOST, process_tree
-from helpers.source import LARGEST, Sources
+from helpers.report.source_lines import LARGEST, Sources
 
 IN_USE = error("DistNetworkError", "port: 29500, code: -98, name: EADDRINUSE", "train.py:3 main")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from panel_fakes import text_of
 
-from helpers.history import MOST, MOST_PROCESSES, History
 from helpers.model.facts import (
     Blocker,
     ChildView,
@@ -33,8 +32,9 @@ from helpers.panel.ranks import rank_table
 from helpers.panel.stacks import stack
 from helpers.panel.style import STATE_GLYPHS, style_tag
 from helpers.panel.tree import process_tree
-from helpers.source import Sources
-from helpers.timeline_style import head
+from helpers.report.history import MOST, MOST_PROCESSES, History
+from helpers.report.source_lines import Sources
+from helpers.report.style import head
 
 EVIL = "<script>alert(1)</script>"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"

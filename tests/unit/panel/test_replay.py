@@ -16,9 +16,9 @@ from helpers.panel import open_recording
 from helpers.panel.diff import DiffView
 from helpers.panel.export import FOLDER, KINDS, ExportBar, Finished, recording
 from helpers.panel.replay import RecordedLogs, ReplayPanel, label
-from helpers.recording import Recorder, Recording, RecordingError, load, pack
-from helpers.report import build
-from helpers.source import Sources
+from helpers.report.recording import Recorder, Recording, RecordingError, load, pack
+from helpers.report.report import build
+from helpers.report.source_lines import Sources
 
 MADE = {"machine": "x86_64, 2 CPU cores", "torch": "2.13.0", "date": "2026-11-21T08:04:05+00:00"}
 

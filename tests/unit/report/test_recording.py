@@ -33,7 +33,7 @@ from histories import (
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Snapshot
-from helpers.recording import Recorder, RecordingError, provenance, replay
+from helpers.report.recording import Recorder, RecordingError, provenance, replay
 
 
 def rich() -> Snapshot:

@@ -22,8 +22,8 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.report import build, stable_text, to_html, to_json, to_markdown, to_text
-from helpers.report_parts import printable, spans
+from helpers.report.parts import printable, spans
+from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
 
 TOP = {
     "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers",

@@ -35,10 +35,10 @@ from histories import (
 )
 
 from helpers.model.facts import RankView, Snapshot, Verdict
-from helpers.timeline import timeline
-from helpers.timeline_fold import folded, meetings
-from helpers.timeline_lanes import Lane, lanes
-from helpers.timeline_marks import ARROWS
+from helpers.report.fold import folded, meetings
+from helpers.report.lanes import Lane, lanes
+from helpers.report.marks import ARROWS
+from helpers.report.timeline import timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from helpers.timeline_area import CHARACTER, CHILD, GUTTER, Area, box, px, spot, text
-from helpers.timeline_lanes import Lane, Segment
+from helpers.report.lanes import Lane, Segment
+from helpers.report.layout import CHARACTER, CHILD, GUTTER, Area, box, px, spot, text
 
 
 def axis(area: Area) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from helpers import markup
-from helpers.markup import code, folded, text
 from helpers.model.facts import ProcessView, RankView, Report, Snapshot
-from helpers.report_parts import Row, by_number, child_name, place, spans, table
-from helpers.report_text import HEAD, facts, headline, lists
-from helpers.timeline import timeline
+from helpers.report import markup
+from helpers.report.markup import code, folded, text
+from helpers.report.parts import Row, by_number, child_name, place, spans, table
+from helpers.report.text import HEAD, facts, headline, lists
+from helpers.report.timeline import timeline
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1a1a1a; --back: #ffffff; --soft: #f1f3f5;

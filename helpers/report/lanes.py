@@ -9,7 +9,7 @@ from typing import Literal
 from helpers.diagnose import scene as facts
 from helpers.diagnose.standing import blocking
 from helpers.model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
-from helpers.report_parts import ending, signal_name, where_of
+from helpers.report.parts import ending, signal_name, where_of
 
 Kind = Literal[
     "starting",

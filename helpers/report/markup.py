@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from helpers.diagnose.pages import blocks
-from helpers.report_parts import one_line
+from helpers.report.parts import one_line
 
 _TAGS = {
     "text": ("", "p", ""),

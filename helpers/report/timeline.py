@@ -14,12 +14,12 @@ from helpers.diagnose.graph import Graph
 from helpers.diagnose.scene import group_name, spoken
 from helpers.diagnose.standing import blocking
 from helpers.model.facts import Collective, Job, Snapshot, Verdict
-from helpers.timeline_area import GUTTER, LINE, Area, Pin, spot, text
-from helpers.timeline_draw import axis, blocks, captions, full_name, lane, names
-from helpers.timeline_fold import folded, meetings, without_errors
-from helpers.timeline_lanes import LASTING, Lane, Segment, lanes
-from helpers.timeline_marks import SHORT, arrows, legend, met, pinned
-from helpers.timeline_style import head
+from helpers.report.draw import axis, blocks, captions, full_name, lane, names
+from helpers.report.fold import folded, meetings, without_errors
+from helpers.report.lanes import LASTING, Lane, Segment, lanes
+from helpers.report.layout import GUTTER, LINE, Area, Pin, spot, text
+from helpers.report.marks import SHORT, arrows, legend, met, pinned
+from helpers.report.style import head
 
 SEGMENTS = 1500
 """Segments that a picture holds; short ones are folded until no more are left."""

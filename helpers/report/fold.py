@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from helpers.timeline_lanes import LASTING, Lane, Segment
+from helpers.report.lanes import LASTING, Lane, Segment
 
 
 def without_errors(found: Sequence[Lane]) -> tuple[Lane, ...]:

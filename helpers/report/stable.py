@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from helpers.model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
-from helpers.report_parts import (
+from helpers.report.parts import (
     by_number,
     child_name,
     matters,

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from helpers.diagnose.scene import odd_ones, spoken
-from helpers.timeline_area import CHARACTER, GUTTER, LINE, Area, Pin, box, px, text
-from helpers.timeline_draw import full_name
-from helpers.timeline_fold import meetings
-from helpers.timeline_lanes import Lane, Segment
-from helpers.timeline_style import WORDS
+from helpers.report.draw import full_name
+from helpers.report.fold import meetings
+from helpers.report.lanes import Lane, Segment
+from helpers.report.layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, text
+from helpers.report.style import WORDS
 
 SHORT = 4.0
 """Pixels below which a segment is too short to be told from its neighbours."""

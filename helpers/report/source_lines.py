@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from helpers.model.facts import Frame
-from helpers.report_parts import one_line
+from helpers.report.parts import one_line
 
 LARGEST = 1 << 20
 """Bytes above which a file is not read."""

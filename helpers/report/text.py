@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from helpers.diagnose.pages import blocks
 from helpers.model.facts import Report
-from helpers.report_parts import Row, one_line, place, spans, table
+from helpers.report.parts import Row, one_line, place, spans, table
 
 WIDTH = 100
 _GAP = "  "

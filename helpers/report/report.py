@@ -20,10 +20,10 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.report_html import to_html
-from helpers.report_parts import by_number, printable, stack_of, where_of
-from helpers.report_stable import stable_text
-from helpers.report_text import to_markdown, to_text
+from helpers.report.page import to_html
+from helpers.report.parts import by_number, printable, stack_of, where_of
+from helpers.report.stable import stable_text
+from helpers.report.text import to_markdown, to_text
 
 __all__ = ["build", "stable_text", "to_html", "to_json", "to_markdown", "to_text"]
 

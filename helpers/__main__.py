@@ -184,14 +184,14 @@ def _write_page(path: Path, report: Any, snapshots: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from helpers import check
+    from helpers.labs import check
 
     return check.main()
 
 
 def _lab(options: argparse.Namespace) -> int:
-    from helpers import matrix
-    from helpers.labs import LabError, all_labs, find_lab
+    from helpers.labs import all_cases as matrix
+    from helpers.labs.lab import LabError, all_labs, find_lab
 
     try:
         if options.all:
@@ -275,7 +275,7 @@ def _score(options: argparse.Namespace) -> int:
 
 
 def _refresh(options: argparse.Namespace) -> int:
-    from helpers import refresh
+    from helpers.labs import notebooks as refresh
 
     return int(refresh.main(options.notebooks))
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ipywidgets import HTML, VBox
 
-from helpers import progress
+from helpers.labs import progress
+from helpers.labs.progress import Progress, ProgressError
 from helpers.panel import learn_view
 from helpers.panel.controls import button, row
 from helpers.panel.native import Spoken
-from helpers.progress import Progress, ProgressError
 
 STEPS = {
     "predicted": "predict",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ipywidgets import Dropdown
 
-from helpers.lab_model import Knob
+from helpers.labs.declaration import Knob
 from helpers.panel.native import Choices
 
 FEW = 4

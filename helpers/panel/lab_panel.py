@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ipywidgets import Button
 
-from helpers import lab_text
-from helpers.judge import Judgement
-from helpers.lab_model import MINE, Program
-from helpers.labs import Lab, LabError, RunFolder, find_lab
+from helpers.labs import tables as lab_text
+from helpers.labs.declaration import MINE, Program
+from helpers.labs.lab import Lab, LabError, RunFolder, find_lab
+from helpers.labs.results import Judgement
 from helpers.model.facts import Report
 from helpers.panel import words
 from helpers.panel.controls import button, row

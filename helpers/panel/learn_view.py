@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from html import escape
 
-from helpers.judge import Judgement
+from helpers.labs.prediction import Asked
+from helpers.labs.results import Judgement
 from helpers.panel import view
-from helpers.prediction import Asked
 from helpers.report.parts import one_line
 
 SIGNS = {True: ("✓", "right", "good"), False: ("✗", "not right", "bad")}

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.judge import Judgement, judge
-from helpers.lab_model import MINE
-from helpers.labs import Lab
+from helpers.labs.declaration import MINE
+from helpers.labs.lab import Lab
+from helpers.labs.prediction import questions
+from helpers.labs.results import Judgement, judge
 from helpers.model.facts import Frame, Report
 from helpers.panel.course import Course
 from helpers.panel.predict_form import PredictForm
 from helpers.panel.quiz import Question, Quiz
 from helpers.panel.your_turn import YourTurn
-from helpers.prediction import questions
 from helpers.report.report import to_json
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from ipywidgets import HTML, Checkbox, VBox, Widget
 
+from helpers.labs.prediction import Asked
 from helpers.panel import learn_view, view
 from helpers.panel.controls import button, row
 from helpers.panel.native import Choices, Spoken
-from helpers.prediction import Asked
 
 INTRODUCTION = (
     "The run is over, and the instrument has its verdict. **What is yours?** The table, the lanes and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from helpers import lab_model
+from helpers.labs import declaration as lab_model
 from helpers.panel import learn_view
 from helpers.panel.controls import Framed, button
 from helpers.panel.native import Choices, Spoken

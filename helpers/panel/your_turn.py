@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from ipywidgets import HTML, Output, VBox, Widget
 
-from helpers.judge import Judgement
-from helpers.labs import Lab
+from helpers.labs.lab import Lab
+from helpers.labs.results import Judgement
 from helpers.panel import learn_view
 from helpers.panel.controls import button, row
 from helpers.panel.native import Opener, Spoken

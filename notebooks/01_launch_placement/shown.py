@@ -3,7 +3,7 @@
 import re
 import sys
 
-from helpers.labs import find_lab
+from helpers.labs.lab import find_lab
 from helpers.model.facts import Report
 from helpers.session import Session
 

@@ -17,7 +17,7 @@ from browser_bench import (
     serve,
 )
 
-from helpers.labs import all_labs
+from helpers.labs.lab import all_labs
 
 pytestmark = [*needs_browser, pytest.mark.nightly]
 LABS = [lab.name for lab in all_labs()]

@@ -9,9 +9,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from helpers.check import LABS
-from helpers.labs import all_labs, labs_folder
-from helpers.refresh import WIDGET
+from helpers.labs.check import LABS
+from helpers.labs.lab import all_labs, labs_folder
+from helpers.labs.notebooks import WIDGET
 
 NOTEBOOKS = sorted(
     path for path in labs_folder().rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts

@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from helpers.judge import judge
-from helpers.labs import RunFolder, find_lab, labs_folder
+from helpers.labs.lab import RunFolder, find_lab, labs_folder
+from helpers.labs.results import judge
 
 FOLDER = labs_folder() / "02_fsdp_saving"
 CHANGED = """

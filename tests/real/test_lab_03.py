@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from helpers.labs import find_lab, labs_folder
+from helpers.labs.lab import find_lab, labs_folder
 
 FOLDER = labs_folder() / "03_multigpu_stall"
 

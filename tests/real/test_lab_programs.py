@@ -14,9 +14,9 @@ import psutil
 import pytest
 from repository import ROOT
 
-from helpers.judge import judge
-from helpers.lab_model import MINE
-from helpers.labs import Lab, RunFolder, all_labs
+from helpers.labs.declaration import MINE
+from helpers.labs.lab import Lab, RunFolder, all_labs
+from helpers.labs.results import judge
 
 
 def run_by_cells(lab: Lab) -> set[str]:

@@ -12,8 +12,8 @@ import histories
 from histories import ended
 from panel_fakes import DEADLINE, FakeSession, click, every_widget, html_of, snapshot
 
-from helpers.lab_file import read_lab_file
-from helpers.labs import Lab
+from helpers.labs.lab import Lab
+from helpers.labs.lab_file import read_lab_file
 from helpers.model.facts import Report, Verdict
 from helpers.panel.lab_panel import LabPanel
 from helpers.panel.native import Choices

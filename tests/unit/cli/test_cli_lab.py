@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from example_lab import write_programs
 
-from helpers import labs, matrix, preflight
 from helpers.__main__ import main
-from helpers.matrix import Case, Result
+from helpers.labs import all_cases as matrix
+from helpers.labs import lab as labs
+from helpers.labs import preflight
+from helpers.labs.all_cases import Case, Result
 from helpers.session import Session
 
 USAGE = 64

@@ -12,9 +12,9 @@ from packaging.version import Version
 from repository import ROOT
 from rich.console import Console
 
-from helpers import check, machine
-from helpers.check import LABS, exit_code, labs_on_this_machine, render
-from helpers.machine import GIB, Fact
+from helpers.labs import check, machine
+from helpers.labs.check import LABS, exit_code, labs_on_this_machine, render
+from helpers.labs.machine import GIB, Fact
 
 CPU_TORCH = {"version": "2.13.0+cpu", "cuda": None, "gpus": [], "nccl": [], "gloo": True}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from helpers.judge import judge_results
-from helpers.lab_model import Results
-from helpers.labs import Lab, all_labs
+from helpers.labs.declaration import Results
+from helpers.labs.lab import Lab, all_labs
+from helpers.labs.results import judge_results
 from helpers.model.facts import ChildView, Job, ProcessView, RankView, Report, Snapshot, Verdict
 
 KEPT = Results("RESULTS_DIR", "result-rank{rank}.json", equal=("loss", "sum"), finite=("loss",))

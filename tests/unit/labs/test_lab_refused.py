@@ -9,9 +9,9 @@ import pytest
 from example_lab import GOOD, changed, write_programs
 from panel_fakes import click, every_widget, html_of
 
-from helpers import machine, preflight
-from helpers.lab_file import parse_lab
-from helpers.labs import Lab, LabError
+from helpers.labs import machine, preflight
+from helpers.labs.lab import Lab, LabError
+from helpers.labs.lab_file import parse_lab
 from helpers.panel.lab_panel import LabPanel
 from helpers.session import Session
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from helpers.lab_model import Claim
-from helpers.lab_text import (
+from helpers.labs.declaration import Claim
+from helpers.labs.lab import find_lab
+from helpers.labs.tables import (
     Difference,
     claims_table,
     comparison,
@@ -11,7 +12,6 @@ from helpers.lab_text import (
     labs_table,
     measured,
 )
-from helpers.labs import find_lab
 from helpers.model.facts import (
     ChildView,
     ErrorView,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from example_lab import GOOD, changed, write_programs
 
-from helpers import labs
-from helpers.lab_file import parse_lab, read_lab_file
-from helpers.lab_model import combinations
-from helpers.labs import Lab, LabError, RunFolder, all_labs, find_lab
+from helpers.labs import lab as labs
+from helpers.labs.declaration import combinations
+from helpers.labs.lab import Lab, LabError, RunFolder, all_labs, find_lab
+from helpers.labs.lab_file import parse_lab, read_lab_file
 
 
 @pytest.fixture

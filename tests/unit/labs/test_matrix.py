@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from example_lab import GOOD, write_programs
 
-from helpers import matrix
-from helpers.lab_file import parse_lab
-from helpers.labs import Lab, all_labs
-from helpers.matrix import Case, Result
+from helpers.labs import all_cases as matrix
+from helpers.labs.all_cases import Case, Result
+from helpers.labs.lab import Lab, all_labs
+from helpers.labs.lab_file import parse_lab
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import psutil
 import pytest
 from example_lab import GOOD, changed, write_programs
 
-from helpers import machine, needs, preflight
-from helpers.lab_file import parse_lab
-from helpers.labs import Lab, LabError
+from helpers.labs import machine, preflight
+from helpers.labs import requirements as needs
+from helpers.labs.lab import Lab, LabError
+from helpers.labs.lab_file import parse_lab
 
 
 @pytest.fixture

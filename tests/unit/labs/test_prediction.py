@@ -8,9 +8,9 @@ import pytest
 from histories import in_collective, raised, snapshot, steady
 
 from helpers.diagnose.diagnose import diagnose
-from helpers.lab_model import Answer, Predict
+from helpers.labs.declaration import Answer, Predict
+from helpers.labs.prediction import NOBODY, Asked, questions
 from helpers.model.facts import Frame, Report, Snapshot, Verdict
-from helpers.prediction import NOBODY, Asked, questions
 
 PREDICT = Predict(
     "Which cause?", "cause", (Answer("a port", "address-in-use"), Answer("a hang", "x")), "So."

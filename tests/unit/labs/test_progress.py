@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from helpers import progress
-from helpers.progress import Progress, ProgressError, clear, load, read, save
+from helpers.labs import progress
+from helpers.labs.progress import Progress, ProgressError, clear, load, read, save
 
 LAB = "05_spawn_ports"
 HALF = Progress(LAB, ("predicted", "broken"), score=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from panel_fakes import text_of
 from repository import NOTEBOOKS
 
-from helpers.side_by_side import CONTEXT, pairs, side_by_side
+from helpers.labs.side_by_side import CONTEXT, pairs, side_by_side
 
 NAMES = ("broken.py", "fixed.py")
 LINES = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=20)

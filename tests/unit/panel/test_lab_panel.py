@@ -9,7 +9,7 @@ import pytest
 from lab_bench import LabBench
 from panel_fakes import DEADLINE, click, html_of
 
-from helpers.labs import LabError
+from helpers.labs.lab import LabError
 from helpers.panel import controls
 
 

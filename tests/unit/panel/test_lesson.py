@@ -10,11 +10,11 @@ from ipywidgets import Output
 from lab_bench import LabBench
 from panel_fakes import DEADLINE, click, every_widget, html_of
 
-from helpers import progress
+from helpers.labs import progress
+from helpers.labs.progress import Progress
 from helpers.panel import course
 from helpers.panel.course import in_jupyter
 from helpers.panel.native import Choices
-from helpers.progress import Progress
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
 NAME = "07_two_letters"
@@ -207,7 +207,7 @@ def test_a_copy_that_cannot_be_made_is_one_sentence(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("helpers.labs.shutil.copyfile", full)
+    monkeypatch.setattr("helpers.labs.lab.shutil.copyfile", full)
     click(bench.panel, "Make my copy")
     assert "cannot be made: No space left on device." in bench.shown
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from helpers.lab_model import (
+from helpers.labs.declaration import (
     AT_LIMIT,
     BEST,
     BY_CHANCE,
@@ -27,9 +27,9 @@ from helpers.lab_model import (
     Value,
     combinations,
 )
-from helpers.lab_table import LabError, Table
+from helpers.labs.lab_table import LabError, Table
+from helpers.labs.requirements import NEEDS
 from helpers.model.facts import Cause, Outcome
-from helpers.needs import NEEDS
 
 
 def read_lab_file(path: Path) -> LabFile:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from helpers.lab_model import BY_CHANCE, MINE, Claim
-from helpers.labs import Lab
+from helpers.labs.declaration import BY_CHANCE, MINE, Claim
+from helpers.labs.lab import Lab
 from helpers.model.facts import Report
 from helpers.report.parts import spans
 from helpers.report.stable import chosen_by_chance

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.judge import judge
-from helpers.lab_model import BY_CHANCE, MINE, Expected, combinations
-from helpers.labs import Lab, LabError, RunFolder, beside_python
+from helpers.labs.declaration import BY_CHANCE, MINE, Expected, combinations
+from helpers.labs.lab import Lab, LabError, RunFolder, beside_python
+from helpers.labs.results import judge
 from helpers.model.facts import Report
 from helpers.report.stable import chosen_by_chance
 from helpers.session import Session

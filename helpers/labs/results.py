@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from helpers.lab_model import Results
-from helpers.labs import Lab
+from helpers.labs.declaration import Results
+from helpers.labs.lab import Lab
 from helpers.model.facts import ProcessView, Report
 
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helpers import preflight
-from helpers.lab_file import read_lab_file
-from helpers.lab_model import BEST, MINE, Expected, Knob, LabFile, Program, Value
-from helpers.lab_table import LabError
+from helpers.labs import preflight
+from helpers.labs.declaration import BEST, MINE, Expected, Knob, LabFile, Program, Value
+from helpers.labs.lab_file import read_lab_file
+from helpers.labs.lab_table import LabError
+from helpers.labs.requirements import lacking
 from helpers.launch import run_folder
 from helpers.launch.memory_limit import Limit
 from helpers.launch.processes import identity
-from helpers.needs import lacking
 
 if TYPE_CHECKING:
     from helpers.session import Session
@@ -270,7 +270,7 @@ class Lab:
 def labs_folder() -> Path:
     """The folder that holds the labs. Raises LabError when it is not there."""
     given = os.environ.get(NOTEBOOKS)
-    folder = Path(given) if given else Path(__file__).resolve().parent.parent / "notebooks"
+    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "notebooks"
     if not folder.is_dir():
         raise LabError(f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder")
     return folder

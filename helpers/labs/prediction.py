@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from helpers.diagnose.scene import Facts, doing, spoken
-from helpers.lab_model import Predict
+from helpers.labs.declaration import Predict
 from helpers.model.facts import Frame, ProcessView, Report
 from helpers.report.parts import by_number, matters, one_line, stack_of, where_of
 from helpers.report.report import to_json

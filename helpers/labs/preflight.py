@@ -8,8 +8,8 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from helpers.labs.machine import free_memory
 from helpers.launch.control_group import MB
-from helpers.machine import free_memory
 from helpers.observe.process_table import port_owner
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helpers.lab_table import LabError
-from helpers.labs import labs_folder
-from helpers.needs import PIN
+from helpers.labs.lab import labs_folder
+from helpers.labs.lab_table import LabError
+from helpers.labs.requirements import PIN
 from helpers.report.files import write_atomically
 
 CELL_SECONDS = 600

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import cache
 
-from helpers import machine
+from helpers.labs import machine
 from helpers.launch import memory_limit
 
 PIN = "STUCK_RANKS_HARDWARE"

@@ -34,7 +34,7 @@ class Program:
 
     Attributes:
         knobs: names of the knobs that apply to it.
-        needs: what it takes that a machine may lack, of `helpers.needs.NEEDS`.
+        needs: what it takes that a machine may lack, of `helpers.labs.requirements.NEEDS`.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Value:
         arguments: the words after it.
         environment: variables of the job.
         ranks: the world size, where it differs from the lab's.
-        needs: what it takes that a machine may lack, of `helpers.needs.NEEDS`.
+        needs: what it takes that a machine may lack, of `helpers.labs.requirements.NEEDS`.
         memory: megabytes that the job may have, where `at_limit` of another value asks for a limit.
         at_limit: `kill` or `freeze` the job's processes at that limit.
     """

@@ -1,0 +1,1 @@
+"""A lab: its lab.toml, its programs, whether they run here, whether they are right."""

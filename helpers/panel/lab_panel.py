@@ -14,16 +14,16 @@ from helpers.labs.declaration import MINE, Program
 from helpers.labs.lab import Lab, LabError, RunFolder, find_lab
 from helpers.labs.results import Judgement
 from helpers.model.facts import Report
-from helpers.panel import words
-from helpers.panel.controls import button, row
-from helpers.panel.course import in_jupyter
-from helpers.panel.diff import DiffView
-from helpers.panel.knobs import Knobs
-from helpers.panel.lesson import LabRun, Lesson
-from helpers.panel.quiz import Question, Quiz
-from helpers.panel.result import Hints, RunResult
-from helpers.panel.run_panel import RunPanel
-from helpers.panel.runner import Run
+from helpers.panel.learn.course import in_jupyter
+from helpers.panel.learn.diff import DiffView
+from helpers.panel.learn.lesson import LabRun, Lesson
+from helpers.panel.learn.quiz import Question, Quiz
+from helpers.panel.run.result import Hints, RunResult
+from helpers.panel.run.run_panel import RunPanel
+from helpers.panel.run.runner import Run
+from helpers.panel.show import words
+from helpers.panel.widgets.controls import button, row
+from helpers.panel.widgets.knobs import Knobs
 from helpers.session import Session
 
 StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]

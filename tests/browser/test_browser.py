@@ -21,7 +21,7 @@ from browser_bench import (
     serve,
 )
 
-from helpers.panel.controls import ENDED
+from helpers.panel.widgets.controls import ENDED
 
 LAB = "05_spawn_ports"
 NOTEBOOK = f"{LAB}/{LAB}.ipynb"

@@ -16,7 +16,7 @@ from helpers.labs.lab import Lab
 from helpers.labs.lab_file import read_lab_file
 from helpers.model.facts import Report, Verdict
 from helpers.panel.lab_panel import LabPanel
-from helpers.panel.native import Choices
+from helpers.panel.widgets.native import Choices
 
 LAB = """
 title = "Two letters"

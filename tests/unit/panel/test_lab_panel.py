@@ -10,7 +10,7 @@ from lab_bench import LabBench
 from panel_fakes import DEADLINE, click, html_of
 
 from helpers.labs.lab import LabError
-from helpers.panel import controls
+from helpers.panel.widgets import controls
 
 
 @pytest.fixture

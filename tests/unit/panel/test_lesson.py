@@ -12,9 +12,9 @@ from panel_fakes import DEADLINE, click, every_widget, html_of
 
 from helpers.labs import progress
 from helpers.labs.progress import Progress
-from helpers.panel import course
-from helpers.panel.course import in_jupyter
-from helpers.panel.native import Choices
+from helpers.panel.learn import course
+from helpers.panel.learn.course import in_jupyter
+from helpers.panel.widgets.native import Choices
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
 NAME = "07_two_letters"

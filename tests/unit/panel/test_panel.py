@@ -10,10 +10,10 @@ from ipywidgets import Tab
 from panel_fakes import DEADLINE, Clock, FakeSession, click, count_updates, every_widget, html_of
 
 from helpers.model.facts import Verdict
-from helpers.panel.job_panel import JobPanel
-from helpers.panel.native import Spoken
-from helpers.panel.pace import PER_SECOND
-from helpers.panel.run_panel import RunPanel
+from helpers.panel.run.job_panel import JobPanel
+from helpers.panel.run.pace import PER_SECOND
+from helpers.panel.run.run_panel import RunPanel
+from helpers.panel.widgets.native import Spoken
 
 
 class Bench:

@@ -27,12 +27,12 @@ from panel_fakes import text_of
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
-from helpers.panel import words
-from helpers.panel.log_view import EVERY, LogView, found
-from helpers.panel.memory import memory_bars
-from helpers.panel.ports import APART, entries, port_map
-from helpers.panel.stacks import stack
-from helpers.panel.tree import MOST, process_tree
+from helpers.panel.show import words
+from helpers.panel.show.log_view import EVERY, LogView, found
+from helpers.panel.show.memory import memory_bars
+from helpers.panel.show.ports import APART, entries, port_map
+from helpers.panel.show.stacks import stack
+from helpers.panel.show.tree import MOST, process_tree
 from helpers.report.source_lines import LARGEST, Sources
 
 IN_USE = error("DistNetworkError", "port: 29500, code: -98, name: EADDRINUSE", "train.py:3 main")

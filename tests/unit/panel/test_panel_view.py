@@ -25,13 +25,13 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.panel import view, words
-from helpers.panel.log_view import LINES, log
-from helpers.panel.ports import port_map
-from helpers.panel.ranks import rank_table
-from helpers.panel.stacks import stack
-from helpers.panel.style import STATE_GLYPHS, style_tag
-from helpers.panel.tree import process_tree
+from helpers.panel.show import view, words
+from helpers.panel.show.log_view import LINES, log
+from helpers.panel.show.ports import port_map
+from helpers.panel.show.ranks import rank_table
+from helpers.panel.show.stacks import stack
+from helpers.panel.show.style import STATE_GLYPHS, style_tag
+from helpers.panel.show.tree import process_tree
 from helpers.report.history import MOST, MOST_PROCESSES, History
 from helpers.report.source_lines import Sources
 from helpers.report.style import head

@@ -6,8 +6,8 @@ import asyncio
 
 from panel_fakes import Clock, FakeSession
 
-from helpers.panel.pulse import HELD, SAID, Pulse
-from helpers.panel.run_panel import RunPanel
+from helpers.panel.run.pulse import HELD, SAID, Pulse
+from helpers.panel.run.run_panel import RunPanel
 
 
 def test_a_loop_that_answers_is_not_held() -> None:

@@ -13,9 +13,9 @@ from panel_fakes import FakeLogs, click, count_updates, html_of
 
 from helpers.model.facts import Job, RankView, Snapshot, Verdict
 from helpers.panel import open_recording
-from helpers.panel.diff import DiffView
-from helpers.panel.export import FOLDER, KINDS, ExportBar, Finished, recording
-from helpers.panel.replay import RecordedLogs, ReplayPanel, label
+from helpers.panel.learn.diff import DiffView
+from helpers.panel.run.export import FOLDER, KINDS, ExportBar, Finished, recording
+from helpers.panel.run.replay import RecordedLogs, ReplayPanel, label
 from helpers.report.recording import Recorder, Recording, RecordingError, load, pack
 from helpers.report.report import build
 from helpers.report.source_lines import Sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.model.facts import Report, Snapshot, Verdict
-from helpers.panel.style import OUTCOMES
+from helpers.panel.show.style import OUTCOMES
 from helpers.report.markup import code, folded, items, section, text
 from helpers.report.markup import paragraph as paragraph
 from helpers.report.parts import place

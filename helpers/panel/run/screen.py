@@ -7,10 +7,10 @@ import time
 
 from ipywidgets import HTML, HBox, VBox
 
-from helpers.panel import view
-from helpers.panel.details import Details
-from helpers.panel.moment import Moment
-from helpers.panel.native import Spoken
+from helpers.panel.run.moment import Moment
+from helpers.panel.show import view
+from helpers.panel.show.details import Details
+from helpers.panel.widgets.native import Spoken
 
 REDRAW = 1.0
 """Seconds between two drawings of the lanes at least.

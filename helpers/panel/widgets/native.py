@@ -17,7 +17,7 @@ from helpers.report.markup import inline
 
 
 def _script(name: str) -> str:
-    return files("helpers.panel").joinpath(f"{name}.js").read_text(encoding="utf-8")
+    return files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
 
 
 class Spoken(AnyWidget):

@@ -12,9 +12,9 @@ from pathlib import Path
 from ipywidgets import HTML, VBox
 
 from helpers.model.facts import Report, Snapshot
-from helpers.panel.controls import button, row
-from helpers.panel.log_view import LINES, Lines
-from helpers.panel.native import Spoken
+from helpers.panel.show.log_view import LINES, Lines
+from helpers.panel.widgets.controls import button, row
+from helpers.panel.widgets.native import Spoken
 from helpers.report.markup import code, text
 from helpers.report.recording import Recording, pack, provenance
 from helpers.report.report import to_html, to_json, to_markdown

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from ipywidgets import HTML, Checkbox, VBox, Widget
 
 from helpers.labs.prediction import Asked
-from helpers.panel import learn_view, view
-from helpers.panel.controls import button, row
-from helpers.panel.native import Choices, Spoken
+from helpers.panel.learn import learn_view
+from helpers.panel.show import view
+from helpers.panel.widgets.controls import button, row
+from helpers.panel.widgets.native import Choices, Spoken
 
 INTRODUCTION = (
     "The run is over, and the instrument has its verdict. **What is yours?** The table, the lanes and "

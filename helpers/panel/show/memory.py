@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.model.facts import Snapshot
-from helpers.panel.family import family
-from helpers.panel.words import megabytes
+from helpers.panel.show.family import family
+from helpers.panel.show.words import megabytes
 from helpers.report.markup import row, table, text
 
 _HEADS = ("Process", "Resident now", "Now", "At most")

@@ -13,12 +13,12 @@ from ipywidgets import HTML, Dropdown
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Report, Verdict
-from helpers.panel import view, words
-from helpers.panel.controls import Framed, button, row
-from helpers.panel.export import ExportBar, Finished
-from helpers.panel.moment import Moment
-from helpers.panel.native import Scrubber
-from helpers.panel.screen import Screen
+from helpers.panel.run.export import ExportBar, Finished
+from helpers.panel.run.moment import Moment
+from helpers.panel.run.screen import Screen
+from helpers.panel.show import view, words
+from helpers.panel.widgets.controls import Framed, button, row
+from helpers.panel.widgets.native import Scrubber
 from helpers.report import report as reports
 from helpers.report.recording import Recording, load
 from helpers.report.source_lines import Sources

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from helpers.model.facts import Report, Snapshot, Verdict
-from helpers.panel.log_view import Lines
+from helpers.panel.show.log_view import Lines
 from helpers.report.source_lines import Sources
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from helpers.labs import declaration as lab_model
-from helpers.panel import learn_view
-from helpers.panel.controls import Framed, button
-from helpers.panel.native import Choices, Spoken
+from helpers.panel.learn import learn_view
+from helpers.panel.widgets.controls import Framed, button
+from helpers.panel.widgets.native import Choices, Spoken
 
 
 class Question(Framed):

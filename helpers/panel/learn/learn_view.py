@@ -8,7 +8,7 @@ from html import escape
 
 from helpers.labs.prediction import Asked
 from helpers.labs.results import Judgement
-from helpers.panel import view
+from helpers.panel.show import view
 from helpers.report.parts import one_line
 
 SIGNS = {True: ("✓", "right", "good"), False: ("✗", "not right", "bad")}

@@ -66,5 +66,5 @@ def mark(state: State, process: ProcessView | None = None) -> Mark:
 
 def style_tag() -> str:
     """Return the panel's stylesheets as a `<style>` element."""
-    sheets = [files("helpers.panel").joinpath(f"{name}.css") for name in ("panel", "learn")]
+    sheets = [files(__package__).joinpath(f"{name}.css") for name in ("panel", "learn")]
     return f"<style>{''.join(sheet.read_text(encoding='utf-8') for sheet in sheets)}</style>"

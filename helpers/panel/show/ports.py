@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from helpers.diagnose.ports import refused
 from helpers.diagnose.scene import spoken
 from helpers.model.facts import Port, Snapshot
-from helpers.panel.family import family
+from helpers.panel.show.family import family
 from helpers.report.markup import code, text
 
 APART = 8

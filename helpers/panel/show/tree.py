@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helpers.model.facts import Snapshot
-from helpers.panel.family import Member, family
-from helpers.panel.ranks import state_mark
+from helpers.panel.show.family import Member, family
+from helpers.panel.show.ranks import state_mark
 from helpers.report.markup import code, text
 
 MOST = 200

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ipywidgets import Text
 
-from helpers.panel.controls import button, row
-from helpers.panel.result import RunResult
-from helpers.panel.run_panel import RunPanel
-from helpers.panel.runner import Run
+from helpers.panel.run.result import RunResult
+from helpers.panel.run.run_panel import RunPanel
+from helpers.panel.run.runner import Run
+from helpers.panel.widgets.controls import button, row
 from helpers.session import Session
 
 StartCommand = Callable[[Sequence[str]], Session]

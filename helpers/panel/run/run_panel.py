@@ -11,14 +11,14 @@ from ipywidgets import HTML, Widget
 
 from helpers.model.facts import Report
 from helpers.observe.logs import Logs
-from helpers.panel import view, words
-from helpers.panel.controls import Framed
-from helpers.panel.export import ExportBar, Finished
-from helpers.panel.moment import Moment
-from helpers.panel.pace import Pace
-from helpers.panel.pulse import Pulse
-from helpers.panel.runner import Run
-from helpers.panel.screen import Screen
+from helpers.panel.run.export import ExportBar, Finished
+from helpers.panel.run.moment import Moment
+from helpers.panel.run.pace import Pace
+from helpers.panel.run.pulse import Pulse
+from helpers.panel.run.runner import Run
+from helpers.panel.run.screen import Screen
+from helpers.panel.show import view, words
+from helpers.panel.widgets.controls import Framed
 from helpers.report.history import History
 from helpers.report.source_lines import Sources
 from helpers.session import Ended, Event, Sample, Session

@@ -12,9 +12,9 @@ from ipywidgets import HTML, Output, VBox, Widget
 
 from helpers.labs.lab import Lab
 from helpers.labs.results import Judgement
-from helpers.panel import learn_view
-from helpers.panel.controls import button, row
-from helpers.panel.native import Opener, Spoken
+from helpers.panel.learn import learn_view
+from helpers.panel.widgets.controls import button, row
+from helpers.panel.widgets.native import Opener, Spoken
 
 
 class YourTurn(VBox):

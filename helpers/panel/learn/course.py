@@ -10,9 +10,9 @@ from ipywidgets import HTML, VBox
 
 from helpers.labs import progress
 from helpers.labs.progress import Progress, ProgressError
-from helpers.panel import learn_view
-from helpers.panel.controls import button, row
-from helpers.panel.native import Spoken
+from helpers.panel.learn import learn_view
+from helpers.panel.widgets.controls import button, row
+from helpers.panel.widgets.native import Spoken
 
 STEPS = {
     "predicted": "predict",

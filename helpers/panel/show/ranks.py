@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helpers.model.facts import ChildView, ProcessView, RankView, Snapshot, State
-from helpers.panel import words
-from helpers.panel.style import mark
+from helpers.panel.show import words
+from helpers.panel.show.style import mark
 from helpers.report.markup import code, table, text
 from helpers.report.parts import by_number, child_name, place, wait_text, where_of
 

@@ -12,10 +12,10 @@ from helpers.labs.lab import Lab
 from helpers.labs.prediction import questions
 from helpers.labs.results import Judgement, judge
 from helpers.model.facts import Frame, Report
-from helpers.panel.course import Course
-from helpers.panel.predict_form import PredictForm
-from helpers.panel.quiz import Question, Quiz
-from helpers.panel.your_turn import YourTurn
+from helpers.panel.learn.course import Course
+from helpers.panel.learn.predict_form import PredictForm
+from helpers.panel.learn.quiz import Question, Quiz
+from helpers.panel.learn.your_turn import YourTurn
 from helpers.report.report import to_json
 
 

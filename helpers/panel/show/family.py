@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from helpers.model.facts import ProcessView, Snapshot
-from helpers.panel.words import rank_name
+from helpers.panel.show.words import rank_name
 from helpers.report.parts import by_number, child_name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helpers.model.facts import Frame, ProcessView
-from helpers.panel.ranks import state_mark
+from helpers.panel.show.ranks import state_mark
 from helpers.report.markup import code, text
 from helpers.report.parts import doing, place, stack_of
 from helpers.report.source_lines import Sources

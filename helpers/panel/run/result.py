@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from helpers.model.facts import Cause, Outcome, Report
-from helpers.panel import view
+from helpers.panel.show import view
 from helpers.report.report import stable_text
 
 

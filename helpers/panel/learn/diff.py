@@ -10,7 +10,7 @@ from ipywidgets import HTML, HBox, VBox
 
 from helpers.labs.side_by_side import side_by_side
 from helpers.model.facts import Report, Snapshot
-from helpers.panel.export import Finished
+from helpers.panel.run.export import Finished
 from helpers.report.text import headline
 from helpers.report.timeline import timeline
 

@@ -9,8 +9,8 @@ from typing import Protocol
 from ipywidgets import HTML, Text, VBox
 
 from helpers.observe.logs import KEEP
-from helpers.panel.choice import Choice
-from helpers.panel.controls import row
+from helpers.panel.widgets.choice import Choice
+from helpers.panel.widgets.controls import row
 from helpers.report.markup import text
 from helpers.report.parts import printable
 

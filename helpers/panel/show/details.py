@@ -6,17 +6,17 @@ import threading
 
 from ipywidgets import HTML, Tab, VBox
 
-from helpers.panel import words
-from helpers.panel.choice import Choice
-from helpers.panel.family import family
-from helpers.panel.log_view import LogView
-from helpers.panel.memory import memory_bars
-from helpers.panel.moment import Moment
-from helpers.panel.ports import port_map
-from helpers.panel.ranks import rank_table
-from helpers.panel.stacks import stack
-from helpers.panel.tree import process_tree
-from helpers.panel.view import rendezvous
+from helpers.panel.run.moment import Moment
+from helpers.panel.show import words
+from helpers.panel.show.family import family
+from helpers.panel.show.log_view import LogView
+from helpers.panel.show.memory import memory_bars
+from helpers.panel.show.ports import port_map
+from helpers.panel.show.ranks import rank_table
+from helpers.panel.show.stacks import stack
+from helpers.panel.show.tree import process_tree
+from helpers.panel.show.view import rendezvous
+from helpers.panel.widgets.choice import Choice
 
 TITLES = ("Ranks", "Ports", "Processes", "Memory", "Stacks", "Output")
 

@@ -1,0 +1,1 @@
+"""What a learner is asked, and what the answers unlock."""

@@ -1,0 +1,1 @@
+"""A run as its panel shows it, live or from a recording."""

@@ -1,0 +1,1 @@
+"""Widgets that the panels share."""

@@ -6,7 +6,7 @@ VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test nightly steady score fresh bench lint lock clean
+.PHONY: help lab test nightly steady score refresh fresh bench lint lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -26,12 +26,15 @@ steady: $(VENV)/stamp-test ## repeat the real and browser tests ten times, three
 	@$(VENV)/bin/python tools/steady.py
 
 score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with every knob; count what is right
-	@$(VENV)/bin/python -m helpers score tests/jobs --controls 100 --markdown benchmarks/score.md \
+	@$(VENV)/bin/python tools/make_score.py tests/jobs --controls 100 --markdown benchmarks/score.md \
 		&& $(VENV)/bin/python -m helpers lab --all
 	@$(MAKE) --no-print-directory fresh
 
 fresh: ## run both commands of the README as a new user, in an empty home (root makes that user)
 	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/fresh.py
+
+refresh: $(VENV)/stamp-test ## run the notebooks and keep their new outputs
+	@$(VENV)/bin/python tools/refresh.py $(NOTEBOOKS)
 
 bench: $(VENV)/stamp-test ## measure what the instrument costs and how long a verdict takes
 	@$(VENV)/bin/python benchmarks/bench.py benchmarks/bench.md

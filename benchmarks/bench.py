@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the builders of histories are the tests'
+sys.path[:0] = [str(ROOT / part) for part in ("", "tools", "tests/support")]  # histories are the tests'
 
 from histories import in_collective, snapshot, steady, working  # noqa: E402
+from score.score import made  # noqa: E402
 
 from helpers.diagnose.diagnose import diagnose  # noqa: E402
 from helpers.model.facts import RankView  # noqa: E402
 from helpers.report.timeline import timeline  # noqa: E402
-from helpers.score import made  # noqa: E402
 from helpers.session import Session  # noqa: E402
 
 RANKS = (2, 64, 512)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.graph import Graph
 from helpers.diagnose.standing import STILL
+from helpers.launch.attach import find_job
 from helpers.launch.launch import LaunchError, launch
 from helpers.launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from helpers.model.facts import Report, Snapshot, Verdict
@@ -36,6 +38,15 @@ SETTLE = 10.0
 SETTLE_QUIET = 30.0
 """The same for a job in which nothing has failed although a rank exists twice: how it ends is part of
 the finding, since it may well end with exit code 0."""
+
+
+ATTACHED_PATIENCE = 10.0
+"""Seconds that the job is watched, at most, before a rank that does not move is a suspicion."""
+
+ATTACHED_LEAST = 3.0
+"""Seconds that it is watched in any case."""
+
+ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
 
 
 @dataclass(frozen=True)
@@ -314,6 +325,43 @@ class Session:
             listener(event)
 
 
+class Attachment(Session):
+    """A session on a job that is running: it watches for some seconds and leaves it as it is.
+
+    Args:
+        pid: the launcher, any rank, or any process of theirs.
+        patience: seconds without CPU or movement after which a rank is suspect.
+
+    Raises:
+        AttachError: there is no such job, or it cannot be looked at.
+    """
+
+    def __init__(self, pid: int, *, patience: float = ATTACHED_PATIENCE) -> None:
+        self._job = find_job(pid)
+        super().__init__(self._job.command, cwd=self._job.cwd, patience=patience, stdin="inherit")
+        self._since = time.time() - self._job.started
+        self.max_seconds = self._since + max(patience + 1.0, ATTACHED_LEAST)
+
+    def _begin(self) -> Job:
+        return self._job
+
+    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
+        if snapshot.job.ended is not None:
+            return True
+        watched = snapshot.time - self._since
+        if verdict.outcome == "running":
+            return watched >= ATTACHED_LEAST and not _anybody_rests(snapshot)
+        return verdict.proved
+
+    def _report(self, verdict: Verdict, snapshot: Snapshot) -> Report:
+        """When the stall began is unknown: it was there before anybody looked."""
+        if verdict.outcome == "running" and snapshot.job.ended is not None:
+            verdict = replace(verdict, summary=ENDED)
+        report = super()._report(verdict, snapshot)
+        started = [v.process.started for v in snapshot.ranks if v.process is not None]
+        return replace(report, stall=None, first_rank=min(started, default=None))
+
+
 def verdict_by_patience(verdict: Verdict) -> bool:
     """True for an outcome that only patience supports."""
     return verdict.outcome == "hang" and not verdict.proved
@@ -365,3 +413,9 @@ def _rests(snapshot: Snapshot) -> bool:
 def _wake(loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(done.set)
+
+
+def _anybody_rests(snapshot: Snapshot) -> bool:
+    """True while some rank neither moves nor uses CPU, so that watching on may tell more."""
+    views = [view.process for view in snapshot.ranks if view.process is not None and view.process.alive]
+    return any(min(view.still, view.idle) >= STILL for view in views)

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
-
-from helpers.trial import left_processes
+from score.trial import left_processes
 
 MARKER = "STUCK_RANKS_TEST_SESSION"
 SESSION = uuid.uuid4().hex

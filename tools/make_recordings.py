@@ -2,7 +2,7 @@
 
     python tools/make_recordings.py                 every job
     python tools/make_recordings.py killed stopped  these jobs
-    python tools/make_recordings.py --from DIR      none: recordings made by `score --record DIR`
+    python tools/make_recordings.py --from DIR      none: recordings made by `make_score.py --record DIR`
 
 A verdict on what is wrong needs the last second of a recording; of a job with nothing wrong all of it
 is kept, since a false alarm may come at any time. Where this machine keeps its Python is left out.
@@ -19,12 +19,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from score import jobs
+
+from helpers.report.recording import replay
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from helpers import collection  # noqa: E402 (the line above finds it)
-from helpers.report.recording import replay  # noqa: E402
-
 JOBS = ROOT / "tests" / "jobs"
 FOLDER = ROOT / "tests" / "recordings"
 
@@ -58,9 +57,9 @@ def trimmed(recording: Path, seconds: float) -> bytes:
 
 def keep(source: Path) -> None:
     """Trim every recording of a folder into tests/recordings."""
-    jobs = collection.read(JOBS)
+    declared = jobs.read(JOBS)
     for recording in sorted(source.glob("*.jsonl.gz")):
-        control = jobs[recording.name.removesuffix(".jsonl.gz")].control
+        control = declared[recording.name.removesuffix(".jsonl.gz")].control
         (FOLDER / recording.name).write_bytes(trimmed(recording, math.inf if control else KEPT))
         print(f"{recording.name}: {(FOLDER / recording.name).stat().st_size} bytes")
 
@@ -76,9 +75,9 @@ def main() -> int:
         keep(options.source)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--jobs", ",".join(options.jobs or collection.read(JOBS)), "--record", folder]
+        words = ["--jobs", ",".join(options.jobs or jobs.read(JOBS)), "--record", folder]
         done = subprocess.run(
-            [sys.executable, "-m", "helpers", "score", str(JOBS), *words],
+            [sys.executable, ROOT / "tools" / "make_score.py", JOBS, *words],
             cwd=ROOT,
             stdout=subprocess.DEVNULL,
             check=False,

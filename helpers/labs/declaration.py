@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.model.facts import Cause, Outcome
+from helpers.model.facts import EXIT_CODES, Cause, Outcome
 
-EXIT_CODES = {"ok": 0, "error": 1, "hang": 2, "running": 3}
 """Exit code of the command line by outcome."""
 
 VERDICTS = ("confirmed here", "refuted here", "not established", "needs a GPU")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from helpers.labs.machine import free_memory
 from helpers.launch.control_group import MB
-from helpers.observe.process_table import port_owner
+from helpers.launch.processes import port_owner
 
 
 def refusal(
@@ -57,7 +57,7 @@ def _taken(port: int) -> str:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 return f"its port {port} cannot be used ({error.strerror}): unset MASTER_PORT"
-            found = port_owner(port, {})
+            found = port_owner(port, ())
             owner = f"process {found[0]} ({found[1]})" if found else "a process that cannot be seen"
             return f"its port {port} is in use by {owner}: end that process, or unset MASTER_PORT"
     return ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
 import psutil
@@ -16,6 +17,16 @@ gone, but waits for one that its parent has not reaped, and some containers' ini
 CLOCK = 2.0
 """Seconds by which two readings of the start of one process may differ: on Linux psutil adds the
 time of boot, which the kernel gives in whole seconds and moves when the clock is set."""
+
+LAUNCHERS = (
+    (re.compile(r"(^|/)torchrun$|torch[./]distributed[./](run|launch)"), "torchrun"),
+    (re.compile(r"(^|/)accelerate(-launch)?$|accelerate[./]commands"), "accelerate"),
+    (re.compile(r"(^|/)deepspeed$"), "deepspeed"),
+)
+"""What a launcher's command line has in one of its first words, and its name."""
+
+BOOKKEEPING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Modules of processes that `multiprocessing` starts for its own purposes."""
 
 
 def carriers(run_id: str) -> list[psutil.Process]:
@@ -79,3 +90,21 @@ def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
                     process.terminate()
         asked.update(left)
         psutil.wait_procs(left, timeout=TICK)
+
+
+def is_launcher(command: Sequence[str]) -> bool:
+    """True for the command line of a launcher that is known by name."""
+    return any(pattern.search(word) for pattern, _ in LAUNCHERS for word in command[:4])
+
+
+def port_owner(port: int, ours: Collection[int]) -> tuple[int, str] | None:
+    """(pid, command line) of the process outside `ours` that listens on `port`, if it can be seen."""
+    with suppress(psutil.Error):
+        for connection in psutil.net_connections(kind="tcp"):
+            pid = connection.pid
+            at = getattr(connection.laddr, "port", None)
+            if connection.status != psutil.CONN_LISTEN or at != port or pid is None or pid in ours:
+                continue
+            with suppress(psutil.Error):
+                return pid, " ".join(psutil.Process(pid).cmdline())
+    return None

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["hang", "error", "ok", "running"]
+EXIT_CODES: dict[Outcome, int] = {"ok": 0, "error": 1, "hang": 2, "running": 3}
+"""Exit codes of the command line by outcome, a contract with scripts."""
+
 State = Literal[
     "starting",
     "importing",

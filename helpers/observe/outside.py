@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from helpers.diagnose.ports import refused
+from helpers.launch.processes import port_owner
 from helpers.model.facts import Blocker, ProcessView, Wait
 from helpers.observe import locks, ranks, sockets
-from helpers.observe.process_table import Row, port_owner
+from helpers.observe.process_table import Row
 
 HOLDER_EVERY = 1.0
 """Seconds between two searches for the holder of a lock."""

@@ -12,14 +12,14 @@ from typing import Any
 
 import psutil
 
+from helpers.launch.processes import BOOKKEEPING
+
 BUSY = 0.05
 """Share of one core over a sample above which a process counts as working."""
 
 PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
 """Seconds between two looks at a process's sockets, and the share of the time that they may take: with
 thousands of sockets one look takes 0.1 s."""
-
-HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class Row:
     @property
     def is_helper(self) -> bool:
         """True for a bookkeeping process of `multiprocessing`."""
-        return any(name in part for part in self.command for name in HELPERS)
+        return any(name in part for part in self.command for name in BOOKKEEPING)
 
 
 class Table:
@@ -199,20 +199,6 @@ def _kernel_function(pid: int) -> str:
         return Path(f"/proc/{pid}/wchan").read_text()
     except OSError:
         return ""
-
-
-def port_owner(port: int, ours: Mapping[int, Row]) -> tuple[int, str] | None:
-    """(pid, command line) of the process outside `ours` that listens on `port`, if it can be seen."""
-    with contextlib.suppress(psutil.Error):
-        for connection in psutil.net_connections(kind="tcp"):
-            pid = connection.pid
-            if connection.status != psutil.CONN_LISTEN or _port(connection.laddr) != port:
-                continue
-            if pid is None or pid in ours:
-                continue
-            with contextlib.suppress(psutil.Error):
-                return pid, " ".join(psutil.Process(pid).cmdline())
-    return None
 
 
 def _port(address: Any) -> int:

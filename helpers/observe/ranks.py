@@ -9,17 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from helpers.launch.processes import LAUNCHERS, is_launcher
 from helpers.observe.identity import LOOPBACK, Identity, spawned_number
 from helpers.observe.process_table import Row, Table
 
 SHELL_ENDS = 1.0
 """Seconds after the end of its last command within which a shell has ended too."""
-
-_LAUNCHERS = (
-    (re.compile(r"(^|/)torchrun$|torch[./]distributed[./](run|launch)"), "torchrun"),
-    (re.compile(r"(^|/)accelerate(-launch)?$|accelerate[./]commands"), "accelerate"),
-    (re.compile(r"(^|/)deepspeed$"), "deepspeed"),
-)
 
 
 def unnamed_first(
@@ -143,17 +138,12 @@ def launcher_name(table: Table, roles: Roles, records: Mapping[int, Mapping[str,
     """`torchrun`, `accelerate`, `deepspeed`, `mp.spawn` or `python`."""
     for pid in roles.launchers:
         words = " ".join(table.rows[pid].command[:4])
-        for pattern, name in _LAUNCHERS:
+        for pattern, name in LAUNCHERS:
             if any(pattern.search(word) for word in words.split()):
                 return name
         if records.get(pid, {}).get("spawned") or spawned_number(records.get(pid, {})):
             return "mp.spawn"
     return "python"
-
-
-def is_launcher(command: Sequence[str]) -> bool:
-    """True for the command line of a launcher that is known by name."""
-    return any(pattern.search(word) for pattern, _ in _LAUNCHERS for word in command[:4])
 
 
 def _is_plain_program(row: Row) -> bool:

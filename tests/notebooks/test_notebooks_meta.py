@@ -8,10 +8,10 @@ from typing import Any
 
 import nbformat
 import pytest
+from refresh import WIDGET
 
 from helpers.labs.check import LABS
 from helpers.labs.lab import all_labs, labs_folder
-from helpers.labs.notebooks import WIDGET
 
 NOTEBOOKS = sorted(
     path for path in labs_folder().rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
@@ -78,7 +78,7 @@ def test_metadata_is_plain(path: Path) -> None:
 def test_every_cell_has_run_once_from_top_to_bottom(path: Path) -> None:
     cells = code_cells(path)
     counts = [cell.execution_count for cell in cells]
-    assert counts == list(range(1, len(cells) + 1)), "run: python -m helpers refresh"
+    assert counts == list(range(1, len(cells) + 1)), "run: make refresh"
 
 
 @every_notebook

@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 import pytest
 
-from helpers import attach
-from helpers.__main__ import main
+from helpers import session
+from helpers.cli.main import main
 from helpers.observe import pyspy as dumps
 
 pytestmark = [
@@ -240,7 +240,7 @@ def test_a_program_of_no_rank(box: Box) -> None:
 def test_without_py_spy_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = box.ranks(ASLEEP)
     monkeypatch.setattr(dumps, "find_tool", lambda: None)
-    report = attach.Attachment(launcher.pid, patience=2).start().wait(120)
+    report = session.Attachment(launcher.pid, patience=2).start().wait(120)
     assert report.verdict.proved is False
     assert any("py-spy" in s and "not installed" in s for s in report.snapshot.not_seen)
     assert [view.rank for view in report.snapshot.ranks] == [0, 1]
@@ -251,13 +251,13 @@ def test_a_job_that_ends_while_it_is_watched(box: Box) -> None:
     job = subprocess.Popen([sys.executable, "job.py"], cwd=box.folder, stdin=subprocess.PIPE)
     box.started.append(job)
     until(lambda: (box.folder / "ready").exists())
-    session = attach.Attachment(job.pid)
-    session.start()
-    until(lambda: session.snapshot is not None)
+    watched = session.Attachment(job.pid)
+    watched.start()
+    until(lambda: watched.snapshot is not None)
     assert job.stdin is not None
     job.stdin.close()
     job.wait()
-    report = session.wait(120)
+    report = watched.wait(120)
     assert "ended" in report.verdict.summary
 
 

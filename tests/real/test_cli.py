@@ -22,7 +22,8 @@ import psutil
 import pytest
 from repository import ROOT
 
-from helpers import __main__ as command_line
+from helpers.cli import watch
+from helpers.cli.main import main
 
 pytestmark = [
     pytest.mark.real,
@@ -688,9 +689,9 @@ def test_a_report_that_finds_no_space_is_printed_all_the_same(
     def write(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(command_line, "write_atomically", write)
+    monkeypatch.setattr(watch, "write_atomically", write)
     file = tmp_path / "report.json"
-    assert command_line.main(["diagnose", "--json", str(file), "--", "true"]) == 70
+    assert main(["diagnose", "--json", str(file), "--", "true"]) == 70
     shown = capfd.readouterr()
     assert "The job ended well" in shown.out
     assert f"stuck-ranks: {file} cannot be written: No space left on device\n" in shown.err

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 from repository import JOBS
-
-from helpers import collection, trial
+from score import jobs as collection
+from score import trial
 
 pytestmark = [
     pytest.mark.real,

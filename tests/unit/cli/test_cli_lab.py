@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from example_lab import write_programs
 
-from helpers.__main__ import main
+from helpers.cli.main import main
 from helpers.labs import all_cases as matrix
 from helpers.labs import lab as labs
 from helpers.labs import preflight

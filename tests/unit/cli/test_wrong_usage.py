@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.__main__ import main
+from helpers.cli.main import main
 
 
 @pytest.mark.parametrize(

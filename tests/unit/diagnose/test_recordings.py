@@ -10,14 +10,14 @@ import argparse
 
 import pytest
 from repository import JOBS, RECORDINGS
+from score import jobs as collection
+from score.jobs import Job
+from score.trial import Trial
 
-from helpers import collection
-from helpers.collection import Job
 from helpers.diagnose.diagnose import diagnose
 from helpers.report import report
 from helpers.report.recording import replay
 from helpers.session import HISTORY
-from helpers.trial import Trial
 
 DECLARED = collection.read(JOBS)
 

@@ -9,8 +9,7 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle, islice
@@ -19,10 +18,11 @@ from typing import Any
 
 import psutil
 
-from helpers import trial as trials
-from helpers.collection import Job
 from helpers.report.recording import provenance
-from helpers.trial import Check, Trial
+
+from . import trial as trials
+from .jobs import Job
+from .trial import Check, Trial
 
 LEAST = 0.95
 """The share of causes and of lines that is right at least."""
@@ -37,12 +37,10 @@ class Score:
 
     Attributes:
         planned: how many runs were to be made; more than there are when the run was interrupted.
-        at_once: how many ran at the same time.
     """
 
     trials: tuple[Trial, ...]
     planned: int = 0
-    at_once: int = 1
 
     @property
     def failing(self) -> tuple[Trial, ...]:
@@ -105,8 +103,6 @@ def measure(
     jobs: Mapping[str, Job],
     *,
     controls: int = 0,
-    repeat: int = 1,
-    at_once: int = 1,
     record: Path | None = None,
 ) -> Score:
     """Run every job and say on standard error, run by run, what came out.
@@ -116,26 +112,19 @@ def measure(
     Args:
         controls: how many runs of controls there shall be in all: those that tests run, too, are
             repeated in turn until there are so many.
-        repeat: how often each job runs.
-        at_once: how many jobs run at the same time.
         record: folder for one recording a job, None for none.
     """
-    listed = [job for _ in range(repeat) for job in jobs.values()]
+    listed = list(jobs.values())
     quick = [job for job in jobs.values() if job.control and job.suite != "score"]
     missing = max(0, controls - sum(job.control for job in listed))
     listed += islice(cycle(quick), missing)
-    files = [record / f"{job.name}.jsonl.gz" if record is not None else None for job in listed]
-    done = []
-    with _ended_by_sigterm(), ThreadPoolExecutor(at_once) as pool:
-        try:
-            for trial in pool.map(trials.run, listed, files):
-                done.append(trial)
-                _tell(trial, f"{len(done)}/{len(listed)}")
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in psutil.Process().children():
-                child.terminate()
-    return Score(tuple(done), len(listed), at_once)
+    done: list[Trial] = []
+    with _ended_by_sigterm(), suppress(KeyboardInterrupt):
+        for job in listed:
+            file = record / f"{job.name}.jsonl.gz" if record is not None else None
+            done.append(trials.run(job, file))
+            _tell(done[-1], f"{len(done)}/{len(listed)}")
+    return Score(tuple(done), len(listed))
 
 
 def _tell(trial: Trial, number: str) -> None:
@@ -150,7 +139,7 @@ def to_markdown(score: Score) -> str:
     parts = [
         "# How often the instrument is right",
         "",
-        f"{_counted(score)}, {score.at_once} at a time, with {made()}.",
+        f"{_counted(score)}, with {made()}.",
         "",
         *_summary(score),
     ]

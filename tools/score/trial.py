@@ -25,8 +25,9 @@ from typing import Any
 
 import psutil
 
-from helpers.collection import FILE, Job
 from helpers.launch.processes import is_alive
+
+from .jobs import FILE, Job
 
 PROMPT = 3.0
 """Seconds from a stall to its verdict, by promise."""
@@ -40,7 +41,7 @@ LIMIT = 200.0
 MARKER = "STUCK_RANKS_TRIAL"
 """The environment variable by which the processes of one trial are told."""
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 LISTENER = (
     "import socket; s = socket.socket(); s.bind(('', 0)); s.listen(); "

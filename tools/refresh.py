@@ -109,3 +109,7 @@ def _notebooks(paths: Sequence[str]) -> list[Path]:
         else:
             raise RefreshError(f"there is no notebook at {place}")
     return [path.resolve() for path in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from helpers.diagnose.standing import STILL
-from helpers.launch.processes import is_alive
-from helpers.model.facts import Report, Snapshot, Verdict
-from helpers.observe.process_table import HELPERS
-from helpers.observe.ranks import is_launcher
-from helpers.session import Job, Session
-
-PATIENCE = 10.0
-"""Seconds that the job is watched, at most, before a rank that does not move is a suspicion."""
-
-LEAST = 3.0
-"""Seconds that it is watched in any case."""
-
-ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
+from helpers.launch.processes import BOOKKEEPING, is_alive, is_launcher
 
 _PYTHON = re.compile(r"python[\d.]*$")
 _SPAWNED = re.compile(r"multiprocessing[./](spawn|forkserver|resource_tracker)")
@@ -85,43 +71,6 @@ class Attached:
         """Nothing: the job goes on."""
 
 
-class Attachment(Session):
-    """A session on a job that is running: it watches for some seconds and leaves it as it is.
-
-    Args:
-        pid: the launcher, any rank, or any process of theirs.
-        patience: seconds without CPU or movement after which a rank is suspect.
-
-    Raises:
-        AttachError: there is no such job, or it cannot be looked at.
-    """
-
-    def __init__(self, pid: int, *, patience: float = PATIENCE) -> None:
-        self._job = find_job(pid)
-        super().__init__(self._job.command, cwd=self._job.cwd, patience=patience, stdin="inherit")
-        self._since = time.time() - self._job.started
-        self.max_seconds = self._since + max(patience + 1.0, LEAST)
-
-    def _begin(self) -> Job:
-        return self._job
-
-    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
-        if snapshot.job.ended is not None:
-            return True
-        watched = snapshot.time - self._since
-        if verdict.outcome == "running":
-            return watched >= LEAST and not _anybody_rests(snapshot)
-        return verdict.proved
-
-    def _report(self, verdict: Verdict, snapshot: Snapshot) -> Report:
-        """When the stall began is unknown: it was there before anybody looked."""
-        if verdict.outcome == "running" and snapshot.job.ended is not None:
-            verdict = replace(verdict, summary=ENDED)
-        report = super()._report(verdict, snapshot)
-        started = [v.process.started for v in snapshot.ranks if v.process is not None]
-        return replace(report, stall=None, first_rank=min(started, default=None))
-
-
 def find_job(pid: int) -> Attached:
     """The job that process `pid` belongs to: up to its launcher, down to its workers.
 
@@ -171,7 +120,7 @@ def _outermost(process: psutil.Process) -> psutil.Process:
 def _belongs_to(process: psutil.Process, parent: psutil.Process) -> bool:
     """True when `parent` is part of the job that `process` is part of."""
     command, above = process.cmdline(), parent.cmdline()
-    if is_launcher(above) or any(name in word for word in above for name in HELPERS):
+    if is_launcher(above) or any(name in word for word in above for name in BOOKKEEPING):
         return True
     mine, theirs = _rank_variables(process), _rank_variables(parent)
     if not _is_python(parent) or is_launcher(command):
@@ -228,9 +177,3 @@ def _this_and_above() -> set[int]:
     """This process and those it was started by: never part of the job."""
     this = psutil.Process()
     return {process.pid for process in (this, *this.parents())}
-
-
-def _anybody_rests(snapshot: Snapshot) -> bool:
-    """True while some rank neither moves nor uses CPU, so that watching on may tell more."""
-    views = [view.process for view in snapshot.ranks if view.process is not None and view.process.alive]
-    return any(min(view.still, view.idle) >= STILL for view in views)

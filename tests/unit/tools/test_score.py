@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from repository import ROOT
+from score import jobs as collection
+from score import score
+from score.jobs import CollectionError
+from score.score import Score
+from score.trial import Trial
 
-from helpers import collection, score
-from helpers.collection import CollectionError
-from helpers.score import Score
-from helpers.trial import Trial
+from helpers.model.facts import EXIT_CODES
 
 PROGRAM = "first()\nsecond()  # <- culprit, rank 1\nthird()  # <- rank 0\n"
 TOML = """
@@ -63,7 +65,7 @@ def hang(folder: Path, **changes: Any) -> Trial:
 
 def control(folder: Path, outcome: str) -> Trial:
     report = {"outcome": outcome, "proved": True, "interrupted": False, "cause": "none"}
-    code = collection.EXIT_CODES[outcome]
+    code = EXIT_CODES[outcome]
     return Trial(collection.read(folder)["fine"], report, code, "", None, None, None, 1.0, ())
 
 
@@ -171,24 +173,14 @@ def test_a_false_alarm(folder: Path) -> None:
     assert "- false alarms: none: MISSED" in page and "| fine | 2 | 1 |" in page
 
 
-def test_the_verb_runs_a_folder_of_anyone(tmp_path: Path) -> None:
+def test_a_folder_of_anyone_is_run(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("print('well')\n")
     (tmp_path / "b.py").write_text("raise KeyError('x')  # <- culprit\n")
     (tmp_path / "jobs.toml").write_text(
         '[a]\ncommand = "python a.py"\noutcome = "ok"\ncause = "none"\nsuite = "test"\n'
         '[b]\ncommand = "python b.py"\noutcome = "error"\ncause = "none"\n'
     )
-    words = [
-        sys.executable,
-        "-m",
-        "helpers",
-        "score",
-        str(tmp_path),
-        "--controls",
-        "2",
-        "--at-once",
-        "2",
-    ]
+    words = [sys.executable, "tools/make_score.py", str(tmp_path), "--controls", "2"]
     words += ["--record", str(tmp_path), "--json", str(tmp_path / "score.json")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1, done.stderr

@@ -25,10 +25,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from helpers.model.facts import Cause, Outcome
+from helpers.model.facts import EXIT_CODES, Cause, Outcome
 
 FILE = "jobs.toml"
-EXIT_CODES = {"ok": 0, "error": 1, "hang": 2, "running": 3}
 
 _PROGRAM = re.compile(r"[\w./-]+\.py\b")
 _MARKED = re.compile(r"# <- (.+?)\s*$")

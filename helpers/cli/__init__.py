@@ -1,0 +1,1 @@
+"""The command line: `stuck-ranks`, in this checkout also `python -m helpers`. One file a verb."""

@@ -1,0 +1,85 @@
+"""What the verbs share: their options, the values that these take, and what is wrong with them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from helpers.report.files import UnwritableError, check_writable
+
+
+class UsageError(Exception):
+    """The command line cannot be carried out; the text says why in one sentence."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises what it finds wrong, in place of printing a page and exiting."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def add_json(verb: argparse.ArgumentParser) -> None:
+    """The option for the report as JSON."""
+    verb.add_argument(
+        "--json", type=writable, metavar="FILE", help="write the report as JSON; - is stdout"
+    )
+
+
+def add_html(verb: argparse.ArgumentParser) -> None:
+    """The option for the report as a page."""
+    verb.add_argument(
+        "--html", type=writable, metavar="FILE", help="write the report as a page with its picture"
+    )
+
+
+def add_patience(verb: argparse.ArgumentParser, seconds: float) -> None:
+    """The option for the seconds after which a rank is a suspect."""
+    verb.add_argument(
+        "--patience",
+        type=positive,
+        default=seconds,
+        metavar="S",
+        help=f"seconds without CPU or movement after which a rank is suspect ({seconds:.0f})",
+    )
+
+
+def positive(text: str) -> float:
+    """A number greater than 0.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not more than 0")
+    return value
+
+
+def pid(text: str) -> int:
+    """The number of a process.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
+    return int(text)
+
+
+def writable(text: str) -> str:
+    """A file that can be written, or `-`.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if text != "-":
+        try:
+            check_writable(text)
+        except UnwritableError as problem:
+            raise UsageError(str(problem)) from None
+    return text

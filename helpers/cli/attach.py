@@ -1,0 +1,29 @@
+"""`attach`: say why a running job hangs, and leave it as it is."""
+
+from __future__ import annotations
+
+import argparse
+
+from helpers.cli.arguments import UsageError, add_html, add_json, add_patience, pid
+from helpers.cli.watch import watch
+from helpers.launch.attach import AttachError
+from helpers.session import Attachment
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Declare the options."""
+    verb = verbs.add_parser("attach", help="say why a running job hangs; leave it as it is")
+    verb.add_argument("pid", type=pid, help="its launcher, or any of its ranks")
+    add_json(verb)
+    add_html(verb)
+    add_patience(verb, 10.0)
+    return verb
+
+
+def run(options: argparse.Namespace) -> int:
+    """Watch the job for some seconds; return the exit code."""
+    try:
+        session = Attachment(options.pid, patience=options.patience)
+    except AttachError as problem:
+        raise UsageError(str(problem)) from None
+    return watch(session, options.json, options.html)

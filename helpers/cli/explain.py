@@ -1,0 +1,24 @@
+"""`explain`: what a cause is, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+
+from helpers.cli.arguments import UsageError
+from helpers.diagnose.pages import UnknownCauseError, page
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Declare the options."""
+    verb = verbs.add_parser("explain", help="what a cause is, and what to do")
+    verb.add_argument("cause")
+    return verb
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print its page; return 0."""
+    try:
+        print(page(options.cause).markdown.rstrip("\n"))
+    except UnknownCauseError as problem:
+        raise UsageError(str(problem.args[0])) from None
+    return 0

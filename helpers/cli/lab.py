@@ -1,0 +1,53 @@
+"""`lab`: run a program of a lab under the instrument."""
+
+from __future__ import annotations
+
+import argparse
+
+from helpers.cli.arguments import UsageError
+from helpers.cli.watch import watch
+from helpers.labs import all_cases
+from helpers.labs.lab import LabError, all_labs, find_lab
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Declare the options."""
+    verb = verbs.add_parser("lab", help="run a program of a lab under the instrument")
+    verb.add_argument("name", nargs="?", help="05_spawn_ports, or 05")
+    verb.add_argument("--program", help="one of the lab's programs (broken)")
+    verb.add_argument("--knob", action="append", default=[], metavar="K=V", help="turn a knob")
+    verb.add_argument(
+        "--all",
+        action="store_true",
+        help="run every program of the lab, or of all labs, with every combination of its knobs, and "
+        "compare what comes with what lab.toml expects",
+    )
+    return verb
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the program, or all of them; return the exit code."""
+    try:
+        if options.all:
+            if options.program or options.knob:
+                raise UsageError("--all takes every program and knob: leave out --program and --knob")
+            return all_cases.main([find_lab(options.name)] if options.name else all_labs())
+        if not options.name:
+            raise UsageError("which lab? name one, such as 05, or say --all")
+        knobs = dict(knob(word) for word in options.knob)
+        session = find_lab(options.name).session(options.program or "broken", folder=None, **knobs)
+        return watch(session)
+    except LabError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def knob(word: str) -> tuple[str, str]:
+    """Name and value of a `--knob`.
+
+    Raises:
+        UsageError: it is no NAME=VALUE.
+    """
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise UsageError(f"--knob takes NAME=VALUE, not {word!r}")
+    return name.replace("-", "_"), value

@@ -1,0 +1,41 @@
+"""`replay`: the report of a recorded run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from helpers.cli.arguments import UsageError, add_html
+from helpers.cli.watch import write_page
+from helpers.diagnose.diagnose import diagnose
+from helpers.model.facts import EXIT_CODES
+from helpers.report import report as reports
+from helpers.report.recording import RecordingError, replay
+from helpers.session import HISTORY
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Declare the options."""
+    verb = verbs.add_parser("replay", help="the report of a recorded run")
+    verb.add_argument("file")
+    add_html(verb)
+    return verb
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the report; return the exit code of its verdict."""
+    try:
+        history = list(replay(Path(options.file)))
+    except RecordingError as problem:
+        raise UsageError(str(problem)) from None
+    if not history:
+        raise UsageError(f"{options.file} holds no snapshot")
+    verdict = diagnose(history[-HISTORY:], final=True)
+    seen = (look.time for look in history if any(view.process for view in look.ranks))
+    report = reports.build(
+        verdict, history[-1], first_rank=next(seen, None), verdict_at=history[-1].time
+    )
+    if options.html:
+        write_page(options.html, report, history)
+    print(reports.to_text(report).rstrip("\n"))
+    return EXIT_CODES[verdict.outcome]

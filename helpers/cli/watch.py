@@ -1,0 +1,108 @@
+"""A session in the terminal, from its start to its report."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from helpers.cli.arguments import UsageError
+from helpers.cli.terminal import Terminal
+from helpers.launch.launch import LaunchError
+from helpers.model.facts import EXIT_CODES, Report, Snapshot
+from helpers.report import report as reports
+from helpers.report.files import discard, write_atomically
+from helpers.report.history import History
+from helpers.session import Decided, Event, Sample, Session
+
+INTERRUPTED = 130
+
+
+class LostFileError(Exception):
+    """A file could not be written in the end; what it would have held has been printed."""
+
+
+def watch(session: Session, json_path: str | None = None, html_path: str | None = None) -> int:
+    """Run a session, write its report when the verdict is there, and return the exit code.
+
+    Raises:
+        UsageError: the command cannot be started.
+        LostFileError: the report could not be written, and was printed.
+    """
+    decided: list[Report] = []
+    history = History()
+
+    def publish(report: Report) -> None:
+        _publish(report, json_path)
+        if html_path is not None:
+            write_page(html_path, report, history.snapshots)
+
+    def on_event(event: Event) -> None:
+        terminal.show(event)
+        if html_path is not None and isinstance(event, Sample):
+            history.add(event.snapshot)
+        if isinstance(event, Decided):
+            decided.append(event.report)
+            if session.keep_running:
+                publish(event.report)
+
+    asked: list[int] = []
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda number, _: asked.append(number))
+    terminal = Terminal()
+    try:
+        with terminal:
+            session.subscribe(on_event)
+            try:
+                session.start()
+            except LaunchError as problem:
+                raise UsageError(str(problem)) from None
+            report = _wait(session, asked)
+        if session.recording_problem is not None:
+            print(f"stuck-ranks: {session.recording_problem}", file=sys.stderr)
+        if not (session.keep_running and decided):
+            publish(report)
+        if report.interrupted and not decided:
+            return INTERRUPTED
+        return EXIT_CODES[report.verdict.outcome]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def write_page(path: str, report: Report, snapshots: Sequence[Snapshot]) -> None:
+    """Write the report as a page, with the picture of what was seen."""
+    write_atomically(Path(path), reports.to_html(report, snapshots))
+
+
+def _wait(session: Session, asked: list[int]) -> Report:
+    """The report; Ctrl-C and SIGTERM, noted in `asked`, end the run first, however often they come."""
+    while True:
+        with suppress(TimeoutError):
+            return session.wait(0.1)
+        if asked:
+            session.stop()
+
+
+def _publish(report: Report, json_path: str | None) -> None:
+    text = reports.to_text(report).rstrip("\n")
+    if json_path is not None:
+        document = json.dumps(reports.to_json(report), indent=2) + "\n"
+        if json_path == "-":
+            print(text, file=sys.stderr)
+            sys.stdout.write(document)
+            sys.stdout.flush()
+            return
+        try:
+            write_atomically(Path(json_path), document)
+        except OSError as problem:
+            print(text, flush=True)
+            raise LostFileError(f"{json_path} cannot be written: {problem.strerror}") from None
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # `| head -1`: the verdict stands, and is in the exit code
+        discard(sys.stdout)

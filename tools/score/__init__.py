@@ -1,0 +1,1 @@
+"""How often the instrument is right: a folder of jobs, one run of each, and what came out."""

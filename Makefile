@@ -39,8 +39,9 @@ refresh: $(VENV)/stamp-test ## run the notebooks and keep their new outputs
 bench: $(VENV)/stamp-test ## measure what the instrument costs and how long a verdict takes
 	@$(VENV)/bin/python benchmarks/bench.py benchmarks/bench.md
 
-lint: $(VENV)/stamp-test ## lint, format and check types only, changing files
-	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format . && $(VENV)/bin/mypy
+lint: $(VENV)/stamp-test ## lint, format, check types and floors only, changing files
+	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format . && $(VENV)/bin/mypy \
+		&& $(VENV)/bin/lint-imports --no-cache --no-logo && $(VENV)/bin/vulture
 
 lock: ## make requirements.lock anew
 	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/make_lock.py $(TORCH)

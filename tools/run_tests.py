@@ -87,6 +87,8 @@ def lanes(python: str, run: str) -> list[Lane]:
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
         Step("mypy", (python, "-m", "mypy")),
+        Step("import-linter", (str(Path(python).with_name("lint-imports")), "--no-cache", "--no-logo")),
+        Step("vulture", (python, "-m", "vulture")),
     ]
     tests = pytest("tests", "--numprocesses=2", "tests/unit", "tests/real", "tests/notebooks")
     notebooks = pytest("notebooks", *NBVAL, "notebooks")

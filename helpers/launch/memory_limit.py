@@ -88,7 +88,7 @@ class Monitor:
         self._kills = 0
         self._over = threading.Event()
 
-    def open(self, name: str) -> tuple[str, ...]:
+    def open(self, _: str) -> tuple[str, ...]:
         """Nothing to prepare."""
         return ()
 

@@ -345,7 +345,7 @@ class Observer:
             if row.ended is None or row.exit_code in (0, None) or not row.is_python:
                 continue
             error = (self.records.get(pid) or {}).get("error")
-            if error and _does_not_parse(error, self.records[pid].get("main")):
+            if error and _does_not_parse(error):
                 line = [waits.frame(entry, self.cwd) for entry in error["frames"][:1]]
                 return f"{error['type']}: {error['message']}", line[0] if line else None
             match = tracebacks.NO_SCRIPT.search(self.inbox.output(pid)) if not error else None
@@ -371,7 +371,7 @@ class Observer:
         return tuple(dict.fromkeys(found))
 
 
-def _does_not_parse(error: Mapping[str, Any], main: str | None) -> bool:
+def _does_not_parse(error: Mapping[str, Any]) -> bool:
     return error["type"] in ("SyntaxError", "IndentationError", "TabError") and not any(
         frame[3] for frame in error["frames"][1:]
     )

@@ -57,8 +57,8 @@ def _joined(between: str, parts: list[str | None]) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _tree(file: str, changed: int) -> ast.AST:
-    """The parsed source of `file` as it was at `changed`: a program may be edited between two runs."""
+def _tree(file: str, _changed: int) -> ast.AST:
+    """The parsed source of `file`, for each time of its last change: programs are edited between runs."""
     try:
         with open(file, encoding="utf-8") as source:
             return ast.parse(source.read())

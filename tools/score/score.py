@@ -294,7 +294,7 @@ def made() -> str:
 def _ended_by_sigterm() -> Iterator[None]:
     """SIGTERM ends a run as Ctrl-C does, so that the job it has started ends, too."""
 
-    def end(number: int, frame: object) -> None:
+    def end(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, end)

@@ -44,7 +44,7 @@ class Choice(Dropdown):
         self._chosen = False
         self.offer(())
 
-    def _choose(self, change: object) -> None:
+    def _choose(self, _: object) -> None:
         if not self._offering:
             self._chosen = True
             self._on_choice()

@@ -38,14 +38,14 @@ CAUSES: dict[Cause, Find] = {
     "rank-crashed": rank_crashed.find,
     "rank-exited": rank_exited.find,
     "rendezvous-incomplete": rendezvous_incomplete.find,
+    "collective-mismatch": collective_mismatch.find,
     "file-lock": file_lock.find,
     "missing-rank": missing_rank.find,
     "error": error.find,
-    "collective-mismatch": collective_mismatch.find,
     "unknown": unknown.find,
 }
-"""Tried in this order: the first that explains the first event wins. `error` stands behind the causes
-that read its text, and `collective-mismatch` behind those that name a reason outside the group."""
+"""Tried in this order: the first that explains the first event wins. `error` takes any exception, so it
+stands behind those that see what an exception follows from: a rank that left, or one that never came."""
 
 PROOF_SPAN = 0.5
 """Seconds over which every snapshot must lead to the same proof."""

@@ -12,9 +12,9 @@ from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
-from typing import Literal, get_args
+from typing import Literal
 
-from helpers.model.facts import Cause
+from helpers.diagnose.diagnose import CAUSES
 
 Kind = Literal["text", "list", "steps"]
 HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")
@@ -65,7 +65,7 @@ class Block:
 
 def names() -> list[str]:
     """The causes that have a page, in the order in which they are tried."""
-    return [cause for cause in get_args(Cause) if cause != "none"]
+    return list(CAUSES)
 
 
 @cache

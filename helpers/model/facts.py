@@ -42,7 +42,7 @@ Cause = Literal[
     "unknown",
     "none",
 ]
-"""In the order of the contract: the first row that explains the first event wins."""
+"""In the order of the contract; `diagnose.CAUSES` has the order in which they are tried."""
 
 
 @dataclass(frozen=True)

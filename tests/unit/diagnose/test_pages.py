@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from helpers.diagnose import pages
+from helpers.diagnose import diagnose, pages
 from helpers.diagnose.pages import Block, blocks, names, page
 from helpers.model.facts import Cause
 
@@ -17,7 +17,16 @@ def test_each_cause_has_a_page_and_each_page_a_cause() -> None:
     found = {entry.name for entry in folder.iterdir() if entry.name.endswith(".md")}
 
     assert found == {f"{cause.replace('-', '_')}.md" for cause in CAUSES}
-    assert names() == CAUSES
+    assert set(names()) == set(CAUSES)
+
+
+def test_causes_are_listed_in_the_order_in_which_they_are_tried() -> None:
+    assert names() == list(diagnose.CAUSES)
+
+
+def test_causes_are_tried_in_the_order_of_the_contract_but_error_when_no_other_explains_it() -> None:
+    *rows, unknown = (cause for cause in CAUSES if cause != "error")
+    assert list(diagnose.CAUSES) == [*rows, "error", unknown]
 
 
 @pytest.mark.parametrize("cause", CAUSES)

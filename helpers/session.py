@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
@@ -38,6 +39,8 @@ SETTLE = 10.0
 SETTLE_QUIET = 30.0
 """The same for a job in which nothing has failed although a rank exists twice: how it ends is part of
 the finding, since it may well end with exit code 0."""
+
+_log = logging.getLogger(__name__)
 
 
 ATTACHED_PATIENCE = 10.0
@@ -144,6 +147,7 @@ class Session:
         self.logs = Logs()
         self._recorder = Recorder(record) if record is not None else None
         self._listeners: list[Callable[[Event], None]] = []
+        self._failed: list[Callable[[Event], None]] = []
         self._history: deque[Snapshot] = deque(maxlen=HISTORY)
         self._limit: Enforcer | None = None
         self._stop = threading.Event()
@@ -180,7 +184,10 @@ class Session:
         return launch(self.command, cwd=self.cwd, env=self.env, stdin=self.stdin, limit=self._limit)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` with every event, on the supervisor thread."""
+        """Call `listener` with every event, on the supervisor thread.
+
+        Whatever it raises is logged the first time, and changes nothing for the job.
+        """
         self._listeners.append(listener)
 
     @property
@@ -322,7 +329,14 @@ class Session:
 
     def _tell(self, event: Event) -> None:
         for listener in list(self._listeners):
-            listener(event)
+            try:
+                listener(event)
+            except BaseException:  # even a SystemExit is not to end the job
+                if listener not in self._failed:
+                    self._failed.append(listener)
+                    _log.exception(
+                        "The run goes on, although %r, which follows it, has failed.", listener
+                    )
 
 
 class Attachment(Session):

@@ -33,12 +33,14 @@ def watch(session: Session, json_path: str | None = None, html_path: str | None 
         LostFileError: the report could not be written, and was printed.
     """
     decided: list[Report] = []
+    published: list[Report] = []
     history = History()
 
     def publish(report: Report) -> None:
         _publish(report, json_path)
         if html_path is not None:
             write_page(html_path, report, history.snapshots)
+        published.append(report)
 
     def on_event(event: Event) -> None:
         terminal.show(event)
@@ -47,7 +49,8 @@ def watch(session: Session, json_path: str | None = None, html_path: str | None 
         if isinstance(event, Decided):
             decided.append(event.report)
             if session.keep_running:
-                publish(event.report)
+                with suppress(LostFileError, OSError):  # tried again when the job has ended
+                    publish(event.report)
 
     asked: list[int] = []
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
@@ -64,7 +67,7 @@ def watch(session: Session, json_path: str | None = None, html_path: str | None 
             report = _wait(session, asked)
         if session.recording_problem is not None:
             print(f"stuck-ranks: {session.recording_problem}", file=sys.stderr)
-        if not (session.keep_running and decided):
+        if not published:
             publish(report)
         if report.interrupted and not decided:
             return INTERRUPTED

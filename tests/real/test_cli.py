@@ -661,6 +661,29 @@ def test_keep_running_until_ctrl_c_keeps_the_verdict_s_exit_code(box: Box) -> No
     assert_gone([pid])
 
 
+def test_keep_running_goes_on_when_the_report_cannot_be_written_and_writes_it_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.py").write_text(
+        f"open('pid', 'w').write(str(__import__('os').getpid()))\n{STOPPED}"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name, value in ONE_RANK.items():
+        monkeypatch.setenv(name, value)
+    write = watch.write_atomically
+
+    def no_space_yet(path: Path, text: str) -> None:
+        monkeypatch.setattr(watch, "write_atomically", write)
+        os.kill(int(Path("pid").read_text()), signal.SIGCONT)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(watch, "write_atomically", no_space_yet)
+    words = ["diagnose", "--keep-running", "--json", "report", "--", *python("job.py")]
+    assert main(words) == 2
+    assert "] continued" in capfd.readouterr().err
+    assert json.loads(Path("report").read_text())["cause"] == "missing-rank"
+
+
 @pytest.mark.parametrize(
     "kind", ["hang", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("error", "ok"))]
 )

@@ -136,6 +136,7 @@ class RunPanel(Framed):
                 return
             if isinstance(event, Ended):
                 self._end(run, event.report, logs)
+                self._active = False
             elif isinstance(event, Sample) and not self._clearing:
                 self._history.add(event.snapshot)
                 if self._pace.may_send():
@@ -148,7 +149,6 @@ class RunPanel(Framed):
         self._screen.show(Moment(self._history.snapshots, sample.verdict, logs, self._sources))
 
     def _end(self, run: Run, report: Report, logs: Logs) -> None:
-        self._active = False
         if self._clearing:
             self._clear("Ready. Nothing of the last run is left.")
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -135,6 +136,23 @@ def test_a_fault_of_the_instrument_is_said() -> None:
     session.over.set()
     bench.panel._run.wait()
     assert bench.panel.status == "the observer has failed"
+
+
+def test_a_panel_that_cannot_draw_says_why_when_the_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(*_: object, **__: object) -> None:
+        raise ValueError("no picture")
+
+    bench = Bench(FakeSession())
+    session = bench.begin()
+    run = bench.panel._run
+    assert run is not None
+    monkeypatch.setattr(bench.panel._screen, "show", draw)
+    for send in (session.sample, session.end):
+        with suppress(ValueError):  # a real session only logs it
+            send()
+    session.over.set()
+    run.wait()
+    assert bench.panel.status == "no picture"
 
 
 def test_nothing_is_sent_when_nothing_has_changed() -> None:

@@ -69,7 +69,7 @@ class Group:
     def view(self) -> LimitView:
         """What the kernel has counted."""
         file = "memory.oom_control" if self._version == 1 else "memory.events"
-        counted = _counters(self.group / file) if self.group is not None else {}
+        counted = counters(self.group / file) if self.group is not None else {}
         how = ", told not to kill" if self._freeze else ""
         return LimitView(
             self._size // MB,
@@ -122,13 +122,13 @@ class Scope:
 
     def watch(self, launch: Started) -> None:
         """Remember where the kernel counts for the run."""
-        own = _own(self._proc / str(launch.pid) / "cgroup", self._root, 2)
+        own = group_of(self._proc / str(launch.pid) / "cgroup", self._root, 2)
         self._events = own / "memory.events" if own is not None else None
 
     def view(self) -> LimitView:
         """What the kernel has counted; the last that was read, once the scope has gone."""
         if self._events is not None:
-            self._kills = _counters(self._events).get("oom_kill", self._kills)
+            self._kills = counters(self._events).get("oom_kill", self._kills)
         return LimitView(self._size // MB, "the kernel, in a scope of systemd", self._kills)
 
     def close(self) -> None:
@@ -142,14 +142,14 @@ def group_parents(root: Path, proc: Path) -> list[tuple[int, Path]]:
     processes we may move. Version 1: our own group.
     """
     found = []
-    own = _own(proc / "self" / "cgroup", root, 2)
+    own = group_of(proc / "self" / "cgroup", root, 2)
     around = [own, *own.parents] if own is not None else []
     for folder in around[: around.index(root) + 1] if root in around else []:
         handed_on = _text(folder / "cgroup.subtree_control").split()
         if "memory" in handed_on and _ours(folder):
             found.append((2, folder))
             break
-    own = _own(proc / "self" / "cgroup", root / "memory", 1)
+    own = group_of(proc / "self" / "cgroup", root / "memory", 1)
     if own is not None and (own / "memory.limit_in_bytes").exists() and _ours(own):
         found.append((1, own))
     return found
@@ -167,7 +167,7 @@ def remove(group: Path) -> None:
             time.sleep(0.05)
 
 
-def _own(file: Path, root: Path, version: int) -> Path | None:
+def group_of(file: Path, root: Path, version: int) -> Path | None:
     """The group that a /proc/PID/cgroup names; the root where only the host knows the path."""
     for line in _text(file).splitlines():
         _, controllers, path = line.split(":", 2)
@@ -181,7 +181,8 @@ def _ours(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and os.access(folder / "cgroup.procs", os.W_OK)
 
 
-def _counters(file: Path) -> dict[str, int]:
+def counters(file: Path) -> dict[str, int]:
+    """What the kernel counts in one of a group's files; empty where it cannot be read."""
     pairs = [line.split() for line in _text(file).splitlines()]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 

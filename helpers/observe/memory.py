@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from helpers.launch.control_group import counters, group_of
 
-def kernel_kills(pid: int) -> int:
-    """Kills for memory counted by the cgroup of process `pid` so far; 0 where none can be read.
 
-    cgroup v2 counts `oom_kill` in `memory.events`, v1 in `memory.oom_control`.
+class Kills:
+    """Kills for memory in the control group of a process, counted from now on.
+
+    The group is the one it is in now: when they are counted, the process may have ended.
+
+    Args:
+        pid: of the process.
+        root, proc: where control groups and processes are mounted.
     """
-    for path in _counters(pid):
-        try:
-            for line in path.read_text().splitlines():
-                name, _, value = line.partition(" ")
-                if name == "oom_kill":
-                    return int(value)
-        except (OSError, ValueError):
-            continue
-    return 0
+
+    def __init__(
+        self, pid: int, root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")
+    ) -> None:
+        file = proc / str(pid) / "cgroup"
+        places = (
+            (group_of(file, root, 2), "memory.events"),
+            (group_of(file, root / "memory", 1), "memory.oom_control"),
+        )
+        self._files = [group / name for group, name in places if group is not None]
+        self._newest = self._before = 0
+        self._before = self.count()
+
+    def count(self) -> int:
+        """How many there have been so far; the last that was read, once the group has gone."""
+        self._newest = max([self._newest, *(counters(file).get("oom_kill", 0) for file in self._files)])
+        return self._newest - self._before
 
 
 def stands_in_kernel(pid: int) -> bool:
@@ -33,19 +47,3 @@ def stands_in_kernel(pid: int) -> bool:
         except (OSError, IndexError):
             continue
     return False
-
-
-def _counters(pid: int) -> list[Path]:
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            found.append(Path("/sys/fs/cgroup") / path.lstrip("/") / "memory.events")
-        elif "memory" in controllers.split(","):
-            base = Path("/sys/fs/cgroup/memory") / path.lstrip("/")
-            found.append(base / "memory.oom_control")
-    return found

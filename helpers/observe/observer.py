@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -87,7 +86,7 @@ class Observer:
         self.identities: dict[int, Identity] = {}
         self.enforcer = limit
         self.limit: LimitView | None = None
-        self.kills_before = memory.kernel_kills(launch.pid)
+        self.kernel_kills = memory.Kills(launch.pid)
         self.kills = 0
         self.attempt = 0
         self.ended: float | None = None
@@ -128,7 +127,7 @@ class Observer:
             self.limit = self.enforcer.view()
             self.kills = self.limit.kills
         elif any(row.signal == 9 for row in self.table.rows.values()):
-            self.kills = memory.kernel_kills(os.getpid()) - self.kills_before
+            self.kills = self.kernel_kills.count()
         return self._snapshot(status)
 
     def close(self) -> None:

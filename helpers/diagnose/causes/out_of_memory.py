@@ -28,7 +28,7 @@ def find(facts: Facts) -> Finding | None:
         culprits: tuple[int, ...] = (event.rank,)
         detail = f"{spoken(culprits)} could not allocate memory at {place(event.where)}"
         evidence: tuple[str, ...] = (f"{spoken(culprits)}: {event.error.text}",)
-    elif event.by_signal == 9 and facts.snapshot.memory_kills:
+    elif event.by_signal == 9 and facts.snapshot.memory_kills > 0:
         culprits = _killed(facts)
         were = "was" if len(culprits) == 1 else "were"
         detail = f"{spoken(culprits)} {were} killed because the job ran out of memory"

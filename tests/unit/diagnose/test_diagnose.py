@@ -681,6 +681,14 @@ RANK_CRASHED = [
         says=("SIGKILL", "ranks 0, 1 and 3"),
     ),
     Case(
+        "a rank is killed, and a recording has fewer kills for memory than none",
+        snapshot(in_collective(0, "barrier"), ended(1, signal=9), memory_kills=-3),
+        "hang",
+        "rank-crashed",
+        (1,),
+        says=("SIGKILL",),
+    ),
+    Case(
         "the job is over",
         snapshot(
             ended(0, signal=11, time=10.0),

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from helpers.launch.control_group import Group, Scope, group_parents, remove
 from helpers.launch.launch import LaunchError, launch, reap_leftovers
 from helpers.launch.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
 from helpers.model.facts import Snapshot
+from helpers.observe import Observer, memory
+from helpers.observe.memory import Kills
 from helpers.session import Session
 
 GROUPS = group_parents(Path("/sys/fs/cgroup"), Path("/proc"))
@@ -116,6 +119,67 @@ def test_what_the_kernel_has_counted(
     view = group.view()
     assert (view.megabytes, view.kills, view.full) == (7, kills, full)
     assert f"version {version}" in view.enforcer
+
+
+@pytest.mark.parametrize(
+    ("group", "file"),
+    [
+        ("0::/user/job\n", "cgroup/user/job/memory.events"),
+        ("4:memory:/job\n0::/\n", "cgroup/memory/job/memory.oom_control"),
+        ("4:memory:/docker/on/the/host\n", "cgroup/memory/memory.oom_control"),
+    ],
+    ids=["v2", "v1", "v1 in a container"],
+)
+def test_kills_are_counted_in_the_group_of_the_job_even_when_it_has_ended(
+    tmp_path: Path, group: str, file: str
+) -> None:
+    counts = tmp_path / file
+    root, proc = tree(tmp_path, {"proc/42/cgroup": group, file: "oom 7\noom_kill 5\n"})
+    kills = Kills(42, root, proc)
+    assert kills.count() == 0
+    counts.write_text("oom 9\noom_kill 7\n")
+    (proc / "42/cgroup").unlink()
+    assert kills.count() == 2
+    counts.unlink()
+    assert kills.count() == 2
+
+
+class Killed:
+    """A run whose command, process 42, was killed at once."""
+
+    pid, folder = 42, None
+
+    def __init__(self) -> None:
+        self.started = time.time()
+
+    def poll(self) -> int:
+        return signal.SIGKILL
+
+    def reaped(self) -> dict[int, int]:
+        return {}
+
+    def processes(self) -> list[psutil.Process]:
+        return []
+
+
+def test_a_job_in_a_group_of_its_own_is_counted_there_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = f"proc/{os.getpid()}/cgroup", "proc/42/cgroup"
+    events = {"cgroup/ours/memory.events": "oom_kill 3\n", "cgroup/job/memory.events": "oom_kill 5\n"}
+    root, proc = tree(tmp_path, {ours: "0::/ours\n", theirs: "0::/job\n", **events})
+    monkeypatch.setattr(memory, "Kills", partial(Kills, root=root, proc=proc))
+    observer = Observer(Killed(), ["job"], tmp_path)
+    assert observer.sample().memory_kills == 0
+    tree(tmp_path, {"cgroup/ours/memory.events": "oom_kill 9\n"})
+    assert observer.sample().memory_kills == 0
+    tree(tmp_path, {"cgroup/job/memory.events": "oom_kill 6\n"})
+    assert observer.sample().memory_kills == 1
+    observer.close()
+
+
+def test_where_nothing_is_counted_nothing_was_killed(tmp_path: Path) -> None:
+    assert Kills(42, *tree(tmp_path, {})).count() == 0
 
 
 def test_a_scope_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

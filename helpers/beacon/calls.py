@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import sys
 from types import FrameType
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from . import stacks, torch_names
 
@@ -24,35 +24,102 @@ Call = Dict[str, Any]
 _NO_GROUP: Call = {"group": None, "ranks": [], "peers": [], "sizes": [], "key": None}
 
 
-def torch_call(frame: Optional[FrameType]) -> Optional[Call]:
-    """{kind, op, group, ranks, peers, sizes, key, missing} of the torch call on a stack, or None.
+class StackFrame(Protocol):
+    """A frame of a stack, of this process or as somebody else has read it.
 
-    The outermost of several nested calls is reported, since that is what the user wrote. User code that
-    torch calls back, such as a `__getstate__`, is in no call of torch's.
+    Attributes:
+        file: of its source.
+        function: its name, without that of a class.
+    """
+
+    file: str
+    function: str
+
+    def local(self, name: str) -> Any:
+        """What a variable holds.
+
+        None where there is none. Of an object that cannot be read, one without attributes whose class
+        has the same name.
+        """
+
+    def group_of(self, value: Any) -> Tuple[Optional[str], List[int]]:
+        """Label and global ranks of a group, None for the default one; None and [] if unknown."""
+
+    def global_rank(self, within: int) -> Optional[int]:
+        """The rank that has this number in the group the function was given."""
+
+
+class LiveFrame:
+    """A frame of this process."""
+
+    def __init__(self, frame: FrameType) -> None:
+        self.file = frame.f_code.co_filename
+        self.function = frame.f_code.co_name
+        self._frame = frame
+
+    def local(self, name: str) -> Any:
+        """What a variable holds; None where there is none."""
+        return peek(self._frame).get(name)
+
+    def group_of(self, value: Any) -> Tuple[Optional[str], List[int]]:
+        """Label and global ranks of a group, None for the default one."""
+        return torch_names.group_of(value)
+
+    def global_rank(self, within: int) -> Optional[int]:
+        """The rank that has this number in the group the function was given."""
+        return torch_names.global_rank(self.local("group"), within)
+
+
+def inside(frame: Optional[FrameType]) -> Iterator[LiveFrame]:
+    """The frames that the innermost line of the user's own has led to, innermost first.
+
+    User code that torch calls back, such as a `__getstate__`, is in no call of torch's.
+    """
+    while frame is not None and not stacks.is_users(frame):
+        yield LiveFrame(frame)
+        frame = frame.f_back
+
+
+def torch_call(frames: Iterable[StackFrame]) -> Optional[Call]:
+    """{kind, op, group, ranks, peers, sizes, key, ...} of the torch call on a stack, or None.
+
+    The outermost of several nested calls is reported, since that is what the user wrote.
+
+    Args:
+        frames: those that the user's own code has led to, innermost first.
     """
     found: Optional[Call] = None
-    while frame is not None and not stacks.is_users(frame):
-        name = frame.f_code.co_name
-        if torch_names.is_distributed_file(frame.f_code.co_filename):
-            if name in torch_names.RENDEZVOUS_CALLS:
-                found = _rendezvous(frame)
-            elif name in torch_names.COLLECTIVE_CALLS:
-                found = _collective(frame, found)
-            elif name in torch_names.P2P_CALLS:
-                found = _p2p(frame)
-            elif name == torch_names.STORE_BARRIER:
-                found = _store_barrier(frame)
-        elif found is None and torch_names.is_dataloader_file(frame.f_code.co_filename):
-            found = _dataloader(frame)
-        elif found is None and torch_names.is_spawn_join(frame.f_code.co_filename, name):
-            found = {**_NO_GROUP, "kind": "process", "op": "mp.spawn"}
-            found["spawned"] = torch_names.spawned(peek(frame).get("self"))
-        elif found is None and torch_names.is_endless_barrier(frame.f_code.co_filename, name):
-            found = _endless_barrier(frame)
-        elif found is None and torch_names.is_lock_file(frame.f_code.co_filename, name):
-            found = _lock_file(frame)
-        frame = frame.f_back
+    stack = list(frames)
+    for index, frame in enumerate(stack):
+        if torch_names.is_distributed_file(frame.file):
+            found = _distributed(frame, found) or found
+        elif found is None:
+            found = _waiting(frame, stack[index + 1 :])
     return found
+
+
+def _distributed(frame: StackFrame, inner: Optional[Call]) -> Optional[Call]:
+    if frame.function in torch_names.RENDEZVOUS_CALLS:
+        return _rendezvous(frame)
+    if frame.function in torch_names.NEW_GROUP_CALLS:
+        return _new_group(frame, inner)
+    if frame.function in torch_names.COLLECTIVE_CALLS:
+        return _collective(frame)
+    if frame.function in torch_names.P2P_CALLS:
+        return _p2p(frame)
+    return _store_barrier(frame) if frame.function == torch_names.STORE_BARRIER else None
+
+
+def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
+    """What a function waits for that is no call of torch's own distributed package."""
+    file, name = frame.file, frame.function
+    if torch_names.is_dataloader_file(file):
+        return _dataloader(frame)
+    if torch_names.is_spawn_join(file, name):
+        return _spawn(frame, outer)
+    if torch_names.is_endless_barrier(file, name):
+        return _endless_barrier(frame)
+    return _lock_file(frame) if torch_names.is_lock_file(file, name) else None
 
 
 def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
@@ -163,122 +230,140 @@ def _visible(frame: FrameType) -> Dict[str, Any]:
     return names
 
 
-def _collective(frame: FrameType, inner: Optional[Call]) -> Call:
-    values = peek(frame)
-    op = frame.f_code.co_name
-    local = bool(values.get("use_local_synchronization"))
-    if op in torch_names.NEW_GROUP_CALLS:
-        group, ranks = torch_names.group_of(None)
-        ranks = ranks if inner else _members(values.get("ranks")) or ranks
-        op = "new_group"
-    else:
-        group, ranks = torch_names.group_of(values.get("group"))
+def _collective(frame: StackFrame) -> Call:
+    op = frame.function
+    group, ranks = frame.group_of(frame.local("group"))
     return {
+        **_NO_GROUP,
         "kind": "collective",
         "op": op,
         "group": group,
         "ranks": ranks,
-        "peers": [],
-        "sizes": _sizes(values.get("tensor", values.get("input_tensor", values.get("input")))),
-        "root": _peer(values, "src") if op in torch_names.FROM_ROOT else _peer(values, "dst"),
-        "key": inner["key"] if inner and op == "new_group" else None,
-        "joined": inner.get("joined") if inner and op == "new_group" else None,
-        "counted": op == "new_group" and not local,
-        "limit": seconds(values.get("timeout")) if op == "monitored_barrier" else None,
+        "sizes": _sizes(frame, "tensor", "input_tensor", "input"),
+        "root": _peer(frame, "src") if op in torch_names.FROM_ROOT else _peer(frame, "dst"),
+        "limit": seconds(frame.local("timeout")) if op == "monitored_barrier" else None,
     }
 
 
-def _endless_barrier(frame: FrameType) -> Optional[Call]:
-    held = getattr(peek(frame).get("self"), "group", None)
-    if held is None:
+def _new_group(frame: StackFrame, inner: Optional[Call]) -> Call:
+    """A call of the members that the group is to have; of all ranks, once in the barrier at its end."""
+    key = inner["key"] if inner else None
+    local = bool(frame.local("use_local_synchronization"))
+    group, ranks = frame.group_of(None)
+    members = [] if key is not None and not local else _members(frame.local("ranks"))
+    if members is None:
+        group, ranks = None, []
+    return {
+        **_NO_GROUP,
+        "kind": "collective",
+        "op": "new_group",
+        "group": group,
+        "ranks": members or ranks,
+        "key": key,
+        "joined": inner.get("joined") if inner else None,
+        "counted": not local,
+    }
+
+
+def _members(ranks: Any) -> Optional[List[int]]:
+    """The ranks that a new group is to have; empty for all, None where the call does not say."""
+    if ranks is None:
+        return []
+    listed = isinstance(ranks, (list, tuple, range)) and all(isinstance(rank, int) for rank in ranks)
+    return sorted(ranks) if listed else None
+
+
+def _endless_barrier(frame: StackFrame) -> Optional[Call]:
+    barrier = frame.local("self")
+    held = getattr(barrier, "group", barrier)
+    if held is None:  # there is nobody to wait for
         return None
-    group, ranks = torch_names.group_of(held)
+    group, ranks = frame.group_of(held)
     return {**_NO_GROUP, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
 
 
-def _members(ranks: Any) -> List[int]:
-    """The ranks that a new group is to have; empty where the call does not say.
-
-    Only they meet in the call, unless it ends with a barrier of all.
-    """
-    if not isinstance(ranks, (list, tuple, range)):
-        return []
-    return sorted(rank for rank in ranks if isinstance(rank, int))
-
-
-def _p2p(frame: FrameType) -> Call:
-    values = peek(frame)
-    group, ranks = torch_names.group_of(values.get("group"))
-    op = frame.f_code.co_name
-    peer = _peer(values, "src" if "recv" in op else "dst")
+def _p2p(frame: StackFrame) -> Call:
+    group, ranks = frame.group_of(frame.local("group"))
+    peer = _peer(frame, "src" if "recv" in frame.function else "dst")
     return {
+        **_NO_GROUP,
         "kind": "p2p",
-        "op": op,
+        "op": frame.function,
         "group": group,
         "ranks": ranks,
         "peers": [] if peer is None else [peer],
-        "sizes": _sizes(values.get("tensor")),
-        "key": None,
+        "sizes": _sizes(frame, "tensor"),
     }
 
 
-def _peer(values: Dict[str, Any], name: str) -> Optional[int]:
+def _peer(frame: StackFrame, name: str) -> Optional[int]:
     """The global rank that a call names by `src` or `dst`, or within its group by `group_src`, ..."""
-    peer = values.get(name)
-    within = values.get("group_" + name)
+    peer, within = frame.local(name), frame.local("group_" + name)
     if peer is None and isinstance(within, int):
-        peer = torch_names.global_rank(values.get("group"), within)
+        peer = frame.global_rank(within)
     return peer if isinstance(peer, int) else None
 
 
-def _rendezvous(frame: FrameType) -> Call:
-    values = peek(frame)
+def _rendezvous(frame: StackFrame) -> Call:
     return {
         **_NO_GROUP,
         "kind": "rendezvous",
         "op": "init_process_group",
         "group": "default",
-        "key": str(values.get("init_method") or "env://"),
-        "rank": _number(values.get("rank")),
-        "world_size": _number(values.get("world_size")),
-        "limit": seconds(values.get("timeout")),
+        "key": _text(frame.local("init_method")) or "env://",
+        "rank": _number(frame.local("rank")),
+        "world_size": _number(frame.local("world_size")),
+        "limit": seconds(frame.local("timeout")),
     }
 
 
-def _store_barrier(frame: FrameType) -> Call:
-    values = peek(frame)
+def _store_barrier(frame: StackFrame) -> Call:
     return {
         **_NO_GROUP,
         "kind": "store",
         "op": "store_barrier",
-        "key": str(values.get("store_key", "")),
-        "joined": _number(values.get("worker_count")),
+        "key": _text(frame.local("store_key")),
+        "joined": _number(frame.local("worker_count")),
     }
 
 
-def _dataloader(frame: FrameType) -> Optional[Call]:
-    workers = torch_names.dataloader_workers(peek(frame).get("self"))
-    if not workers:
+def _dataloader(frame: StackFrame) -> Optional[Call]:
+    iterator = frame.local("self")
+    if frame.function not in torch_names.LOADER_WAITS or not torch_names.is_loader(iterator):
         return None
+    workers = torch_names.dataloader_workers(iterator)
     return {**_NO_GROUP, "kind": "process", "op": "DataLoader", "workers": workers}
 
 
-def _lock_file(frame: FrameType) -> Call:
-    attribute = torch_names.LOCK_CALLS[frame.f_code.co_name][1]
-    lock = peek(frame).get("self")
-    kernel = any(base.__name__ == "UnixFileLock" for base in type(lock).__mro__)
-    op = "flock" if kernel else "lock file"
-    return {**_NO_GROUP, "kind": "lock", "op": op, "key": str(getattr(lock, attribute, ""))}
+def _spawn(frame: StackFrame, outer: Sequence[StackFrame]) -> Call:
+    numbers = (_number(one.local("nprocs")) for one in outer)
+    return {
+        **_NO_GROUP,
+        "kind": "process",
+        "op": "mp.spawn",
+        "spawned": torch_names.spawned(frame.local("self")),
+        "world_size": next((number for number in numbers if number is not None), None),
+    }
 
 
-def _sizes(value: Any) -> List[List[int]]:
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        return []
+def _lock_file(frame: StackFrame) -> Call:
+    lock = frame.local("self")
+    path = getattr(lock, torch_names.LOCK_CALLS[frame.function][1], None)
+    op = "flock" if torch_names.is_kernel_lock(lock) else "lock file"
+    return {**_NO_GROUP, "kind": "lock", "op": op, "key": None if path is None else str(path)}
+
+
+def _sizes(frame: StackFrame, *names: str) -> List[List[int]]:
+    shapes = (getattr(frame.local(name), "shape", None) for name in names)
+    shape = next((shape for shape in shapes if shape is not None), ())
     try:
-        return [[int(size) for size in shape]]
+        return [[int(size) for size in shape]] if shape else []
     except (TypeError, ValueError, RuntimeError):
         return []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _number(value: Any) -> Optional[int]:

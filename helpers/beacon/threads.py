@@ -45,7 +45,7 @@ class Watched:
                 self.entry["native"] = native.standing_in(native_id)
             if not self.looked:
                 self.looked = True
-                self.entry["call"] = calls.torch_call(frame)
+                self.entry["call"] = calls.torch_call(calls.inside(frame))
                 if self.entry["frames"] and self.entry["frames"][0][3]:
                     self.entry["site"] = calls.site(frame)
 

@@ -67,8 +67,9 @@ INDEX_VARIABLE = {
 
 GROUP_CLASS = "ProcessGroup"
 LOADER_ITERATOR = "_MultiProcessingDataLoaderIter"
-LOADER_WAITS = ("_try_get_data", "_get_data", "_next_data")
-"""Methods of that class in which a rank waits for its workers."""
+LOADER_WAITS = ("_try_get_data", "_get_data", "_next_data", "_shutdown_workers")
+"""Methods of that class in which a rank waits for its workers. A worker that was forked has the one that
+made it on its own stack."""
 
 LOCK_CALLS = {
     "wait": (os.path.join("torch", "utils", "file_baton.py"), "lock_file_path"),
@@ -153,6 +154,16 @@ def is_endless_barrier(file: str, function: str) -> bool:
 def is_dataloader_file(file: str) -> bool:
     """True for the source file of the DataLoader's parent side."""
     return file.endswith(os.path.join("utils", "data", "dataloader.py"))
+
+
+def is_loader(value: Any) -> bool:
+    """True for a DataLoader's iterator that has workers."""
+    return LOADER_ITERATOR in _class_names(value)
+
+
+def is_kernel_lock(value: Any) -> bool:
+    """True for a lock file of `filelock` that is locked by the kernel."""
+    return "UnixFileLock" in _class_names(value)
 
 
 def dataloader_workers(iterator: Any) -> Dict[str, int]:
@@ -325,6 +336,10 @@ def operation_of(work: Any) -> Optional[str]:
         return WORK_TYPES.get(int(tell())) if callable(tell) else None
     except (RuntimeError, TypeError, ValueError):
         return None
+
+
+def _class_names(value: Any) -> List[str]:
+    return [base.__name__ for base in type(value).__mro__]
 
 
 def _dump(entries: bool) -> Optional[bytes]:

@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from helpers.beacon import calls, stacks, torch_names
 from helpers.beacon import format as records
-from helpers.beacon import stacks, torch_names
 
 SOURCE = "py-spy"
 """What the key `source` of such a record says; a beacon's own has no such key."""
@@ -23,20 +23,52 @@ SOURCE = "py-spy"
 LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
 
 _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) at 0x")
-_GROUP = torch_names.GROUP_CLASS
-_LOADER = torch_names.LOADER_ITERATOR
-_NOTHING: Mapping[str, Any] = {
-    "group": None,
-    "ranks": [],
-    "peers": [],
-    "sizes": [],
-    "key": None,
-    "rank": None,
-    "world_size": None,
-}
+_RANKS = re.compile(r"[\[(](\d+(?:, \d+)*),?[\])]")
+_WORDS = {"None": None, "True": True, "False": False}
 
-Call = dict[str, Any]
-DumpedFrame = Mapping[str, Any]
+Frame = Mapping[str, Any]
+
+
+class DumpedFrame:
+    """A frame of a dump, as `calls.torch_call` reads it.
+
+    Args:
+        frame: as py-spy has printed it.
+        caller: the frame that has called it, None for the outermost.
+    """
+
+    def __init__(self, frame: Frame, caller: Frame | None) -> None:
+        self.file = str(frame["filename"])
+        self.function = _function(frame)
+        self._values = _locals(frame)
+        self._caller = caller
+
+    def local(self, name: str) -> Any:
+        """What a variable holds, as far as its text tells; of a group, as the caller has given it."""
+        if name == "group" and self._no_group_was_given():
+            return None
+        return _value(self._values.get(name))
+
+    def group_of(self, value: Any) -> tuple[str | None, list[int]]:
+        """The default group when it is None; any other is unknown, and so are the members of both."""
+        return ("default" if value is None else None), []
+
+    def global_rank(self, within: int) -> int | None:
+        """The same number in the default group, which has all ranks in their order."""
+        return within if self.local("group") is None else None
+
+    def _no_group_was_given(self) -> bool:
+        """True when the arguments show it, which torch's wrapper around the function keeps.
+
+        The function itself may have put the default group in the place of none.
+        """
+        if self._caller is None or not torch_names.is_call_wrapper(self._caller["filename"]):
+            return False
+        given = _locals(self._caller)
+        words = [given.get(name, "...").replace('"group": None', "") for name in ("args", "kwargs")]
+        return not any(
+            sign in word for word in words for sign in ("...", torch_names.GROUP_CLASS, '"group"')
+        )
 
 
 def record(
@@ -68,7 +100,7 @@ def record(
             "name": thread["thread_name"] or f"thread {thread['thread_id']}",
             "main": _is_main(thread, pid),
             "frames": entries,
-            "call": torch_call(_called(frames, entries)),
+            "call": calls.torch_call(_called(frames, entries)),
             "site": _site(frames[0], cwd) if entries and entries[0][3] else None,
             "native": None,
         }
@@ -119,95 +151,21 @@ def _is_main(thread: Mapping[str, Any], pid: int) -> bool:
     return bool(thread["frames"]) and thread["frames"][-1]["name"] == "<module>"
 
 
-def _called(frames: Sequence[DumpedFrame], entries: Sequence[Sequence[Any]]) -> Sequence[DumpedFrame]:
+def _called(frames: Sequence[Frame], entries: Sequence[Sequence[Any]]) -> list[DumpedFrame]:
     """The frames that the innermost line of the user's own has led to."""
     first = next((index for index, entry in enumerate(entries) if entry[3]), len(entries))
-    return frames[:first]
+    callers = [*frames[1:], None]
+    return list(map(DumpedFrame, frames[:first], callers))
 
 
-def torch_call(frames: Sequence[DumpedFrame]) -> Call | None:
-    """The torch call on a stack, as a beacon reports it; the outermost of several nested ones."""
-    found: Call | None = None
-    for index, frame in enumerate(frames):
-        name, file = _function(frame), frame["filename"]
-        if torch_names.is_distributed_file(file):
-            found = _distributed(name, frame, frames[index + 1 :], found) or found
-        elif found is None and torch_names.is_dataloader_file(file):
-            if name in torch_names.LOADER_WAITS and _class(_locals(frame).get("self")) == _LOADER:
-                found = _bare("process", "DataLoader")
-        elif found is None and torch_names.is_spawn_join(file, name):
-            found = {**_bare("process", "mp.spawn"), **_number_of_processes(frames[index:])}
-        elif found is None and torch_names.is_lock_file(file, name):
-            found = _bare("lock", "lock file")
-    return found
-
-
-def main_file(frames: Sequence[DumpedFrame]) -> str | None:
+def main_file(frames: Sequence[Frame]) -> str | None:
     """The file of `__main__`, which is the outermost top level of the main thread; None for `-c`."""
     outermost = next((f for f in reversed(frames) if f["name"] == "<module>"), None)
     file = str(outermost["filename"]) if outermost else "<none>"
     return None if file.startswith("<") else file
 
 
-def _distributed(
-    name: str, frame: DumpedFrame, outer: Sequence[DumpedFrame], inner: Call | None
-) -> Call | None:
-    values = _locals(frame)
-    if name in torch_names.RENDEZVOUS_CALLS:
-        return {
-            **_bare("rendezvous", "init_process_group"),
-            "group": "default",
-            "key": _text(values.get("init_method")) or "env://",
-            "rank": _number(values.get("rank")),
-            "world_size": _number(values.get("world_size")),
-        }
-    if name in torch_names.NEW_GROUP_CALLS:
-        key = inner["key"] if inner else None
-        ranks = _members(values.get("ranks"))
-        group = "default" if ranks is not None else None
-        return {**_bare("collective", "new_group"), "group": group, "ranks": ranks or [], "key": key}
-    if name in torch_names.COLLECTIVE_CALLS:
-        return {**_bare("collective", name), "group": _group(values, outer)}
-    if name in torch_names.P2P_CALLS:
-        peer = _number(values.get("src" if "recv" in name else "dst"))
-        peers = [] if peer is None else [peer]
-        return {**_bare("p2p", name), "group": _group(values, outer), "peers": peers}
-    if name == torch_names.STORE_BARRIER:
-        return {**_bare("store", "store_barrier"), "key": _text(values.get("store_key"))}
-    return None
-
-
-def _bare(kind: str, op: str) -> Call:
-    return {"kind": kind, "op": op, **_NOTHING}
-
-
-def _group(values: Mapping[str, str], outer: Sequence[DumpedFrame]) -> str | None:
-    """`default` when the call was given no group, None when it may be any.
-
-    The function itself may put the default group in place of none; torch's wrapper around it keeps
-    the arguments as they were given.
-    """
-    if values.get("group") == "None":
-        return "default"
-    if not outer or not torch_names.is_call_wrapper(outer[0]["filename"]):
-        return None
-    given = _locals(outer[0])
-    words = (given.get("args", "..."), given.get("kwargs", "..."))
-    if any("..." in word for word in words):
-        return None
-    without = [word.replace('"group": None', "") for word in words]
-    return "default" if not any(_GROUP in word or '"group"' in word for word in without) else None
-
-
-def _members(text: str | None) -> list[int] | None:
-    """The ranks of a new group, none for all; None where the text does not tell."""
-    if text == "None":
-        return []
-    listed = re.fullmatch(r"[\[(](\d+(?:, \d+)*),?[\])]", text or "")
-    return [int(number) for number in listed[1].split(", ")] if listed else None
-
-
-def _address(frames: Sequence[DumpedFrame]) -> dict[str, str]:
+def _address(frames: Sequence[Frame]) -> dict[str, str]:
     """Where the process looks for the store, from torch's own rendezvous."""
     for frame in frames:
         values = _locals(frame)
@@ -217,7 +175,7 @@ def _address(frames: Sequence[DumpedFrame]) -> dict[str, str]:
     return {}
 
 
-def _own_part(frames: Sequence[DumpedFrame]) -> dict[str, Any] | None:
+def _own_part(frames: Sequence[Frame]) -> dict[str, Any] | None:
     """Target and index of a child of `multiprocessing`, from the frame of torch that runs it."""
     for frame in reversed(frames):
         for target, (file, variable) in torch_names.INDEX_VARIABLE.items():
@@ -228,12 +186,7 @@ def _own_part(frames: Sequence[DumpedFrame]) -> dict[str, Any] | None:
     return None
 
 
-def _number_of_processes(frames: Sequence[DumpedFrame]) -> dict[str, int | None]:
-    found = (_number(_locals(frame).get("nprocs")) for frame in frames)
-    return {"world_size": next((number for number in found if number is not None), None)}
-
-
-def _entry(frame: DumpedFrame, cwd: str, target: str | None, argv: Sequence[str]) -> list[Any]:
+def _entry(frame: Frame, cwd: str, target: str | None, argv: Sequence[str]) -> list[Any]:
     file = str(frame["filename"])
     path = file if file.startswith("<") else os.path.join(cwd, file)
     user = file == target or is_user(path, argv)
@@ -256,7 +209,7 @@ def _package(folder: str) -> str:
     return _package(parent) or os.path.basename(folder)
 
 
-def _site(frame: DumpedFrame, cwd: str) -> dict[str, Any]:
+def _site(frame: Frame, cwd: str) -> dict[str, Any]:
     """The line of the innermost frame, the torch objects among its variables, and its texts."""
     names: dict[str, str] = {}
     strings: dict[str, str] = {}
@@ -270,13 +223,24 @@ def _site(frame: DumpedFrame, cwd: str) -> dict[str, Any]:
     return {"file": file, "position": [frame["line"]], "names": names, "strings": strings}
 
 
-def _function(frame: DumpedFrame) -> str:
+def _function(frame: Frame) -> str:
     """The function's own name; since Python 3.11 py-spy gives the qualified one."""
     return str(frame["name"]).rpartition(".")[2]
 
 
-def _locals(frame: DumpedFrame) -> dict[str, str]:
+def _locals(frame: Frame) -> dict[str, str]:
     return {one["name"]: one["repr"] or "" for one in frame.get("locals") or ()}
+
+
+def _value(text: str | None) -> Any:
+    """What a text stands for; where it does not tell, an empty object whose class has the right name."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text and (text.isdecimal() or text.startswith('"')):
+        return int(text) if text.isdecimal() else _text(text)
+    if listed := _RANKS.fullmatch(text or ""):
+        return [int(number) for number in listed[1].split(", ")]
+    return type(_class(text), (), {})()
 
 
 def _class(text: str | None) -> str:

@@ -598,10 +598,14 @@ def _store_based_barrier(store_key, worker_count):
 C10D = "/env/site-packages/torch/distributed/distributed_c10d.py"
 
 
+def call_of(frame: FrameType | None) -> Any:
+    return calls.torch_call(calls.inside(frame))
+
+
 def called(source: str, file: str = C10D, **names: Any) -> Any:
     """What `torch_call` says while the last line of a program runs inside `file`'s functions."""
     found: list[Any] = []
-    library: dict[str, Any] = {"look": lambda: found.append(calls.torch_call(here().f_back))}
+    library: dict[str, Any] = {"look": lambda: found.append(call_of(here().f_back))}
     body = DISTRIBUTED if file.endswith("c10d.py") else names.pop("body")
     exec(compile(body, file, "exec"), library)
     exec(compile(source, "/job/train.py", "exec"), {**library, **names})
@@ -626,7 +630,7 @@ def test_user_code_that_a_call_runs_is_not_in_that_call(torch_modules: SimpleNam
     found: list[Any] = []
     library: dict[str, Any] = {}
     exec(compile(body, C10D, "exec"), library)
-    library["all_gather_object"]([], lambda: found.append(calls.torch_call(here())))
+    library["all_gather_object"]([], lambda: found.append(call_of(here())))
     assert found == [None]
 
 
@@ -687,18 +691,21 @@ def test_a_lock_file() -> None:
 def test_a_data_loader() -> None:
     loader = "/env/site-packages/torch/utils/data/dataloader.py"
     body = (
-        "class Iterator:\n    def __init__(self, workers):\n        self._workers = workers\n"
-        "    def next(self):\n        look()\n"
+        "class _MultiProcessingDataLoaderIter:\n"
+        "    def __init__(self, workers):\n        self._workers = workers\n"
+        "        if not workers: look()\n"
+        "    def _get_data(self):\n        look()\n"
+        "Iterator = _MultiProcessingDataLoaderIter\n"
     )
     workers = [SimpleNamespace(pid=7), SimpleNamespace(pid=8), SimpleNamespace(pid=None)]
-    found = called("Iterator(workers).next()", loader, body=body, workers=workers)
+    found = called("Iterator(workers)._get_data()", loader, body=body, workers=workers)
     assert (found["op"], found["workers"]) == ("DataLoader", {"7": 0, "8": 1})
-    assert called("Iterator([]).next()", loader, body=body) is None
+    assert called("Iterator([])", loader, body=body) is None, "of a worker that was forked there"
 
 
 def test_code_of_the_users_is_no_call() -> None:
-    assert calls.torch_call(here()) is None
-    assert calls.torch_call(None) is None
+    assert call_of(here()) is None
+    assert call_of(None) is None
 
 
 def test_the_source_of_a_call_on_a_store(torch_modules: SimpleNamespace, tmp_path: Path) -> None:

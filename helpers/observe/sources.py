@@ -58,7 +58,7 @@ def _joined(between: str, parts: list[str | None]) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _tree(file: str, _changed: int) -> ast.AST:
-    """The parsed source of `file`, for each time of its last change: programs are edited between runs."""
+    """The parsed source of `file`, read anew when it has changed: programs are edited between runs."""
     try:
         with open(file, encoding="utf-8") as source:
             return ast.parse(source.read())

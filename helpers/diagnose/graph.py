@@ -4,11 +4,15 @@ A rank may go on when it is not blocked, or when something that one of its threa
 happen. The ranks for which that cannot be shown after following every wait are stuck: nobody inside the
 job can wake them. A collective needs every member that has not arrived; a key or an open receive needs
 anybody.
+
+So much is proved. A suspicion needs one assumption more: a rank that has neither moved nor used CPU for
+`patience` seconds never will, unless other ranks end what it waits for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,38 +25,70 @@ AGENTS = ("torchrun", "accelerate", "deepspeed")
 
 
 @dataclass(frozen=True)
+class Need:
+    """What sets a blocked rank free: that all of some ranks may go on, or any one of them.
+
+    To need all of no ranks is to go on without them; any one of no ranks never comes.
+    """
+
+    ranks: Collection[int] = ()
+    any_one: bool = False
+
+    def is_met(self, free: set[int]) -> bool:
+        """True when the ranks that may go on suffice."""
+        return (any if self.any_one else all)(rank in free for rank in self.ranks)
+
+
+@dataclass(frozen=True)
 class Graph:
-    """Waits between the ranks of one snapshot."""
+    """Waits between the ranks of one snapshot.
+
+    Attributes:
+        patience: seconds after which a rank that does not move is given up; infinite: none is.
+    """
 
     snapshot: Snapshot
     ranks: Mapping[int, RankView] = field(default_factory=dict)
+    patience: float = math.inf
     _known: dict[object, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Graph:
+    def of(cls, snapshot: Snapshot, patience: float = math.inf) -> Graph:
         """The graph of a snapshot; ranks of unknown number are left out."""
-        return cls(snapshot, {view.rank: view for view in snapshot.ranks if view.rank is not None})
+        ranks = {view.rank: view for view in snapshot.ranks if view.rank is not None}
+        return cls(snapshot, ranks, patience)
+
+    @cached_property
+    def alive(self) -> dict[int, ProcessView]:
+        """Rank -> its process, where that runs."""
+        processes = {rank: view.process for rank, view in self.ranks.items()}
+        return {rank: process for rank, process in processes.items() if process and process.alive}
 
     @cached_property
     def stuck(self) -> frozenset[int]:
         """Ranks that are blocked and that nobody can wake any more."""
-        alive = {r for r, v in self.ranks.items() if v.process is not None and v.process.alive}
-        return frozenset(alive - self.free)
+        return frozenset(self.alive.keys() - self.free)
 
     @cached_property
     def free(self) -> frozenset[int]:
         """Ranks that may go on: not blocked, or waiting for something that may still happen."""
         free = {rank for rank, view in self.ranks.items() if not self._blocked(rank, view)}
-        changed = True
-        while changed:
-            changed = False
-            for rank, view in self.ranks.items():
-                if rank in free or view.process is None or not view.process.alive:
-                    continue
-                if self._may_go_on(rank, view.process, free):
-                    free.add(rank)
-                    changed = True
+        blocked = {rank: tuple(self._needs(rank)) for rank in self.alive.keys() - free}
+        while woken := {r for r, needs in blocked.items() if any(n.is_met(free) for n in needs)} - free:
+            free |= woken
         return frozenset(free)
+
+    @cached_property
+    def given_up(self) -> frozenset[int]:
+        """Ranks that are assumed to do nothing by themselves any more.
+
+        While other ranks move, one that nobody waits for may rest as long as it likes, and one that was
+        never started may still come.
+        """
+        unmoved = frozenset(rank for rank in self.alive if self._unmoved(rank))
+        if unmoved and unmoved == self.alive.keys():
+            return unmoved | {rank for rank, view in self.ranks.items() if view.state == "missing"}
+        return unmoved & {peer for peers in self.waited_for.values() for peer in peers}
 
     @cached_property
     def core(self) -> frozenset[int]:
@@ -79,25 +115,21 @@ class Graph:
         return reached
 
     def _held_by(self, rank: int) -> frozenset[int]:
-        """The ranks of which one, or all, could set `rank` free."""
-        view = self.ranks[rank]
-        if view.process is None or view.process.state == "stopped":
-            return frozenset()
-        if any(wait.kind == "store" for wait in blocking(view.process)):
-            return frozenset(self.ranks) - {rank}
-        return self.waited_for[rank]
+        """The ranks of which one, or all, could end what `rank` waits for."""
+        return frozenset(peer for wait in self.waits(rank) for peer in self._needed(rank, wait).ranks)
 
     @cached_property
     def waited_for(self) -> dict[int, frozenset[int]]:
         """Rank -> the ranks that it waits for now (those that have not arrived)."""
         return {
-            rank: frozenset(
-                peer
-                for wait in (blocking(view.process) if view.process else ())
-                for peer in self.absent(rank, wait)
-            )
-            for rank, view in self.ranks.items()
+            rank: frozenset(peer for wait in self.waits(rank) for peer in self.absent(rank, wait))
+            for rank in self.ranks
         }
+
+    def waits(self, rank: int) -> tuple[Wait, ...]:
+        """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
+        process = self.ranks[rank].process
+        return () if process is None or process.state == "stopped" else blocking(process)
 
     def absent(self, rank: int, wait: Wait) -> tuple[int, ...]:
         """The ranks whose arrival `wait` of `rank` needs and that are not there."""
@@ -107,20 +139,17 @@ class Graph:
             return tuple(member for member in self._late(wait) if member != rank)
         if wait.kind == "p2p":
             peers = wait.peers or tuple(r for r in wait.group_ranks or self.ranks if r != rank)
-            return tuple(peer for peer in peers if not serves(self._process(peer), rank, wait))
+            away = tuple(peer for peer in peers if not serves(self._process(peer), rank, wait))
+            return away if wait.peers or away == peers else ()
         if wait.kind == "rendezvous":
-            return tuple(
-                other
-                for other, view in self.ranks.items()
-                if other != rank and not self._at_rendezvous(view)
-            )
+            return tuple(r for r in self.ranks if r != rank and not self._meets(rank, r))
         if wait.kind == "lock" and wait.holder:
             holder = self.rank_of(wait.holder)
             return () if holder is None or holder == rank else (holder,)
         return ()
 
     def _late(self, wait: Wait) -> tuple[int, ...]:
-        """The members that have not arrived at a collective: the same for all who stand in it."""
+        """The members that have not arrived at a collective: the same for all who are in it."""
         place = (wait.op, wait.group, wait.group_ranks, wait.seq, wait.sizes, wait.root, wait.number)
         if place not in self._known:
             members = wait.group_ranks or tuple(self.ranks)
@@ -161,13 +190,23 @@ class Graph:
         return None
 
     def _blocked(self, rank: int, view: RankView) -> bool:
-        """True when the rank is gone, was never started here, or stands still in a known wait."""
-        if self._never_comes(view):
+        """True when the rank is gone, was never started here, is given up, or rests in a known wait."""
+        if self._never_comes(view) or rank in self.given_up:
             return True
         if view.process is None or not stands_still(view.process):
             return False
         stopped = view.process.state == "stopped"
-        return stopped or self._at_rest(view.process) or self._hopeless(rank, view.process)
+        return stopped or self._at_rest(view.process) or self._hopeless(rank)
+
+    def _unmoved(self, rank: int) -> bool:
+        """True for a rank that has not moved for `patience` seconds, and has used no CPU.
+
+        Nor has any child that it waits for.
+        """
+        process = self.alive[rank]
+        children = [child.process for child in self.ranks[rank].children if child.process.alive]
+        needed = [process, *(children if waits_for_child(process) else [])]
+        return process.still >= self.patience and all(one.idle >= self.patience for one in needed)
 
     def _at_rest(self, process: ProcessView) -> bool:
         """True when no thread of the process does anything that could end a wait.
@@ -178,9 +217,9 @@ class Graph:
         quiet = process.idle >= STILL or self.snapshot.job.hardware == "cuda"
         return quiet and process.acting is None
 
-    def _hopeless(self, rank: int, process: ProcessView) -> bool:
+    def _hopeless(self, rank: int) -> bool:
         """True for a rank in an operation that nothing can complete, whatever its other threads do."""
-        for wait in blocking(process):
+        for wait in self.waits(rank):
             if wait.kind not in ("collective", "p2p", "rendezvous"):
                 continue
             others = [self.ranks[peer] for peer in self.absent(rank, wait) if peer in self.ranks]
@@ -195,23 +234,6 @@ class Graph:
             return gone or (view.state == "missing" and not self._may_start_more())
         return not view.process.alive
 
-    def _may_go_on(self, rank: int, process: ProcessView, free: set[int]) -> bool:
-        """True when something may happen that ends a wait, or that gives back memory it wants."""
-        if process.frozen:
-            return bool(free)
-        if process.state == "stopped":
-            return self._may_be_continued(free)
-        return any(self._can_end(rank, w, free) for w in blocking(process))
-
-    def _may_be_continued(self, free: set[int]) -> bool:
-        """True while a process of the job on this machine may still let a stopped one go on.
-
-        A rank that waits for others does not, whatever its other threads do.
-        """
-        there = [process for rank in free if (process := self.ranks[rank].process) is not None]
-        acts = any(may_act(process) or not stands_still(process) for process in there)
-        return acts or self._others_act()
-
     def _may_start_more(self) -> bool:
         """True while some process outside the ranks could still start one."""
         if self.snapshot.job.launcher in AGENTS:
@@ -219,26 +241,72 @@ class Graph:
         launchers = self.snapshot.launchers
         return any(process.alive and not waits_for_child(process) for process in launchers)
 
-    def _can_end(self, rank: int, wait: Wait, free: set[int]) -> bool:
+    def _needs(self, rank: int) -> Iterator[Need]:
+        """What could set a blocked rank free; each of these would do.
+
+        One that is given up has only the ranks that it waits for.
+        """
+        process, waits = self.alive[rank], self.waits(rank)
+        yield from (need for wait in waits if (need := self._needed(rank, wait)).ranks)
+        if rank in self.given_up:
+            return
+        if process.frozen:
+            yield self._anybody  # whoever goes on may give memory back
+        elif process.state == "stopped":
+            yield from self._needs_of_stopped
+        for wait in waits:
+            if self._may_end_by_itself(rank, wait):
+                yield Need()
+            elif wait.kind == "process":
+                yield from self._needs_of_children(self.ranks[rank])
+
+    def _needed(self, rank: int, wait: Wait) -> Need:
+        """The ranks that could end a wait by going on: anybody may set a key."""
+        if wait.kind == "store":
+            return self._anybody
+        return Need(self.absent(rank, wait), any_one=wait.kind == "p2p" and not wait.peers)
+
+    @property
+    def _anybody(self) -> Need:
+        return Need(self.ranks, any_one=True)
+
+    def _may_end_by_itself(self, rank: int, wait: Wait) -> bool:
+        """True when a wait may end although no rank that it needs goes on."""
         if wait.limited:
             return True
-        if wait.kind in ("collective", "rendezvous"):
-            if wait.kind == "rendezvous" and self._split_rendezvous():
-                return False
-            return all(peer in free for peer in self.absent(rank, wait))
-        if wait.kind == "p2p":
-            absent = self.absent(rank, wait)
-            if wait.peers:
-                return all(peer in free for peer in absent)
-            anybody = [peer for peer in wait.group_ranks or self.ranks if peer != rank]
-            return len(absent) < len(anybody) or any(peer in free for peer in anybody)
         if wait.kind == "store":
-            return self._others_act() or any(peer in free for peer in self.ranks if peer != rank)
-        if wait.kind == "lock":
-            return self._lock_can_end(rank, wait, free)
-        if wait.kind == "process":
-            return self._child_can_end(self.ranks[rank], free)
-        return not (wait.kind == "input" and self.snapshot.stdin == "silent")
+            return self._others_act()
+        if wait.kind == "input":
+            return self.snapshot.stdin != "silent"
+        if wait.kind == "process" or (wait.kind == "lock" and wait.holder == 0):
+            return False
+        return not self.absent(rank, wait)
+
+    def _needs_of_children(self, view: RankView) -> Iterator[Need]:
+        """A rank that waits for its children goes on when one of them does, or has ended."""
+        children = [child.process for child in view.children if child.process.kind != "helper"]
+        if not children:
+            yield Need()
+        for process in children:
+            if process.state == "stopped":
+                yield from self._needs_of_stopped
+            elif stands_still(process) and any(
+                wait.kind in ("rendezvous", "collective") for wait in blocking(process)
+            ):
+                yield self._anybody
+            else:
+                yield Need()
+
+    @cached_property
+    def _needs_of_stopped(self) -> tuple[Need, ...]:
+        """What lets a stopped process go on: another process of the job on this machine that still acts.
+
+        A rank that waits for others does not, whatever its other threads do.
+        """
+        act = [
+            rank for rank, process in self.alive.items() if may_act(process) or not stands_still(process)
+        ]
+        return (Need(act, any_one=True), *([Need()] if self._others_act() else []))
 
     def _others_act(self) -> bool:
         """True while a process that is no rank may still set a key, or let a stopped one go on."""
@@ -247,45 +315,13 @@ class Graph:
             child.kind == "process" and child.where is not None and may_act(child) for child in children
         )
 
-    def _lock_can_end(self, rank: int, wait: Wait, free: set[int]) -> bool:
-        if wait.holder is None:
+    def _meets(self, rank: int, other: int) -> bool:
+        """True when `other` has joined, or is in the rendezvous at the address of `rank`."""
+        here, there = self.ranks[rank], self.ranks[other]
+        if there.joined:
             return True
-        if wait.holder == 0:
-            return False
-        holder = self.rank_of(wait.holder)
-        return holder is None or holder in free or holder == rank
-
-    def _child_can_end(self, view: RankView, free: set[int]) -> bool:
-        """A rank that waits for its children goes on when one of them does, or has ended."""
-        children = [child for child in view.children if child.process.kind != "helper"]
-        if not children:
-            return True
-        return any(
-            not child.process.alive
-            or (
-                self._may_be_continued(free)
-                if child.process.state == "stopped"
-                else not self._child_stuck(child.process, free)
-            )
-            for child in children
-        )
-
-    def _child_stuck(self, process: ProcessView, free: set[int]) -> bool:
-        if not stands_still(process):
-            return False
-        return any(
-            wait.kind in ("rendezvous", "collective") and not any(peer in free for peer in self.ranks)
-            for wait in blocking(process)
-        )
-
-    def _at_rendezvous(self, view: RankView) -> bool:
-        return view.joined or (
-            view.process is not None and view.process.alive and view.state == "rendezvous"
-        )
-
-    def _split_rendezvous(self) -> bool:
-        """True when ranks wait for each other at different addresses."""
-        return len(self.addresses()) > 1
+        inside = other in self.alive and there.state == "rendezvous"
+        return inside and (None in (here.master, there.master) or here.master == there.master)
 
     def addresses(self) -> dict[str, list[int]]:
         """Store address -> ranks that wait at it, of those now in the rendezvous."""

@@ -267,6 +267,12 @@ def child(of: int, *waits: Wait, kind: str = "process", **facts: Any) -> ChildVi
     return ChildView(view, joined_as_rank=joined_as)
 
 
+def resting(view: RankView, seconds: float = 40.0) -> RankView:
+    """The same rank, which has neither moved nor used CPU for so many seconds."""
+    assert view.process is not None
+    return replace(view, process=replace(view.process, still=seconds, idle=seconds))
+
+
 def gone(view: ChildView, code: int | None = 1, **facts: Any) -> ChildView:
     """A child that has ended."""
     code = None if facts.get("signal") else code

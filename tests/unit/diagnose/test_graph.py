@@ -22,6 +22,7 @@ from histories import (
     rank,
     reading,
     recv,
+    resting,
     send,
     sleeping,
     snapshot,
@@ -51,6 +52,7 @@ WAITED_FOR = [
     ("a receive", (rank(0, recv(1)), working(1), working(2)), {0: {1}}),
     ("a receive from anybody", (rank(0, recv(None)), working(1), working(2)), {0: {1, 2}}),
     ("not the sender that is there", (rank(0, recv(1)), rank(1, send(0))), {}),
+    ("nobody more when one sends", (rank(0, recv(None)), rank(1, send(0)), working(2)), {}),
     (
         "not the sender to someone else",
         (rank(0, recv(1)), rank(1, send(2)), working(2)),
@@ -118,6 +120,14 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "a child that has ended wakes its rank",
         (rank(0, wait("process", "wait"), children=[gone(child(0), 0)]), stopped(1)),
+        set(),
+    ),
+    (
+        "a rank that waits only for some time for its child",
+        (
+            rank(0, wait("process", "wait", limited=True), children=[child(0, state="stopped")]),
+            rank(1, recv(0)),
+        ),
         set(),
     ),
     (
@@ -305,6 +315,108 @@ CORE: list[tuple[str, tuple[RankView, ...], set[int]]] = [
 @pytest.mark.parametrize(("ranks", "expected"), [row[1:] for row in CORE], ids=[row[0] for row in CORE])
 def test_on_whom_the_stuck_ranks_wait(ranks: tuple[RankView, ...], expected: set[int]) -> None:
     assert Graph.of(snapshot(*ranks)).core == expected
+
+
+RESTING_CHILD = child(0, still=40.0, idle=40.0)
+POLLS = [launcher(wait("io", "poll"))]
+
+GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
+    ("asleep while another waits for it", (in_collective(0, "barrier"), resting(sleeping(1))), {1}, {1}),
+    (
+        "asleep for less than patience",
+        (in_collective(0, "barrier"), resting(sleeping(1), 29)),
+        set(),
+        set(),
+    ),
+    (
+        "still, but it computes",
+        (in_collective(0, "barrier"), sleeping(1, still=40, idle=0)),
+        set(),
+        set(),
+    ),
+    ("idle, but it moves", (in_collective(0, "barrier"), sleeping(1, still=0, idle=40)), set(), set()),
+    ("everybody asleep", (resting(sleeping(0)), resting(sleeping(1))), {0, 1}, {0, 1}),
+    ("one that nobody waits for, while another works", (resting(sleeping(0)), working(1)), set(), set()),
+    (
+        "it waits for a child that rests, too",
+        (resting(rank(0, wait("process", "wait"), children=[RESTING_CHILD])), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "it waits for a child that computes",
+        (resting(rank(0, wait("process", "wait"), children=[child(0, idle=0)])), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "it waits for one at work",
+        (rank(0, recv(1)), resting(rank(1, recv(2))), working(2)),
+        {1},
+        set(),
+    ),
+    (
+        "it waits for a key that one at work may set",
+        (resting(rank(0, key("k"))), rank(1, recv(0)), working(2)),
+        {0},
+        set(),
+    ),
+    (
+        "it waits for a key that the other one could set, but sleeps",
+        (resting(rank(0, key("k"))), resting(sleeping(1))),
+        {0, 1},
+        {1},
+    ),
+    (
+        "a signal has stopped it, and one at work may let it go on",
+        (resting(stopped(0)), rank(1, recv(0)), working(2)),
+        {0},
+        {0},
+    ),
+    (
+        "it has a thread that may act, and its call will never match",
+        (resting(rank(0, recv(1), acting="heartbeat")), resting(in_collective(1, "barrier"))),
+        {0, 1},
+        {0, 1},
+    ),
+    (
+        "all have arrived, and the operation does not end",
+        (resting(in_collective(0, "all_reduce")), resting(in_collective(1, "all_reduce"))),
+        {0, 1},
+        {0, 1},
+    ),
+    (
+        "the rest waits for one that was never started",
+        (resting(rank(0, joining())), absent(1)),
+        {0, 1},
+        {0},
+    ),
+    (
+        "a rank may still be started while another one works",
+        (resting(rank(0, joining())), absent(1), working(2, joined=False)),
+        set(),
+        set(),
+    ),
+    (
+        "the others may come from another node",
+        (resting(rank(0, joining())), absent(1, "unseen")),
+        {0},
+        set(),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "given_up", "core"), [row[1:] for row in GIVEN_UP], ids=[row[0] for row in GIVEN_UP]
+)
+def test_which_ranks_are_given_up_after_patience(
+    ranks: tuple[RankView, ...], given_up: set[int], core: set[int]
+) -> None:
+    newest = snapshot(*ranks, started_by="python", launchers=POLLS)
+    graph = Graph.of(newest, patience=30.0)
+    assert graph.given_up == given_up
+    assert graph.core == core
+    assert Graph.of(newest).given_up == set()
 
 
 def test_a_tail_that_begins_later_means_that_the_operation_is_done() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from helpers.diagnose.causes import (
 )
 from helpers.diagnose.events import events
 from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
-from helpers.diagnose.standing import stands_still
+from helpers.diagnose.standing import STILL, stands_still
 from helpers.model.facts import Cause, Outcome, ProcessView, Snapshot, Verdict
 
 Find = Callable[[Facts], Finding | None]
@@ -68,61 +69,40 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     if not history:
         raise ValueError("diagnose needs at least one snapshot")
     snapshot = history[-1]
-    facts = Facts(snapshot, patience)
-    finding = _first_finding(facts)
-    if finding is not None and finding.hang and finding.proved and not _lasting(history, finding):
-        finding = None
-    suspicion = None
-    if finding is None:
-        suspicion = _suspect(facts)
-        if suspicion is not None and final:
-            finding = suspicion
-    if finding is not None:
-        return _verdict(facts, finding)
+    seen = Facts(snapshot)
+    proof = _first_finding(seen)
+    if proof is not None and (not proof.hang or _lasting(history, proof)):
+        return _verdict(seen, proof)
+    assumed = Facts(snapshot, max(patience, STILL))
+    suspicion = _suspect(assumed)
+    if final and suspicion is not None and suspicion.hang:
+        return _verdict(assumed, suspicion)
     if snapshot.job.exit_code == 0:
         summary = "The job ended well: every rank came to its end."
         evidence = (*_earlier(snapshot), *_limit(snapshot))
         return Verdict("ok", "none", summary=summary, evidence=evidence)
-    late = _late(facts) if final else None
-    if late is not None:
-        return replace(_verdict(facts, late), outcome="running", since=None)
-    waiting = _live_line(facts)
+    if final and suspicion is not None:
+        return replace(_verdict(assumed, suspicion), outcome="running")
+    waiting = _live_line(seen)
     return Verdict(
         outcome="running",
         cause="none",
         summary=waiting or "The job is running.",
-        suspicion=suspicion.summary if suspicion else waiting,
+        suspicion=suspicion.summary if suspicion is not None and suspicion.hang else waiting,
     )
 
 
 def _first_finding(facts: Facts) -> Finding | None:
-    unreadable = error.unreadable_script(facts)
-    if unreadable is not None:
-        return unreadable
-    if not facts.events and not facts.stuck:
-        return duplicate_rank.find(facts) or _ended_badly(facts)
-    for find in CAUSES.values():
-        finding = find(facts)
-        if finding is not None:
-            return finding
-    return None
-
-
-def _ended_badly(facts: Facts) -> Finding | None:
-    job = facts.snapshot.job
-    return unknown.find(facts) if job.exit_code or job.signal else None
+    found = (find(facts) for find in (error.unreadable_script, *CAUSES.values()))
+    return next((finding for finding in found if finding is not None), None)
 
 
 def _lasting(history: Sequence[Snapshot], finding: Finding) -> bool:
     """True when the snapshots of the last `PROOF_SPAN` seconds all prove the same."""
     newest = history[-1].time
     for snapshot in reversed(history[:-1]):
-        facts = Facts(snapshot)
-        earlier = _first_finding(facts)
-        if earlier is None or (earlier.cause, earlier.culprits) != (
-            finding.cause,
-            finding.culprits,
-        ):
+        earlier = _first_finding(Facts(snapshot))
+        if earlier is None or (earlier.cause, earlier.culprits) != (finding.cause, finding.culprits):
             return False
         if newest - snapshot.time >= PROOF_SPAN:
             return True
@@ -130,61 +110,14 @@ def _lasting(history: Sequence[Snapshot], finding: Finding) -> bool:
 
 
 def _suspect(facts: Facts) -> Finding | None:
-    """The finding that patience alone supports, or None."""
-    alive = facts.alive
-    if not alive and not facts.snapshot.ranks:
-        return rendezvous_incomplete.without_ranks(facts)
-    waited_for = {peer for rank in alive for peer in facts.graph.waited_for[rank]}
-    absent = tuple(sorted(r for r in alive if not facts.graph.waited_for[r]))
-    still = tuple(rank for rank in absent if _unmoved(facts, rank))
-    missing = [r for r, v in facts.graph.ranks.items() if v.process is None and v.state == "missing"]
-    if missing and all(_unmoved(facts, rank) for rank in alive) and alive:
-        found = rendezvous_incomplete.suspected(facts)
-        if found is not None:
-            return found
-    if not still or (waited_for and not waited_for & set(still)):
+    """The finding under the assumption that what has not moved for `patience` seconds never will.
+
+    Ranks that are stuck although none is given up have not been so long enough for a proof. A finding
+    that is no hang names ranks at work for which others wait.
+    """
+    if facts.stuck and not facts.graph.given_up:
         return None
-    if not waited_for and still != tuple(sorted(alive)):
-        return None
-    if not any(p.beacon or p.stack or p.waits for p in facts.processes(still)):
-        return unknown.unseen(facts, still)
-    for rank in still:
-        finding = file_lock.suspected(facts, rank) or worker_stall.stalled(facts, still, proved=False)
-        if finding is not None:
-            return finding
-    in_collective = [rank for rank in still if any(w.kind == "collective" for w in facts.waits(rank))]
-    if in_collective and len(in_collective) == len(still):
-        return unknown.together(facts, still) or unknown.apart(facts, still)
-    joining = rendezvous_incomplete.suspected(facts)
-    return joining or missing_rank.describe(facts, still, proved=False)
-
-
-def _late(facts: Facts) -> Finding | None:
-    """The ranks that others have waited for longer than patience, although they are at work."""
-    waiting = [
-        rank
-        for rank, view in facts.alive.items()
-        if view.process is not None and view.process.still >= facts.patience
-    ]
-    late = {
-        peer
-        for rank in waiting
-        for peer in facts.graph.waited_for[rank]
-        if peer in facts.alive and not facts.graph.waited_for[peer]
-    }
-    return missing_rank.describe(facts, tuple(sorted(late)), proved=False) if late else None
-
-
-def _unmoved(facts: Facts, rank: int) -> bool:
-    view = facts.graph.ranks[rank]
-    if view.process is None or not view.process.alive:
-        return False
-    needed = [view.process]
-    if any(wait.kind == "process" for wait in facts.waits(rank)):
-        needed += [child.process for child in view.children if child.process.alive]
-    return view.process.still >= facts.patience and all(
-        process.idle >= facts.patience for process in needed
-    )
+    return _first_finding(facts)
 
 
 def _live_line(facts: Facts) -> str | None:
@@ -199,11 +132,11 @@ def _live_line(facts: Facts) -> str | None:
         verb = "waits" if len(waiting) == 1 else "wait"
         which = "which" if len(peers) == 1 else f"of which rank {peer}"
         awaited = f"{spoken(waiting).capitalize()} {verb} for {spoken(sorted(peers))}"
-        return f"{awaited}, {which} {_stands(process)}."
+        return f"{awaited}, {which} {_is_at(process)}."
     return None
 
 
-def _stands(process: ProcessView | None) -> str:
+def _is_at(process: ProcessView | None) -> str:
     """`is at prep.py:12 (asleep)`, `is importing`, `has ended`, `is not there yet`."""
     if process is None:
         return "is not there yet"
@@ -221,7 +154,7 @@ def _verdict(facts: Facts, finding: Finding) -> Verdict:
     return Verdict(
         outcome=outcome,
         cause=finding.cause,
-        proved=finding.proved,
+        proved=facts.patience == math.inf,
         detail=finding.detail,
         culprits=finding.culprits,
         blockers=finding.blockers,
@@ -278,9 +211,5 @@ def _since(facts: Facts, finding: Finding) -> float | None:
     """When the stall began: the time from which the newest of the waiting ranks has not moved."""
     if not finding.hang:
         return None
-    held = [
-        view.process.still
-        for view in facts.alive.values()
-        if view.process is not None and (stands_still(view.process) or not finding.proved)
-    ]
+    held = [process.still for process in facts.processes(sorted(facts.stuck))]
     return max(0.0, facts.snapshot.time - min(held)) if held else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,6 @@ class Finding:
     Attributes:
         detail: the cause in this job's own terms, one clause.
         summary: one sentence that a tired person understands.
-        proved: False when only patience says so.
         hang: True when nothing has failed: the job stands still.
     """
 
@@ -33,7 +33,6 @@ class Finding:
     where: Frame | None = None
     evidence: tuple[str, ...] = ()
     blockers: tuple[Blocker, ...] = ()
-    proved: bool = True
     hang: bool = False
 
 
@@ -42,16 +41,17 @@ class Facts:
     """One moment of a job, prepared for the causes.
 
     Attributes:
-        patience: seconds after which a rank that uses no CPU and does not leave its line is suspect.
+        patience: seconds after which what has neither moved nor used CPU is assumed never to do so;
+            infinite: nothing is assumed, and what is found is proved.
     """
 
     snapshot: Snapshot
-    patience: float = 30.0
+    patience: float = math.inf
 
     @cached_property
     def graph(self) -> Graph:
         """The wait-for graph of the snapshot."""
-        return Graph.of(self.snapshot)
+        return Graph.of(self.snapshot, self.patience)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -84,9 +84,8 @@ class Facts:
         return [view.process for view in views if view.process is not None]
 
     def waits(self, rank: int) -> tuple[Wait, ...]:
-        """What a rank stands in."""
-        process = self.graph.ranks[rank].process
-        return blocking(process) if process else ()
+        """What a rank is blocked in."""
+        return self.graph.waits(rank)
 
     def where(self, ranks: Sequence[int]) -> Frame | None:
         """The line at which the first of `ranks` that has one stands."""

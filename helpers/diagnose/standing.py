@@ -1,4 +1,4 @@
-"""What one process stands in: whether it moves, waits, or may still do something. Pure."""
+"""The state of one process: whether it moves, waits, or may still do something. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ STILL = 1.0
 
 
 def blocking(process: ProcessView) -> tuple[Wait, ...]:
-    """The waits in which a thread of the process stands."""
+    """The waits in which a thread of the process is blocked."""
     return tuple(wait for wait in process.waits if wait.blocking)
 
 
+def is_visible(process: ProcessView) -> bool:
+    """True when something shows what the process does: a beacon, a look from outside, or its state."""
+    return process.beacon or process.state == "stopped" or bool(process.stack or process.waits)
+
+
 def stands_still(process: ProcessView) -> bool:
-    """True when the process has not moved for a while: it stands in a wait, or something stops it."""
+    """True when the process has not moved for a while: it is blocked in a wait, or is stopped."""
     if process.alive and process.frozen:
         return process.idle >= STILL
     if not process.alive or process.still < STILL:

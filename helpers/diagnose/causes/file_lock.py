@@ -12,8 +12,8 @@ def find(facts: Facts) -> Finding | None:
         return None
     for rank in sorted(facts.graph.core):
         for wait in facts.waits(rank):
-            if wait.kind == "lock" and wait.key and wait.holder is not None:
-                return _finding(facts, wait, proved=True)
+            if wait.kind == "lock" and wait.key:
+                return _finding(facts, wait)
     return None
 
 
@@ -28,15 +28,7 @@ def _holders(facts: Facts, first: int) -> tuple[int, ...]:
     return tuple(sorted({first, *(rank for rank in found if rank is not None)}))
 
 
-def suspected(facts: Facts, rank: int) -> Finding | None:
-    """The same for a lock of which nobody can say that it will not be released."""
-    for wait in facts.waits(rank):
-        if wait.kind == "lock" and wait.key:
-            return _finding(facts, wait, proved=False)
-    return None
-
-
-def _finding(facts: Facts, wait: Wait, *, proved: bool) -> Finding:
+def _finding(facts: Facts, wait: Wait) -> Finding:
     waiting = sorted(
         rank
         for rank in facts.alive
@@ -68,6 +60,5 @@ def _finding(facts: Facts, wait: Wait, *, proved: bool) -> Finding:
             *(f"rank {rank} waits for it at {place(facts.where([rank]))}" for rank in waiting),
         ),
         blockers=blockers,
-        proved=proved,
         hang=True,
     )

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from helpers.diagnose.events import Event
 from helpers.diagnose.scene import Facts, Finding, doing, operation, place, spoken
-from helpers.diagnose.standing import blocking
+from helpers.diagnose.standing import blocking, is_visible
 from helpers.model.facts import ProcessView
 
 
 def find(facts: Facts) -> Finding | None:
-    """A stuck rank is stopped, reads an input that never comes, or waits for a key nobody sets.
+    """A stuck rank is somewhere else than in a call to which the others could come.
 
-    Or the first failure is that ranks have waited for another until their timeout.
+    Or nobody is stuck, but others have waited for a rank at work for longer than patience. Or the first
+    failure is that ranks have waited for another until their timeout.
     """
     if facts.first is not None:
-        return _given_up(facts, facts.first)
-    held_up = tuple(sorted(rank for rank in facts.graph.core if _held_up(facts, rank)))
-    return describe(facts, held_up, proved=True) if held_up else None
+        return _gave_up(facts, facts.first)
+    if facts.stuck:
+        absent = sorted(rank for rank in facts.graph.core if _is_elsewhere(facts, rank))
+    else:
+        absent = _late(facts)
+    return _finding(facts, absent) if absent else None
 
 
-def _given_up(facts: Facts, first: Event) -> Finding | None:
+def _gave_up(facts: Facts, first: Event) -> Finding | None:
     """The first failure is a rank that has waited for others until its own timeout."""
     if first.rank is None or not (first.consequence and first.timeout):
         return None
@@ -51,7 +57,26 @@ def _waited(process: ProcessView) -> bool:
     return process.waited or bool(blocking(process)) or process.left or process.exit_code == 0
 
 
-def describe(facts: Facts, ranks: tuple[int, ...], *, proved: bool) -> Finding:
+def _is_elsewhere(facts: Facts, rank: int) -> bool:
+    """True for a rank that is asleep or stopped, say, or that waits for something else than ranks."""
+    waits = facts.waits(rank)
+    apart = not waits or any(wait.kind not in ("collective", "p2p", "rendezvous") for wait in waits)
+    return apart and any(is_visible(process) for process in facts.processes((rank,)))
+
+
+def _late(facts: Facts) -> list[int]:
+    """The ranks at work for which others have waited longer than patience."""
+    waited_for = facts.graph.waited_for
+    late = {
+        peer
+        for rank, process in facts.graph.alive.items()
+        if process.still >= facts.patience
+        for peer in waited_for[rank] & facts.alive.keys()
+    }
+    return sorted(peer for peer in late if not waited_for[peer])
+
+
+def _finding(facts: Facts, ranks: Sequence[int]) -> Finding:
     """The finding for `ranks` that are somewhere else than where the others wait."""
     waiting = sorted(
         rank
@@ -61,32 +86,24 @@ def describe(facts: Facts, ranks: tuple[int, ...], *, proved: bool) -> Finding:
     view = facts.graph.ranks[ranks[0]]
     state = doing(view.process)
     where = view.process.where if view.process else None
-    verb = "is" if len(ranks) == 1 else "are"
+    verb, has, them = ("is", "has", "it") if len(ranks) == 1 else ("are", "have", "them")
     after = ""
     if waiting:
         need = "waits" if len(waiting) == 1 else "wait"
         waits = facts.waits(waiting[0])
         if waits and waits[0].kind in ("collective", "p2p"):
-            after = f" and has not come to {operation(waits[0])}, where {spoken(waiting)} {need}"
+            after = f" and {has} not come to {operation(waits[0])}, where {spoken(waiting)} {need}"
         else:
-            after = f", and {spoken(waiting)} {need} for {'it' if len(ranks) == 1 else 'them'}"
+            after = f", and {spoken(waiting)} {need} for {them}"
     return Finding(
         cause="missing-rank",
         detail=f"{spoken(ranks)} {verb} {state} at {place(where)}",
         summary=f"{spoken(ranks).capitalize()} {verb} {state} at {place(where)}{after}.",
-        culprits=ranks,
+        culprits=tuple(ranks),
         where=where,
         evidence=tuple(_evidence(facts, rank) for rank in (*ranks, *waiting)),
-        proved=proved,
-        hang=True,
+        hang=bool(facts.stuck),
     )
-
-
-def _held_up(facts: Facts, rank: int) -> bool:
-    view = facts.graph.ranks[rank]
-    if view.process is not None and view.process.state == "stopped":
-        return True
-    return any(wait.kind in ("input", "io", "store", "process", "lock") for wait in facts.waits(rank))
 
 
 def _evidence(facts: Facts, rank: int) -> str:

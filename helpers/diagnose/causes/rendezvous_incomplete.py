@@ -16,20 +16,15 @@ def find(facts: Facts) -> Finding | None:
         if event.error is None or not _TIMEOUT.search(event.error.message):
             return None
         return _finding(facts, hang=False)
+    if not facts.snapshot.ranks:
+        return _without_ranks(facts)
     waiting = [rank for rank in facts.stuck if facts.graph.ranks[rank].state == "rendezvous"]
-    if not waiting or any(w.kind == "lock" for rank in facts.stuck for w in facts.waits(rank)):
+    if not waiting or any(w.kind == "lock" for rank in facts.graph.core for w in facts.waits(rank)):
         return None
     return _finding(facts, hang=True)
 
 
-def suspected(facts: Facts) -> Finding | None:
-    """The same, when the ranks that have not joined are alive elsewhere."""
-    if not any(view.state == "rendezvous" for view in facts.graph.ranks.values()):
-        return None
-    return _finding(facts, hang=True, proved=False)
-
-
-def _finding(facts: Facts, *, hang: bool, proved: bool = True) -> Finding | None:
+def _finding(facts: Facts, *, hang: bool) -> Finding | None:
     ranks = facts.graph.ranks
     there = sorted(r for r, v in ranks.items() if v.state == "rendezvous" or v.joined)
     failed = {event.rank for event in facts.events if event.error is not None}
@@ -49,11 +44,10 @@ def _finding(facts: Facts, *, hang: bool, proved: bool = True) -> Finding | None
             culprits=culprits,
             where=facts.where(culprits),
             evidence=(listed,),
-            proved=proved,
             hang=True,
         )
     if not absent:
-        return _all_there(facts, there, proved) if hang else None
+        return _all_there(facts, there) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
     described = [_describe(facts, rank) for rank in seen] or ["they run on other nodes"]
     if beyond:
@@ -70,12 +64,11 @@ def _finding(facts: Facts, *, hang: bool, proved: bool = True) -> Finding | None
         culprits=tuple(lost or seen),
         where=facts.where(lost or seen) or facts.where(there),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
-        proved=proved,
         hang=hang,
     )
 
 
-def without_ranks(facts: Facts) -> Finding | None:
+def _without_ranks(facts: Facts) -> Finding | None:
     """The launcher waits in a rendezvous of its own for other nodes, and has started no rank."""
     waiting = [
         process
@@ -95,8 +88,7 @@ def without_ranks(facts: Facts) -> Finding | None:
             "The launcher has started no rank: it waits in its rendezvous for other nodes, which have "
             f"not joined for {waiting[0].idle:.0f} s."
         ),
-        evidence=("the launcher stands in next_rendezvous",),
-        proved=False,
+        evidence=("the launcher is in next_rendezvous",),
         hang=True,
     )
 
@@ -112,36 +104,32 @@ def _other_job(facts: Facts) -> Finding:
             f"{owner.pid} outside the job, and there it waits for a place."
         ),
         evidence=(
-            "the launcher stands in next_rendezvous",
+            "the launcher is in next_rendezvous",
             f"port {port} belongs to process {owner.pid}: {owner.command}",
         ),
         blockers=(owner,),
-        proved=False,
         hang=True,
     )
 
 
-def _all_there(facts: Facts, there: list[int], proved: bool) -> Finding | None:
+def _all_there(facts: Facts, there: list[int]) -> Finding:
     """Every rank is there and looks for the store, which nobody serves, or does not finish."""
     answers, address = facts.snapshot.store_answers, facts.snapshot.job.master
     if answers is False:
         detail = f"nobody listens at {address}, where the ranks look for the store"
         summary = f"The ranks look for the store at {address}, and nobody listens there."
-    elif not proved:
+    else:
         detail = f"every rank is in the rendezvous at {address}, and none comes out of it"
         summary = (
-            f"Every rank is in the rendezvous at {address}, and none has come out of it for "
-            f"{facts.patience:.0f} s: look whether that address can be reached from here."
+            f"Every rank is in the rendezvous at {address}, and none comes out of it: look whether that "
+            "address can be reached from here."
         )
-    else:
-        return None
     return Finding(
         cause="rendezvous-incomplete",
         detail=detail,
         summary=summary,
         where=facts.where(there),
         evidence=_store(facts),
-        proved=False,
         hang=True,
     )
 

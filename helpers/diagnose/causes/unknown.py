@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helpers.diagnose.scene import Facts, Finding, operation, place, spoken
+from helpers.diagnose.standing import is_visible
 
 
 def find(facts: Facts) -> Finding | None:
@@ -20,15 +21,8 @@ def find(facts: Facts) -> Finding | None:
             evidence=(f"{who}: {event.text}",),
         )
     if facts.stuck:
-        ranks = tuple(sorted(facts.stuck))
-        return Finding(
-            cause="unknown",
-            detail=f"{spoken(ranks)} cannot go on",
-            summary=f"{spoken(ranks).capitalize()} cannot go on; what was seen does not say why.",
-            culprits=(),
-            where=facts.where(ranks),
-            hang=True,
-        )
+        ranks = tuple(sorted(facts.graph.core))
+        return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
     if job.exit_code or job.signal:
         how = f"exit code {job.exit_code}" if job.exit_code else f"signal {job.signal}"
         return Finding(
@@ -39,8 +33,10 @@ def find(facts: Facts) -> Finding | None:
     return None
 
 
-def unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding:
+def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
     """Ranks that use no CPU and into which nobody can see."""
+    if any(is_visible(process) for process in facts.processes(ranks)):
+        return None
     verb = "uses" if len(ranks) == 1 else "use"
     return Finding(
         cause="unknown",
@@ -49,45 +45,42 @@ def unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding:
             f"{spoken(ranks).capitalize()} {verb} no CPU for {facts.patience:.0f} s, and no beacon runs "
             "there that could say why."
         ),
-        proved=False,
         hang=True,
     )
 
 
-def together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
-    """Every member stands in the same operation and nothing moves: the transport itself stalls."""
-    wait = facts.waits(ranks[0])[0]
-    if wait.group is None or any(operation(facts.waits(r)[0]) != operation(wait) for r in ranks):
+def _together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
+    """Every member is in the same collective and nothing moves: the transport itself stalls."""
+    calls = [wait for rank in ranks for wait in facts.waits(rank)[:1] if wait.kind == "collective"]
+    same = {operation(wait) for wait in calls if wait.group is not None}
+    missed = any(facts.graph.waited_for[rank] for rank in ranks)
+    if missed or len(calls) < max(2, len(ranks)) or len(same) != 1:
         return None
+    who, call, where = spoken(ranks), same.pop(), calls[0].where
     return Finding(
         cause="unknown",
-        detail=f"{spoken(ranks)} stand in the same {operation(wait)}, which does not finish",
+        detail=f"{who} are in the same {call}, which does not finish",
         summary=(
-            f"{spoken(ranks).capitalize()} stand in the same {operation(wait)} at "
-            f"{place(wait.where)} and it does not finish: nobody is missing, so look at the network "
-            "or the devices."
+            f"{who.capitalize()} are in the same {call} at {place(where)} and it does not finish: "
+            "nobody is missing, so look at the network or the devices."
         ),
-        where=wait.where,
-        proved=False,
+        where=where,
         hang=True,
     )
 
 
-def apart(facts: Facts, ranks: tuple[int, ...]) -> Finding:
-    """Ranks stand in operations of which nobody can see whether they belong together."""
+def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Finding:
+    """Ranks are in operations of which nobody can see why they do not end."""
     listed = "; ".join(
         f"rank {rank} in {operation(wait)} at {place(wait.where)}"
         for rank in ranks
         for wait in facts.waits(rank)[:1]
     )
+    who = spoken(ranks)
     return Finding(
         cause="unknown",
-        detail=f"nothing shows whether these calls belong together: {listed}",
-        summary=(
-            f"{spoken(ranks).capitalize()} have not moved for {facts.patience:.0f} s: {listed}. "
-            "Whether these calls belong together cannot be seen."
-        ),
+        detail=f"{who} cannot go on: {listed}",
+        summary=f"{who.capitalize()} cannot go on, and nothing that was seen says why: {listed}.",
         where=facts.where(ranks),
-        proved=False,
         hang=True,
     )

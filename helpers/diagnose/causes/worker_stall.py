@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from helpers.diagnose.events import Event
 from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
-from helpers.diagnose.standing import blocking
 from helpers.model.facts import ChildView, ErrorView
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
@@ -19,12 +17,13 @@ def find(facts: Facts) -> Finding | None:
     event = facts.first
     if event is not None:
         return _died(facts, event)
-    return stalled(facts, tuple(facts.graph.core), proved=True)
+    return _stalled(facts)
 
 
-def stalled(facts: Facts, ranks: Sequence[int], *, proved: bool) -> Finding | None:
-    """The finding for those of `ranks` that wait for a live worker; None when none does."""
-    waiting = {rank: child for rank in sorted(ranks) if (child := _stalled_worker(facts, rank))}
+def _stalled(facts: Facts) -> Finding | None:
+    waiting = {
+        rank: child for rank in sorted(facts.graph.core) if (child := _stalled_worker(facts, rank))
+    }
     if not waiting:
         return None
     rank, child = next(iter(waiting.items()))
@@ -44,16 +43,14 @@ def stalled(facts: Facts, ranks: Sequence[int], *, proved: bool) -> Finding | No
             f"{_name(c)} of rank {r} has not moved for a while: {doing(c.process)}"
             for r, c in waiting.items()
         ),
-        proved=proved,
         hang=True,
     )
 
 
 def _stalled_worker(facts: Facts, rank: int) -> ChildView | None:
-    view = facts.graph.ranks[rank]
-    if view.process is None or all(wait.op != "DataLoader" for wait in blocking(view.process)):
+    if all(wait.op != "DataLoader" for wait in facts.waits(rank)):
         return None
-    return next((child for child in view.children if _stalls(child)), None)
+    return next((child for child in facts.graph.ranks[rank].children if _stalls(child)), None)
 
 
 def _died(facts: Facts, event: Event) -> Finding | None:

@@ -30,6 +30,7 @@ from histories import (
     rank,
     reading,
     recv,
+    resting,
     send,
     sleeping,
     snapshot,
@@ -281,6 +282,16 @@ OUT_OF_MEMORY = [
         "out-of-memory",
         (1,),
         says=("Rank 1 stands still",),
+    ),
+    Case(
+        "one stands still at the limit while another works: only patience tells",
+        snapshot(resting(frozen(0)), rank(1, recv(0)), working(2), limit=FULL),
+        "hang",
+        "out-of-memory",
+        (0,),
+        proved=False,
+        final=True,
+        says=("Rank 0 stands still", "700 MB"),
     ),
     Case(
         "a SIGKILL that the kernel's counter explains",
@@ -1421,6 +1432,19 @@ COLLECTIVE_MISMATCH = [
         "collective-mismatch",
         (0, 1),
     ),
+    Case(
+        "a thread of one may still do what the other waits for: only patience tells",
+        snapshot(
+            resting(in_collective(0, "barrier", at="train.py:70 end")),
+            resting(rank(1, recv(0), at="pp.py:5 fwd", acting="upload")),
+        ),
+        "hang",
+        "collective-mismatch",
+        (0, 1),
+        proved=False,
+        final=True,
+        says=("barrier", "recv from rank 0"),
+    ),
 ]
 
 REDUCES = issued("all_reduce", done=0)
@@ -1646,6 +1670,16 @@ MISSING_RANK = [
         says=("pipe:[7]",),
     ),
     Case(
+        "a rank asleep while the other waits for a key: only patience tells",
+        snapshot(resting(rank(0, key("ready"))), resting(sleeping(1))),
+        "hang",
+        "missing-rank",
+        (1,),
+        proved=False,
+        final=True,
+        says=("Rank 1 is asleep",),
+    ),
+    Case(
         "everybody asleep",
         snapshot(sleeping(0, still=40.0, idle=40.0), sleeping(1, still=40.0, idle=40.0)),
         "hang",
@@ -1775,6 +1809,26 @@ UNKNOWN = [
         final=True,
         says=("same all_reduce", "network"),
     ),
+    Case(
+        "calls of which nobody can see whether they belong together: only patience tells",
+        snapshot(*(resting(rank(n, wait("collective", "all_reduce"))) for n in (0, 1))),
+        "hang",
+        "unknown",
+        where="train.py:10 step",
+        proved=False,
+        final=True,
+        says=("Ranks 0 and 1 cannot go on", "rank 1 in all_reduce at train.py:10"),
+    ),
+    Case(
+        "both ends of a message are there, and it does not come: only patience tells",
+        snapshot(resting(rank(0, send(1))), resting(rank(1, recv(0)))),
+        "hang",
+        "unknown",
+        where="train.py:10 step",
+        proved=False,
+        final=True,
+        says=("rank 0 in send to rank 1", "rank 1 in recv from rank 0"),
+    ),
 ]
 
 
@@ -1818,6 +1872,19 @@ HEALTHY = [
         where="prep.py:12 tokenize",
         final=True,
         says=("Rank 1 is", "has not come to all_reduce", "ranks 0 and 2 wait"),
+    ),
+    Case(
+        "it may set the key for which another has waited so long",
+        snapshot(
+            rank(0, recv(2), still=31.0, idle=31.0),
+            rank(1, key("ready"), still=31.0, idle=31.0),
+            working(2, at="prep.py:12 tokenize"),
+        ),
+        "running",
+        "missing-rank",
+        (2,),
+        proved=False,
+        final=True,
     ),
     Case(
         "it works for less than that when time is up",
@@ -2222,7 +2289,14 @@ def test_the_first_event_wins(case: Case) -> None:
     check(case)
 
 
-SUSPICIONS = [case for case in (*MISSING_RANK, *WORKER_STALL, *FILE_LOCK, *UNKNOWN) if case.final]
+SUSPICIONS = [
+    case
+    for case in (
+        *(*MISSING_RANK, *WORKER_STALL, *FILE_LOCK, *UNKNOWN, *OUT_OF_MEMORY),
+        *(*RENDEZVOUS_INCOMPLETE, *COLLECTIVE_MISMATCH),
+    )
+    if case.final
+]
 
 
 @named(SUSPICIONS)

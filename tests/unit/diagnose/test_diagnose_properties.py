@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from histories import (
     rank,
     reading,
     recv,
+    resting,
     sleeping,
     snapshot,
     steady,
@@ -31,6 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.diagnose.diagnose import diagnose
+from helpers.diagnose.graph import Graph
 from helpers.diagnose.standing import STILL
 from helpers.model.facts import (
     Blocker,
@@ -230,6 +233,49 @@ def test_a_rank_that_works_is_no_culprit_of_a_hang(what: list[str]) -> None:
         assert not works & set(verdict.culprits)
 
 
+SINCE = st.sampled_from((0.3, 5.0, 12.0, 40.0))
+rested = st.lists(st.tuples(st.sampled_from(sorted(EACH)), SINCE), min_size=2, max_size=WORLD)
+
+
+def rested_job(what: Sequence[tuple[str, float]]) -> Snapshot:
+    """A job, by what each of its ranks does and for how long it has rested there."""
+    ranks = []
+    for number, (name, seconds) in enumerate(what):
+        view = EACH[name](number)
+        at_rest = view.process is not None and view.process.alive and view.process.idle
+        ranks.append(resting(view, seconds) if at_rest else view)
+    return snapshot(*ranks)
+
+
+@QUICK
+@given(what=rested, patience=SINCE)
+def test_what_is_proved_is_found_whatever_is_assumed(
+    what: list[tuple[str, float]], patience: float
+) -> None:
+    history = steady(rested_job(what))
+    proved = diagnose(history, patience=1e9)
+    if proved.outcome in ("hang", "error"):
+        assert diagnose(history, patience=patience, final=True) == proved
+
+
+@QUICK
+@given(what=rested, patience=SINCE)
+def test_a_suspicion_is_never_proved_and_never_one_of_who_has_just_moved(
+    what: list[tuple[str, float]], patience: float
+) -> None:
+    newest = rested_job(what)
+    history = steady(newest)
+    verdict = diagnose(history, patience=patience, final=True)
+    if diagnose(history, patience=1e9, final=True).outcome == "hang" or verdict.outcome != "hang":
+        return
+    live = diagnose(history, patience=patience)
+    assert not verdict.proved
+    assert (live.outcome, live.suspicion) == ("running", verdict.summary)
+    for view in newest.ranks:
+        if view.process is not None and view.process.alive and view.process.still < STILL:
+            assert view.rank not in verdict.culprits
+
+
 # Part two: anything that the types allow.
 
 NUMBERS = st.integers(0, 4)
@@ -370,6 +416,27 @@ def test_a_rank_that_moves_is_no_culprit_of_a_proved_hang(newest: Snapshot) -> N
         if view.process is not None and view.process.alive and view.process.still < STILL
     }
     assert not moving & set(verdict.culprits)
+
+
+@WIDE
+@given(newest=SNAPSHOTS, patiences=st.lists(SECONDS, min_size=2, max_size=2).map(sorted))
+def test_with_less_patience_more_ranks_are_given_up_and_no_fewer_are_stuck(
+    newest: Snapshot, patiences: list[float]
+) -> None:
+    less, more, proof = (Graph.of(newest, patience) for patience in (*patiences, math.inf))
+    assert less.given_up >= more.given_up >= proof.given_up == frozenset()
+    assert less.stuck >= more.stuck >= proof.stuck
+
+
+@WIDE
+@given(newest=SNAPSHOTS, patience=SECONDS)
+def test_a_rank_that_moved_or_used_cpu_within_patience_is_not_given_up(
+    newest: Snapshot, patience: float
+) -> None:
+    graph = Graph.of(newest, patience)
+    for number, process in graph.alive.items():
+        if min(process.still, process.idle) < patience:
+            assert number not in graph.given_up
 
 
 @WIDE

@@ -93,7 +93,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
 
 
 def _first_finding(facts: Facts) -> Finding | None:
-    found = (find(facts) for find in (error.unreadable_script, *CAUSES.values()))
+    found = (find(facts) for find in CAUSES.values())
     return next((finding for finding in found if finding is not None), None)
 
 

@@ -6,7 +6,12 @@ from helpers.diagnose.scene import Facts, Finding, place, spoken
 
 
 def find(facts: Facts) -> Finding | None:
-    """The first failure is an exception; ranks that raise the same one are named together."""
+    """Python cannot run the script, or the first failure is an exception.
+
+    Ranks that raise the same one are named together.
+    """
+    if facts.snapshot.job.script_error is not None:
+        return _unreadable_script(facts, facts.snapshot.job.script_error)
     event = facts.first
     if event is None or event.error is None:
         return None
@@ -35,11 +40,8 @@ def find(facts: Facts) -> Finding | None:
     )
 
 
-def unreadable_script(facts: Facts) -> Finding | None:
+def _unreadable_script(facts: Facts, reason: str) -> Finding:
     """Python could not find or parse the script: no line of the job has run."""
-    reason = facts.snapshot.job.script_error
-    if reason is None:
-        return None
     return Finding(
         cause="error",
         detail=reason,

@@ -27,7 +27,9 @@ def find(facts: Facts) -> Finding | None:
     places.update(dict.fromkeys(_in_or_past_group(facts, standing), "new_group"))
     disputed = {places[rank] for rank in core}
     calls = {rank: wait for rank, wait in standing.items() if places[rank] in disputed}
-    odd = odd_ones({rank: places[rank] for rank in calls})
+    passed = {rank: entry.op for rank, entry in issued.items() if rank not in standing}
+    apart = odd_ones({rank: places[rank] for rank in calls} | passed)
+    odd = tuple(rank for rank in apart if rank in calls) or tuple(calls)
     behind = {rank: wait for rank, wait in standing.items() if rank not in calls}
     said = [_sentence(ranks, wait) for ranks, wait in [*_together(calls), *_together(behind)]]
     return Finding(

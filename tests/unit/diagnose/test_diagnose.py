@@ -1128,6 +1128,19 @@ def test_a_second_process_of_the_same_rank_fails_as_the_rank_itself_does() -> No
 
 COLLECTIVE_MISMATCH = [
     Case(
+        "a rank that is past the call already counts for its side",
+        snapshot(
+            in_collective(0, "broadcast", at="best.py:14 save"),
+            working(1, **issued("broadcast", done=1)),
+            in_collective(2, "all_gather", at="best.py:44 main"),
+        ),
+        "hang",
+        "collective-mismatch",
+        (2,),
+        where="best.py:44 main",
+        detail="broadcast against all_gather at #1 of the default group",
+    ),
+    Case(
         "save on rank 0 only: broadcast against barrier",
         snapshot(
             in_collective(0, "all_reduce", "broadcast", start=6, at="train.py:41 save"),

@@ -15,8 +15,8 @@ TICK = 0.05
 """Seconds between two looks at what is left. `psutil.wait_procs` returns earlier when all have
 gone, but waits for one that its parent has not reaped, and some containers' init is slow at it."""
 CLOCK = 2.0
-"""Seconds by which two readings of the start of one process may differ: on Linux psutil adds the
-time of boot, which the kernel gives in whole seconds and moves when the clock is set."""
+"""Seconds by which two readings of the start of one process may differ: psutil adds the time of boot,
+which the kernel gives in whole seconds."""
 
 LAUNCHERS = (
     (re.compile(r"(^|/)torchrun$|torch[./]distributed[./](run|launch)"), "torchrun"),
@@ -48,9 +48,13 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def identity(pid: int) -> tuple[int, float]:
-    """A pid and the time at which its process started (seconds since the epoch, 0 when gone)."""
+    """A pid and how many seconds after boot its process started, 0 when it has gone.
+
+    A clock that is set moves the time of boot and the start of every process together.
+    """
+    boot = psutil.boot_time()
     try:
-        return pid, psutil.Process(pid).create_time()
+        return pid, psutil.Process(pid).create_time() - boot
     except psutil.NoSuchProcess:
         return pid, 0.0
 
@@ -59,9 +63,9 @@ def same_process(pid: int, started: float) -> psutil.Process | None:
     """The living process of that `identity`, None when it has ended."""
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - started) < CLOCK
     except psutil.NoSuchProcess:
         return None
+    same = abs(identity(pid)[1] - started) < CLOCK
     return process if same and is_alive(process) else None
 
 

@@ -72,7 +72,7 @@ def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write run.json, at once or not at all."""
     new = folder / "run.json.new"
-    new.write_text(json.dumps({"place": _place(), **record}, indent=1))
+    new.write_text(json.dumps({"place": _place(), "boot": _boot(), **record}, indent=1))
     new.replace(folder / "run.json")
 
 
@@ -81,11 +81,23 @@ def leftovers() -> Iterator[tuple[Path, dict[str, Any]]]:
     for file in sorted(home().glob("*/run.json")):
         try:
             record = json.loads(file.read_text())
-            kept = record.get("kept") or record["place"] != _place()
-            if not kept and not same_process(*record["owner"]):
-                yield file.parent, record
+            if record.get("kept") or record["place"] != _place():
+                continue
+            if record["boot"] != _boot():
+                record["processes"] = []  # their pids are those of others now
+            elif same_process(*record["owner"]):
+                continue
+            yield file.parent, record
         except (OSError, ValueError, KeyError, TypeError):  # just removed, or of another version
             continue
+
+
+def _boot() -> str:
+    """Between which two starts of this machine this is; empty where the system does not say (macOS)."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _place() -> list[str]:

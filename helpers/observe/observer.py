@@ -99,10 +99,9 @@ class Observer:
         self.inbox.read()
         alive = self.launch.processes()
         if all(process.pid != self.launch.pid for process in alive):
-            self.table.ensure(self.launch.pid, 0, self.command, self.launch.started)
+            self.table.ensure(self.launch.pid, 0, self.command, self.start)
         for pid, record in self.records.items():
-            started = time.time() - (time.monotonic() - record["started"])
-            self.table.ensure(pid, record["ppid"], tuple(record["argv"]), started)
+            self.table.ensure(pid, record["ppid"], tuple(record["argv"]), record["started"])
         self.table.look(alive, self._statuses(status))
         root = self.table.rows.get(self.launch.pid)
         gone = self.attached and root is not None and root.ended is not None

@@ -27,6 +27,8 @@ class Row:
     """One process of the job.
 
     Attributes:
+        started: monotonic time at which it was started.
+        process: it itself; None while nobody but its beacon, or the guardian, has told of it.
         status: wait status once the process has ended and somebody knows it, else None.
         ended: monotonic time at which it was seen to have ended.
         found: monotonic time at which it was first seen.
@@ -41,6 +43,7 @@ class Row:
     started: float
     command: tuple[str, ...]
     seen: float
+    process: psutil.Process | None = None
     stopped: bool = False
     waits_for_child: bool = False
     ended: float | None = None
@@ -131,7 +134,7 @@ class Table:
         """Update one row; False when the process is a zombie, that is, has ended."""
         with process.oneshot():
             row = self.rows.get(process.pid)
-            if row is None or abs(row.started - process.create_time()) > 1.0:
+            if row is None or row.process != process:
                 row = self._new(process, now)
             state = process.status()
             if state == psutil.STATUS_ZOMBIE:
@@ -166,9 +169,10 @@ class Table:
         row = Row(
             pid=process.pid,
             parent=process.ppid(),
-            started=process.create_time(),
+            started=now - (time.time() - process.create_time()),
             command=tuple(process.cmdline()),
             seen=now,
+            process=process,
             active=now,
             found=now,
             environment=_environment(process),

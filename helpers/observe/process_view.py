@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -120,7 +119,7 @@ def view(
 
 def job_time(row: Row, start: float) -> float:
     """Seconds after the start of the command at which a process was started."""
-    return max(0.0, row.started - time.time() + time.monotonic() - start)
+    return max(0.0, row.started - start)
 
 
 def _waiting_thread(record: Mapping[str, Any], cwd: str) -> tuple[Mapping[str, Any] | None, list[Wait]]:

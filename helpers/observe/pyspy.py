@@ -120,7 +120,7 @@ class Dumps:
             found,
             pid=row.pid,
             parent=row.parent,
-            started=now - (time.time() - row.started),
+            started=row.started,
             argv=row.command,
             environment=row.environment or {},
             cwd=cwd,

@@ -24,7 +24,7 @@ from repository import ROOT
 from helpers.launch import guardian, run_folder
 from helpers.launch import launch as launch_module
 from helpers.launch.launch import Launch, LaunchError, launch, reap_leftovers
-from helpers.launch.processes import is_alive
+from helpers.launch.processes import CLOCK, is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -528,7 +528,9 @@ def test_a_leftover_guardian_is_found_by_pid_and_start(own: Callable[..., Owner]
     owner.guardian.suspend()
     owner.kill()
     record = json.loads((owner.folder / "run.json").read_text())
-    assert record["processes"][0] == [owner.guardian.pid, owner.guardian.create_time()]
+    guardian = owner.guardian
+    since_boot = pytest.approx(guardian.create_time() - psutil.boot_time(), abs=CLOCK)
+    assert record["processes"][0] == [guardian.pid, since_boot]
     assert reap_leftovers() == 1
     assert owner.nothing_left()
 
@@ -547,6 +549,35 @@ def test_a_run_that_is_kept_or_lies_on_another_machine_is_no_leftover(
         assert reap_leftovers() == 0
     assert reap_leftovers() == 1
     assert not run.folder.exists()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_a_run_is_no_leftover_because_the_clock_is_set(
+    start: Start, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start("cat")
+    boot = psutil.boot_time()
+    with monkeypatch.context() as patch:
+        patch.setattr("psutil._pslinux.boot_time", lambda: boot + seconds)
+        assert reap_leftovers() == 0
+    assert [process.pid for process in run.processes()] == [run.pid]
+
+
+@pytest.mark.real
+def test_a_run_from_before_the_machine_was_started_anew_has_no_processes(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner and its processes have the numbers, and the age, of others that live now."""
+    run, other = start("cat"), start("cat")
+    record = json.loads((run.folder / "run.json").read_text())
+    old = run.folder.with_name("job-old")
+    old.mkdir()
+    processes = json.loads((other.folder / "run.json").read_text())["processes"]
+    run_folder.write_record(old, record | {"boot": "another", "processes": processes})
+    assert reap_leftovers() == 1
+    assert not old.exists()
+    assert [process.pid for process in other.processes()] == [other.pid]
 
 
 @pytest.mark.real

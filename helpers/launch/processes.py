@@ -59,13 +59,18 @@ def identity(pid: int) -> tuple[int, float]:
         return pid, 0.0
 
 
+def same_start(one: float, other: float) -> bool:
+    """True for two readings of when a process started that may be of one and the same."""
+    return abs(one - other) < CLOCK
+
+
 def same_process(pid: int, started: float) -> psutil.Process | None:
     """The living process of that `identity`, None when it has ended."""
     try:
         process = psutil.Process(pid)
     except psutil.NoSuchProcess:
         return None
-    same = abs(identity(pid)[1] - started) < CLOCK
+    same = same_start(identity(pid)[1], started)
     return process if same and is_alive(process) else None
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from helpers.launch.processes import same_start
+
 KERNEL_LOCKS = ("flock", "fcntl")
 OWN_FILE = "existing file"
 """The operation of a wait for a lock file that the program makes itself, and may have closed at once."""
@@ -126,9 +128,10 @@ def _named(path: str) -> tuple[int, bool] | None:
 def _older(pid: int, moment: float) -> bool:
     """True for a living process that was there at `moment`; a later one has its number by chance."""
     try:
-        return psutil.Process(pid).create_time() <= moment + 1.0
+        started = psutil.Process(pid).create_time()
     except psutil.Error:
         return False
+    return started < moment or same_start(started, moment)
 
 
 def _shared(path: str) -> bool:

@@ -96,12 +96,16 @@ def test_a_number_in_a_file_that_is_no_lock_is_no_process(tmp_path: Path) -> Non
         assert locks.holder(locks.OWN_FILE, str(step), NOBODY) is None
 
 
-def test_a_later_process_has_the_number_in_a_lock_file_by_chance(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seconds", "found"), [(60, 0), (1.5, ME), (0, ME), (-60, ME)])
+def test_a_later_process_has_the_number_in_a_lock_file_by_chance(
+    seconds: float, found: int, tmp_path: Path
+) -> None:
+    """Later by more than the second to which the kernel rounds the time of boot, and one to spare."""
     lock = tmp_path / "lock"
     lock.write_text(f"{ME}\n")
-    before = psutil.Process().create_time() - 60
-    os.utime(lock, (before, before))
-    assert locks.holder("lock file", str(lock), NOBODY) == 0
+    written = psutil.Process().create_time() - seconds
+    os.utime(lock, (written, written))
+    assert locks.holder("lock file", str(lock), NOBODY) == found
 
 
 @pytest.mark.parametrize("text", ["", "0", "3", "1732180000", "held by train.py", "12.5"])

@@ -96,7 +96,11 @@ def test_a_number_in_a_file_that_is_no_lock_is_no_process(tmp_path: Path) -> Non
         assert locks.holder(locks.OWN_FILE, str(step), NOBODY) is None
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(60, 0), (1.5, ME), (0, ME), (-60, ME)])
+@pytest.mark.parametrize(
+    ("seconds", "found"),
+    [(60, 0), (1.5, ME), (0, ME), (-60, ME)],
+    ids=["long before", "just before", "then", "after"],
+)
 def test_a_later_process_has_the_number_in_a_lock_file_by_chance(
     seconds: float, found: int, tmp_path: Path
 ) -> None:

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from helpers.diagnose.diagnose import diagnose
-from helpers.diagnose.graph import Graph
-from helpers.diagnose.standing import STILL
-from helpers.launch.attach import find_job
-from helpers.launch.launch import LaunchError, launch
-from helpers.launch.memory_limit import Enforcer, Limit, LimitError, enforcer
-from helpers.model.facts import Report, Snapshot, Verdict
-from helpers.observe import Observer, Running
-from helpers.observe.logs import Logs
-from helpers.report import report as reports
-from helpers.report.recording import Recorder
+from .diagnose.diagnose import diagnose
+from .diagnose.graph import Graph
+from .diagnose.standing import STILL
+from .launch.attach import find_job
+from .launch.launch import LaunchError, launch
+from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
+from .model.facts import Report, Snapshot, Verdict
+from .observe import Observer, Running
+from .observe.logs import Logs
+from .report import report as reports
+from .report.recording import Recorder
 
 EVERY = 0.22
 """Seconds between two looks at the job."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
-from helpers.report.files import UnwritableError, check_writable
+from ..report.files import UnwritableError, check_writable
 
 
 class UsageError(Exception):

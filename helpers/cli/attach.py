@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from helpers.cli.arguments import UsageError, add_html, add_json, add_patience, pid
-from helpers.cli.watch import watch
-from helpers.launch.attach import AttachError
-from helpers.session import Attachment
+from ..launch.attach import AttachError
+from ..session import Attachment
+from .arguments import UsageError, add_html, add_json, add_patience, pid
+from .watch import watch
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from helpers.labs import check
+from ..labs import check
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

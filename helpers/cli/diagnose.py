@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from helpers.cli.arguments import UsageError, add_html, add_json, add_patience, positive, writable
-from helpers.cli.watch import watch
-from helpers.session import Session
+from ..session import Session
+from .arguments import UsageError, add_html, add_json, add_patience, positive, writable
+from .watch import watch
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

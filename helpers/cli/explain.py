@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from helpers.cli.arguments import UsageError
-from helpers.diagnose.pages import UnknownCauseError, page
+from ..diagnose.pages import UnknownCauseError, page
+from .arguments import UsageError
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from helpers.cli.arguments import UsageError
-from helpers.cli.watch import watch
-from helpers.labs import all_cases
-from helpers.labs.lab import LabError, all_labs, find_lab
+from ..labs import all_cases
+from ..labs.lab import LabError, all_labs, find_lab
+from .arguments import UsageError
+from .watch import watch
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from helpers.cli import attach, check, diagnose, explain, lab, replay
-from helpers.cli.arguments import Parser, UsageError
-from helpers.cli.watch import INTERRUPTED, LostFileError
-from helpers.report.files import discard
+from ..report.files import discard
+from . import attach, check, diagnose, explain, lab, replay
+from .arguments import Parser, UsageError
+from .watch import INTERRUPTED, LostFileError
 
 VERBS = (diagnose, attach, check, lab, replay, explain)
 """Each has `add(verbs)`, which declares its options, and `run(options)`, which returns the exit code."""

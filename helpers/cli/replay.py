@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from helpers.cli.arguments import UsageError, add_html
-from helpers.cli.watch import write_page
-from helpers.diagnose.diagnose import diagnose
-from helpers.model.facts import EXIT_CODES
-from helpers.report import report as reports
-from helpers.report.recording import RecordingError, replay
-from helpers.session import HISTORY
+from ..diagnose.diagnose import diagnose
+from ..model.facts import EXIT_CODES
+from ..report import report as reports
+from ..report.recording import RecordingError, replay
+from ..session import HISTORY
+from .arguments import UsageError, add_html
+from .watch import write_page
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

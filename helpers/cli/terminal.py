@@ -9,11 +9,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from helpers.diagnose.scene import doing, operation, place
-from helpers.diagnose.standing import blocking
-from helpers.model.facts import ProcessView, RankView, Snapshot, Verdict
-from helpers.report.files import discard
-from helpers.session import Event, Output, Sample
+from ..diagnose.scene import doing, operation, place
+from ..diagnose.standing import blocking
+from ..model.facts import ProcessView, RankView, Snapshot, Verdict
+from ..report.files import discard
+from ..session import Event, Output, Sample
 
 MARKS = {
     "starting": ("…", "dim"),

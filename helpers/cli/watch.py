@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from helpers.cli.arguments import UsageError
-from helpers.cli.terminal import Terminal
-from helpers.launch.launch import LaunchError
-from helpers.model.facts import EXIT_CODES, Report, Snapshot
-from helpers.report import report as reports
-from helpers.report.files import discard, write_atomically
-from helpers.report.history import History
-from helpers.session import Decided, Event, Sample, Session
+from ..launch.launch import LaunchError
+from ..model.facts import EXIT_CODES, Report, Snapshot
+from ..report import report as reports
+from ..report.files import discard, write_atomically
+from ..report.history import History
+from ..session import Decided, Event, Sample, Session
+from .arguments import UsageError
+from .terminal import Terminal
 
 INTERRUPTED = 130
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from helpers.diagnose.causes import (
+from ..model.facts import Cause, Outcome, ProcessView, Snapshot, Verdict
+from .causes import (
     address_in_use,
     collective_mismatch,
     device_mismatch,
@@ -22,10 +23,9 @@ from helpers.diagnose.causes import (
     unknown,
     worker_stall,
 )
-from helpers.diagnose.events import events
-from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
-from helpers.diagnose.standing import STILL, stands_still
-from helpers.model.facts import Cause, Outcome, ProcessView, Snapshot, Verdict
+from .events import events
+from .scene import Facts, Finding, doing, place, spoken
+from .standing import STILL, stands_still
 
 Find = Callable[[Facts], Finding | None]
 

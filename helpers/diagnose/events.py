@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from helpers.diagnose.graph import AGENTS
-from helpers.model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot
+from ..model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot
+from .graph import AGENTS
 
 SIGTERM = 15
 

@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from helpers.diagnose.matching import arrived, contradicts, serves
-from helpers.diagnose.standing import STILL, blocking, may_act, stands_still, waits_for_child
-from helpers.model.facts import Collective, ProcessView, RankView, Snapshot, Wait
+from ..model.facts import Collective, ProcessView, RankView, Snapshot, Wait
+from .matching import arrived, contradicts, serves
+from .standing import STILL, blocking, may_act, stands_still, waits_for_child
 
 AGENTS = ("torchrun", "accelerate", "deepspeed")
 """Launchers that start all their ranks at once and then only watch them."""

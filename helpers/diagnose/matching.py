@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from helpers.model.facts import Collective, ProcessView, Wait
+from ..model.facts import Collective, ProcessView, Wait
 
 Sizes = tuple[tuple[int, ...], ...]
 

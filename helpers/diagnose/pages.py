@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Literal
 
-from helpers.diagnose.diagnose import CAUSES
+from .diagnose import CAUSES
 
 Kind = Literal["text", "list", "steps"]
 HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helpers.model.facts import ErrorView
+from ..model.facts import ErrorView
 
 _TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use|errno: 98\b")
 _PORT = re.compile(r"port: (\d+)|\[::\]:(\d+)|:(\d{2,5})\b")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from helpers.diagnose.events import Event, events
-from helpers.diagnose.graph import Graph
-from helpers.diagnose.standing import blocking
-from helpers.model.facts import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
+from ..model.facts import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
+from .events import Event, events
+from .graph import Graph
+from .standing import blocking
 
 FROZEN = "stopped by the kernel until memory is free"
 """What is said of a process that wants more memory than the job may have."""

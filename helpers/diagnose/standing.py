@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.model.facts import ProcessView, Wait
+from ..model.facts import ProcessView, Wait
 
 STILL = 1.0
 """Seconds without any change after which a blocked process counts as blocked."""

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.labs.declaration import BY_CHANCE, MINE, Expected, combinations
-from helpers.labs.lab import Lab, LabError, RunFolder, beside_python
-from helpers.labs.results import judge
-from helpers.model.facts import Report
-from helpers.report.stable import chosen_by_chance
-from helpers.session import Session
+from ..model.facts import Report
+from ..report.stable import chosen_by_chance
+from ..session import Session
+from .declaration import BY_CHANCE, MINE, Expected, combinations
+from .lab import Lab, LabError, RunFolder, beside_python
+from .results import judge
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Column, Table
 
-from helpers.labs.machine import Fact, collect
+from .machine import Fact, collect
 
 __all__ = ["Fact", "LabLine", "collect", "exit_code", "labs_on_this_machine", "main", "render"]
 

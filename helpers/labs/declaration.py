@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.model.facts import EXIT_CODES, Cause, Outcome
+from ..model.facts import EXIT_CODES, Cause, Outcome
 
 """Exit code of the command line by outcome."""
 

@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helpers.labs import preflight
-from helpers.labs.declaration import BEST, MINE, Expected, Knob, LabFile, Program, Value
-from helpers.labs.lab_file import read_lab_file
-from helpers.labs.lab_table import LabError
-from helpers.labs.requirements import lacking
-from helpers.launch import run_folder
-from helpers.launch.memory_limit import Limit
-from helpers.launch.processes import identity
+from ..launch import run_folder
+from ..launch.memory_limit import Limit
+from ..launch.processes import identity
+from . import preflight
+from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Value
+from .lab_file import read_lab_file
+from .lab_table import LabError
+from .requirements import lacking
 
 if TYPE_CHECKING:
-    from helpers.session import Session
+    from ..session import Session
 
 __all__ = ["Knob", "Lab", "LabError", "Program", "RunFolder", "Value", "all_labs", "find_lab"]
 
@@ -178,7 +178,7 @@ class Lab:
         Raises:
             LabError: as for `settings`, or the machine lacks what the run takes.
         """
-        from helpers.session import Session
+        from ..session import Session
 
         words = self.command(program, knobs)
         if reason := self.lacking(program, knobs):

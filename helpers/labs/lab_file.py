@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from helpers.labs.declaration import (
+from ..model.facts import Cause, Outcome
+from .declaration import (
     AT_LIMIT,
     BEST,
     BY_CHANCE,
@@ -27,9 +28,8 @@ from helpers.labs.declaration import (
     Value,
     combinations,
 )
-from helpers.labs.lab_table import LabError, Table
-from helpers.labs.requirements import NEEDS
-from helpers.model.facts import Cause, Outcome
+from .lab_table import LabError, Table
+from .requirements import NEEDS
 
 
 def read_lab_file(path: Path) -> LabFile:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from helpers.diagnose.scene import Facts, doing, spoken
-from helpers.labs.declaration import Predict
-from helpers.model.facts import Frame, ProcessView, Report
-from helpers.report.parts import by_number, matters, one_line, stack_of, where_of
-from helpers.report.report import to_json
+from ..diagnose.scene import Facts, doing, spoken
+from ..model.facts import Frame, ProcessView, Report
+from ..report.parts import by_number, matters, one_line, stack_of, where_of
+from ..report.report import to_json
+from .declaration import Predict
 
 NOBODY = "no rank: the cause lies outside the job"
 """The answer for a report without a culprit."""

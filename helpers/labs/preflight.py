@@ -8,9 +8,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from helpers.labs.machine import free_memory
-from helpers.launch.control_group import MB
-from helpers.launch.processes import port_owner
+from ..launch.control_group import MB
+from ..launch.processes import port_owner
+from .machine import free_memory
 
 
 def refusal(

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from helpers.report.files import write_atomically
+from ..report.files import write_atomically
 
 VERSION = 1
 """Of the file's form; a file of another version is left unread."""

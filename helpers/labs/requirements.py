@@ -6,8 +6,8 @@ import os
 import sys
 from functools import cache
 
-from helpers.labs import machine
-from helpers.launch import memory_limit
+from ..launch import memory_limit
+from . import machine
 
 PIN = "STUCK_RANKS_HARDWARE"
 """Set to `cpu`, it keeps every lab on the CPU, so that what a notebook shows is the same everywhere."""

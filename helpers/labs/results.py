@@ -10,9 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from helpers.labs.declaration import Results
-from helpers.labs.lab import Lab
-from helpers.model.facts import ProcessView, Report
+from ..model.facts import ProcessView, Report
+from .declaration import Results
+from .lab import Lab
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from helpers.labs.declaration import BY_CHANCE, MINE, Claim
-from helpers.labs.lab import Lab
-from helpers.model.facts import Report
-from helpers.report.parts import spans
-from helpers.report.stable import chosen_by_chance
+from ..model.facts import Report
+from ..report.parts import spans
+from ..report.stable import chosen_by_chance
+from .declaration import BY_CHANCE, MINE, Claim
+from .lab import Lab
 
 _COLUMN = 44
 """Characters after which a cell of a text table goes on in the next line."""

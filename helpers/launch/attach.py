@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from helpers.launch.processes import BOOKKEEPING, is_alive, is_launcher
+from .processes import BOOKKEEPING, is_alive, is_launcher
 
 _PYTHON = re.compile(r"python[\d.]*$")
 _SPAWNED = re.compile(r"multiprocessing[./](spawn|forkserver|resource_tracker)")

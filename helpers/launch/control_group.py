@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from helpers.model.facts import LimitView
+from ..model.facts import LimitView
 
 MB = 10**6
 

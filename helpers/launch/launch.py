@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 import psutil
 
-from helpers.launch import run_folder
-from helpers.launch.control_group import remove
-from helpers.launch.memory_limit import Enforcer
-from helpers.launch.processes import carriers, end_all, identity, is_alive, same_process
+from . import run_folder
+from .control_group import remove
+from .memory_limit import Enforcer
+from .processes import carriers, end_all, identity, is_alive, same_process
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
 LIMIT = 2.0

@@ -21,8 +21,8 @@ from typing import Protocol
 
 import psutil
 
-from helpers.launch.control_group import MB, Group, Scope, group_parents
-from helpers.model.facts import LimitView
+from ..model.facts import LimitView
+from .control_group import MB, Group, Scope, group_parents
 
 EVERY = 0.1
 """Seconds between two looks of the monitor."""

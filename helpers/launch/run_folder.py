@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from helpers.launch.processes import same_process
+from .processes import same_process
 
 BEACON = Path(__file__).resolve().parents[1] / "beacon"
 

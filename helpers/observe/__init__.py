@@ -1,5 +1,5 @@
 """Beacon records and the system's process table -> a stream of `Snapshot`."""
 
-from helpers.observe.observer import Observer, Running
+from .observer import Observer, Running
 
 __all__ = ["Observer", "Running"]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from helpers.model.facts import Frame
-from helpers.observe import sources
+from ..model.facts import Frame
+from . import sources
 
 SHORT = 60.0
 """Seconds that a program may be given to go on by itself."""

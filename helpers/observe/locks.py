@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from helpers.launch.processes import same_start
+from ..launch.processes import same_start
 
 KERNEL_LOCKS = ("flock", "fcntl")
 OWN_FILE = "existing file"

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from helpers.launch.processes import is_launcher
-from helpers.model.facts import Snapshot
-from helpers.observe.holes import punch
+from ..launch.processes import is_launcher
+from ..model.facts import Snapshot
+from .holes import punch
 
 KEEP = 2000
 """Lines kept for each process."""

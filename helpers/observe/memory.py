@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helpers.launch.control_group import counters, group_of
+from ..launch.control_group import counters, group_of
 
 
 class Kills:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from helpers.observe.process_table import Row
+from .process_table import Row
 
 EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 

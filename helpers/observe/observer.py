@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import psutil
 
-from helpers.launch.memory_limit import Enforcer
-from helpers.model.facts import (
+from ..launch.memory_limit import Enforcer
+from ..model.facts import (
     Attempt,
     ChildView,
     Frame,
@@ -23,15 +23,15 @@ from helpers.model.facts import (
     Snapshot,
     State,
 )
-from helpers.observe import memory, ranks, tracebacks, waits
-from helpers.observe import no_beacon as blind
-from helpers.observe import process_view as views
-from helpers.observe import store as stores
-from helpers.observe.identity import MP_SPAWN, WORKER, Identity, spawned_number
-from helpers.observe.outside import Outside
-from helpers.observe.process_table import Row, Table
-from helpers.observe.pyspy import Dumps
-from helpers.observe.records import Inbox
+from . import memory, ranks, tracebacks, waits
+from . import no_beacon as blind
+from . import process_view as views
+from . import store as stores
+from .identity import MP_SPAWN, WORKER, Identity, spawned_number
+from .outside import Outside
+from .process_table import Row, Table
+from .pyspy import Dumps
+from .records import Inbox
 
 
 class Running(Protocol):

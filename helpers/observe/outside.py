@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from helpers.diagnose.ports import refused
-from helpers.launch.processes import port_owner
-from helpers.model.facts import Blocker, ProcessView, Wait
-from helpers.observe import locks, ranks, sockets
-from helpers.observe.process_table import Row
+from ..diagnose.ports import refused
+from ..launch.processes import port_owner
+from ..model.facts import Blocker, ProcessView, Wait
+from . import locks, ranks, sockets
+from .process_table import Row
 
 HOLDER_EVERY = 1.0
 """Seconds between two searches for the holder of a lock."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from helpers.observe import sources
+from . import sources
 
 _LOOKS = ("exists", "lexists", "isfile", "is_file")
 _HARMLESS = frozenset(

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from helpers.launch.processes import BOOKKEEPING
+from ..launch.processes import BOOKKEEPING
 
 BUSY = 0.05
 """Share of one core over a sample above which a process counts as working."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from helpers.model.facts import ErrorView, Frame, Port, ProcessView, State, Wait
-from helpers.observe import pyspy_record as dumped
-from helpers.observe import tracebacks, waits
-from helpers.observe.process_table import Row
+from ..model.facts import ErrorView, Frame, Port, ProcessView, State, Wait
+from . import pyspy_record as dumped
+from . import tracebacks, waits
+from .process_table import Row
 
 NO_BEACON_AFTER = 3.0
 """Seconds after its start from which a Python process without a beacon is taken to have none."""

@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 
-from helpers.beacon import native
-from helpers.observe import pyspy_record as dumped
-from helpers.observe.process_table import Row
+from ..beacon import native
+from . import pyspy_record as dumped
+from .process_table import Row
 
 EVERY = 0.4
 """Seconds between two looks."""

@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from helpers.beacon import calls, stacks, torch_names
-from helpers.beacon import format as records
+from ..beacon import calls, stacks, torch_names
+from ..beacon import format as records
 
 SOURCE = "py-spy"
 """What the key `source` of such a record says; a beacon's own has no such key."""

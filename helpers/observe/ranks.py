@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.launch.processes import LAUNCHERS, is_launcher
-from helpers.observe.identity import LOOPBACK, Identity, spawned_number
-from helpers.observe.process_table import Row, Table
+from ..launch.processes import LAUNCHERS, is_launcher
+from .identity import LOOPBACK, Identity, spawned_number
+from .process_table import Row, Table
 
 SHELL_ENDS = 1.0
 """Seconds after the end of its last command within which a shell has ended too."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from helpers.beacon import format as records
+from ..beacon import format as records
 
 LOG_TAIL = 20_000
 """Bytes at the end of a file that are read."""

@@ -6,7 +6,7 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
-from helpers.model.facts import Wait
+from ..model.facts import Wait
 
 
 def named(wait: Wait, pid: int) -> Wait:

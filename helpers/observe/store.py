@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from helpers.model.facts import RankView
-from helpers.observe.store_probe import Probe, StoreView
+from ..model.facts import RankView
+from .store_probe import Probe, StoreView
 
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 
-from helpers.model.facts import ErrorView, Frame
+from ..model.facts import ErrorView, Frame
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)$')
 _SYNTAX = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)$')

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from helpers.model.facts import Collective, Frame, Wait, WaitKind
-from helpers.observe import limits, locks, polling, sources
+from ..model.facts import Collective, Frame, Wait, WaitKind
+from . import limits, locks, polling, sources
 
 Record = Mapping[str, Any]
 

@@ -3,8 +3,8 @@
 `open_recording` shows a run again that was saved from either.
 """
 
-from helpers.panel.lab_panel import open_lab
-from helpers.panel.run.job_panel import open_job
-from helpers.panel.run.replay import open_recording
+from .lab_panel import open_lab
+from .run.job_panel import open_job
+from .run.replay import open_recording
 
 __all__ = ["open_job", "open_lab", "open_recording"]

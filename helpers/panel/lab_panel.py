@@ -9,22 +9,22 @@ from pathlib import Path
 
 from ipywidgets import Button
 
-from helpers.labs import tables as lab_text
-from helpers.labs.declaration import MINE, Program
-from helpers.labs.lab import Lab, LabError, RunFolder, find_lab
-from helpers.labs.results import Judgement
-from helpers.model.facts import Report
-from helpers.panel.learn.course import in_jupyter
-from helpers.panel.learn.diff import DiffView
-from helpers.panel.learn.lesson import LabRun, Lesson
-from helpers.panel.learn.quiz import Question, Quiz
-from helpers.panel.run.result import Hints, RunResult
-from helpers.panel.run.run_panel import RunPanel
-from helpers.panel.run.runner import Run
-from helpers.panel.show import words
-from helpers.panel.widgets.controls import button, row
-from helpers.panel.widgets.knobs import Knobs
-from helpers.session import Session
+from ..labs import tables as lab_text
+from ..labs.declaration import MINE, Program
+from ..labs.lab import Lab, LabError, RunFolder, find_lab
+from ..labs.results import Judgement
+from ..model.facts import Report
+from ..session import Session
+from .learn.course import in_jupyter
+from .learn.diff import DiffView
+from .learn.lesson import LabRun, Lesson
+from .learn.quiz import Question, Quiz
+from .run.result import Hints, RunResult
+from .run.run_panel import RunPanel
+from .run.runner import Run
+from .show import words
+from .widgets.controls import button, row
+from .widgets.knobs import Knobs
 
 StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]
 

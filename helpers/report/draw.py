@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from helpers.report.lanes import Lane, Segment
-from helpers.report.layout import CHARACTER, CHILD, GUTTER, Area, box, px, spot, text
+from .lanes import Lane, Segment
+from .layout import CHARACTER, CHILD, GUTTER, Area, box, px, spot, text
 
 
 def axis(area: Area) -> str:

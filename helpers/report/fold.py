@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from helpers.report.lanes import LASTING, Lane, Segment
+from .lanes import LASTING, Lane, Segment
 
 
 def without_errors(found: Sequence[Lane]) -> tuple[Lane, ...]:

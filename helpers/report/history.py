@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from helpers.model.facts import ChildView, ProcessView, RankView, Snapshot
+from ..model.facts import ChildView, ProcessView, RankView, Snapshot
 
 MOST = 1000
 """Snapshots kept at most. Drawing 1000 of two ranks takes 30 ms."""

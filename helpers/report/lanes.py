@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from helpers.diagnose import scene as facts
-from helpers.diagnose.standing import blocking
-from helpers.model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
-from helpers.report.parts import ending, signal_name, where_of
+from ..diagnose import scene as facts
+from ..diagnose.standing import blocking
+from ..model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
+from .parts import ending, signal_name, where_of
 
 Kind = Literal[
     "starting",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
-from helpers.model.facts import Frame
-from helpers.report.parts import one_line, place
+from ..model.facts import Frame
+from .parts import one_line, place
 
 GUTTER = 76
 """Pixels left of the lanes, for their names."""

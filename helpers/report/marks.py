@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from helpers.diagnose.scene import odd_ones, spoken
-from helpers.report.draw import full_name
-from helpers.report.fold import meetings
-from helpers.report.lanes import Lane, Segment
-from helpers.report.layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, text
-from helpers.report.style import WORDS
+from ..diagnose.scene import odd_ones, spoken
+from .draw import full_name
+from .fold import meetings
+from .lanes import Lane, Segment
+from .layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, text
+from .style import WORDS
 
 SHORT = 4.0
 """Pixels below which a segment is too short to be told from its neighbours."""

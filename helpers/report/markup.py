@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from helpers.diagnose.pages import blocks
-from helpers.report.parts import one_line
+from ..diagnose.pages import blocks
+from .parts import one_line
 
 _TAGS = {
     "text": ("", "p", ""),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from helpers.model.facts import ProcessView, RankView, Report, Snapshot
-from helpers.report import markup
-from helpers.report.markup import code, folded, text
-from helpers.report.parts import Row, by_number, child_name, place, spans, table
-from helpers.report.text import HEAD, facts, headline, lists
-from helpers.report.timeline import timeline
+from ..model.facts import ProcessView, RankView, Report, Snapshot
+from . import markup
+from .markup import code, folded, text
+from .parts import Row, by_number, child_name, place, spans, table
+from .text import HEAD, facts, headline, lists
+from .timeline import timeline
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1a1a1a; --back: #ffffff; --soft: #f1f3f5;

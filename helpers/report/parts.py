@@ -10,8 +10,8 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from helpers.diagnose.scene import FROZEN, runs
-from helpers.model.facts import ChildView, Frame, ProcessView, RankView, Report, Wait
+from ..diagnose.scene import FROZEN, runs
+from ..model.facts import ChildView, Frame, ProcessView, RankView, Report, Wait
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

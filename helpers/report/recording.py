@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from helpers.model.facts import Snapshot
+from ..model.facts import Snapshot
 
 VERSION = 1
 

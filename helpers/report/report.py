@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.diagnose.pages import page
-from helpers.model.facts import (
+from ..diagnose.pages import page
+from ..model.facts import (
     ChildView,
     Frame,
     Job,
@@ -20,10 +20,10 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.report.page import to_html
-from helpers.report.parts import by_number, printable, stack_of, where_of
-from helpers.report.stable import stable_text
-from helpers.report.text import to_markdown, to_text
+from .page import to_html
+from .parts import by_number, printable, stack_of, where_of
+from .stable import stable_text
+from .text import to_markdown, to_text
 
 __all__ = ["build", "stable_text", "to_html", "to_json", "to_markdown", "to_text"]
 

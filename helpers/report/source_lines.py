@@ -7,8 +7,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from helpers.model.facts import Frame
-from helpers.report.parts import one_line
+from ..model.facts import Frame
+from .parts import one_line
 
 LARGEST = 1 << 20
 """Bytes above which a file is not read."""

@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from helpers.model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
-from helpers.report.parts import (
+from ..model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
+from .parts import (
     by_number,
     child_name,
     matters,

@@ -6,7 +6,7 @@ and every id carries the picture's prefix, so that two pictures on one page do n
 
 from __future__ import annotations
 
-from helpers.report.lanes import Kind
+from .lanes import Kind
 
 WORDS: dict[Kind, str] = {
     "starting": "starting",

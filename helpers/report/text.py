@@ -6,9 +6,9 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from helpers.diagnose.pages import blocks
-from helpers.model.facts import Report
-from helpers.report.parts import Row, one_line, place, spans, table
+from ..diagnose.pages import blocks
+from ..model.facts import Report
+from .parts import Row, one_line, place, spans, table
 
 WIDTH = 100
 _GAP = "  "

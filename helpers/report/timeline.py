@@ -10,16 +10,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from helpers.diagnose.graph import Graph
-from helpers.diagnose.scene import group_name, spoken
-from helpers.diagnose.standing import blocking
-from helpers.model.facts import Collective, Job, Snapshot, Verdict
-from helpers.report.draw import axis, blocks, captions, full_name, lane, names
-from helpers.report.fold import folded, meetings, without_errors
-from helpers.report.lanes import LASTING, Lane, Segment, lanes
-from helpers.report.layout import GUTTER, LINE, Area, Pin, spot, text
-from helpers.report.marks import SHORT, arrows, legend, met, pinned
-from helpers.report.style import head
+from ..diagnose.graph import Graph
+from ..diagnose.scene import group_name, spoken
+from ..diagnose.standing import blocking
+from ..model.facts import Collective, Job, Snapshot, Verdict
+from .draw import axis, blocks, captions, full_name, lane, names
+from .fold import folded, meetings, without_errors
+from .lanes import LASTING, Lane, Segment, lanes
+from .layout import GUTTER, LINE, Area, Pin, spot, text
+from .marks import SHORT, arrows, legend, met, pinned
+from .style import head
 
 SEGMENTS = 1500
 """Segments that a picture holds; short ones are folded until no more are left."""

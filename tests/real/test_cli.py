@@ -579,11 +579,11 @@ def test_without_a_beacon_it_still_runs_to_the_limit(box: Box) -> None:
 
 
 def test_a_job_with_a_package_called_helpers(box: Box) -> None:
-    """The installed command and `python -P -m helpers` find the instrument from such a folder."""
+    """The installed package has a name of its own, and imports nothing by the name of the checkout."""
     box.write("helpers/__init__.py", "NAME = 'theirs'\n")
     box.write("job.py", "import helpers\nprint('name', helpers.NAME)\n")
     del box.env["PYTHONPATH"]
-    for front in ([str(SCRIPT)], [sys.executable, "-P", "-m", "helpers"]):
+    for front in ([str(SCRIPT)], [sys.executable, "-m", "stuck_ranks"]):
         words = [*front, "diagnose", "--json", str(box.file), "--", *python("job.py")]
         done = box.run(words=words)
         assert done.code == 0, done.err

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helpers.diagnose.events import Event, twins
-from helpers.diagnose.ports import is_taken, refused
-from helpers.diagnose.scene import Facts, Finding, place, spoken
-from helpers.model.facts import ChildView, RankView
+from ...model.facts import ChildView, RankView
+from ..events import Event, twins
+from ..ports import is_taken, refused
+from ..scene import Facts, Finding, place, spoken
 
 
 def find(facts: Facts) -> Finding | None:

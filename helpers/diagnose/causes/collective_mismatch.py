@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.diagnose.matching import SENDS
-from helpers.diagnose.scene import Facts, Finding, group_name, odd_ones, operation, place, spoken
-from helpers.model.facts import Collective, Wait
+from ...model.facts import Collective, Wait
+from ..matching import SENDS
+from ..scene import Facts, Finding, group_name, odd_ones, operation, place, spoken
 
 Divergence = tuple[str, int, dict[int, Collective]]
 

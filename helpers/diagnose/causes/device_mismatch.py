@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helpers.diagnose.scene import Facts, Finding, place, spoken
+from ..scene import Facts, Finding, place, spoken
 
 _MISMATCH = re.compile(
     r"Expected all tensors to be on the same device|Expected a '\w+' device type for generator"

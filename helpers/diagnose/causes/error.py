@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helpers.diagnose.scene import Facts, Finding, place, spoken
+from ..scene import Facts, Finding, place, spoken
 
 
 def find(facts: Facts) -> Finding | None:

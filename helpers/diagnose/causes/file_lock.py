@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
-from helpers.model.facts import Blocker, Wait
+from ...model.facts import Blocker, Wait
+from ..scene import Facts, Finding, doing, place, spoken
 
 
 def find(facts: Facts) -> Finding | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.diagnose.events import Event
-from helpers.diagnose.scene import Facts, Finding, doing, operation, place, spoken
-from helpers.diagnose.standing import blocking, is_visible
-from helpers.model.facts import ProcessView
+from ...model.facts import ProcessView
+from ..events import Event
+from ..scene import Facts, Finding, doing, operation, place, spoken
+from ..standing import blocking, is_visible
 
 
 def find(facts: Facts) -> Finding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helpers.diagnose.scene import FROZEN, Facts, Finding, place, spoken
+from ..scene import FROZEN, Facts, Finding, place, spoken
 
 _FAILED = re.compile(
     r"[Oo]ut of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from helpers.diagnose.scene import Facts, Finding, last_seen, spoken
+from ..scene import Facts, Finding, last_seen, spoken
 
 
 def find(facts: Facts) -> Finding | None:

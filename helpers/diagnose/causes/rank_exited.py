@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.diagnose.scene import Facts, Finding, last_seen, place, spoken
-from helpers.model.facts import Frame, RankView
+from ...model.facts import Frame, RankView
+from ..scene import Facts, Finding, last_seen, place, spoken
 
 SEEN_LATE = 1.0
 """Seconds by which an end may be seen later than it was; an exception tells its own time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helpers.diagnose.scene import Facts, Finding, doing, odd_ones, place, spoken
+from ..scene import Facts, Finding, doing, odd_ones, place, spoken
 
 _TIMEOUT = re.compile(r"waiting for clients\. (\d+)/(\d+) clients joined|worker_count=(\d+)")
 

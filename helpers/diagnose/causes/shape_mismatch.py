@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from helpers.diagnose.matching import SAME_SIZE, Sizes, differ
-from helpers.diagnose.scene import Facts, Finding, odd_ones, place, spoken
-from helpers.model.facts import Frame, ProcessView
+from ...model.facts import Frame, ProcessView
+from ..matching import SAME_SIZE, Sizes, differ
+from ..scene import Facts, Finding, odd_ones, place, spoken
 
 _MISMATCH = re.compile(
     r"appears not to match (sizes|strides) of the same param"

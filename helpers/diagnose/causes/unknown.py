@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.diagnose.scene import Facts, Finding, operation, place, spoken
-from helpers.diagnose.standing import is_visible
+from ..scene import Facts, Finding, operation, place, spoken
+from ..standing import is_visible
 
 
 def find(facts: Facts) -> Finding | None:

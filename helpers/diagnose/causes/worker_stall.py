@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from helpers.diagnose.events import Event
-from helpers.diagnose.scene import Facts, Finding, doing, place, spoken
-from helpers.model.facts import ChildView, ErrorView
+from ...model.facts import ChildView, ErrorView
+from ..events import Event
+from ..scene import Facts, Finding, doing, place, spoken
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 _TIMED_OUT = "DataLoader timed out after"

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ipywidgets import HTML, VBox
 
-from helpers.labs import progress
-from helpers.labs.progress import Progress, ProgressError
-from helpers.panel.learn import learn_view
-from helpers.panel.widgets.controls import button, row
-from helpers.panel.widgets.native import Spoken
+from ...labs import progress
+from ...labs.progress import Progress, ProgressError
+from ..widgets.controls import button, row
+from ..widgets.native import Spoken
+from . import learn_view
 
 STEPS = {
     "predicted": "predict",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ipywidgets import HTML, HBox, VBox
 
-from helpers.labs.side_by_side import side_by_side
-from helpers.model.facts import Report, Snapshot
-from helpers.panel.run.export import Finished
-from helpers.report.text import headline
-from helpers.report.timeline import timeline
+from ...labs.side_by_side import side_by_side
+from ...model.facts import Report, Snapshot
+from ...report.text import headline
+from ...report.timeline import timeline
+from ..run.export import Finished
 
 WIDTH = 520
 """Pixels of each of the two pictures."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from html import escape
 
-from helpers.labs.prediction import Asked
-from helpers.labs.results import Judgement
-from helpers.panel.show import view
-from helpers.report.parts import one_line
+from ...labs.prediction import Asked
+from ...labs.results import Judgement
+from ...report.parts import one_line
+from ..show import view
 
 SIGNS = {True: ("✓", "right", "good"), False: ("✗", "not right", "bad")}
 PASSED = {True: ("✓", "passed", "good"), False: ("✗", "not yet", "bad")}

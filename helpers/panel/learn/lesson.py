@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.labs.declaration import MINE
-from helpers.labs.lab import Lab
-from helpers.labs.prediction import questions
-from helpers.labs.results import Judgement, judge
-from helpers.model.facts import Frame, Report
-from helpers.panel.learn.course import Course
-from helpers.panel.learn.predict_form import PredictForm
-from helpers.panel.learn.quiz import Question, Quiz
-from helpers.panel.learn.your_turn import YourTurn
-from helpers.report.report import to_json
+from ...labs.declaration import MINE
+from ...labs.lab import Lab
+from ...labs.prediction import questions
+from ...labs.results import Judgement, judge
+from ...model.facts import Frame, Report
+from ...report.report import to_json
+from .course import Course
+from .predict_form import PredictForm
+from .quiz import Question, Quiz
+from .your_turn import YourTurn
 
 
 @dataclass(frozen=True)

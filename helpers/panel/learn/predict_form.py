@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ipywidgets import HTML, Checkbox, VBox, Widget
 
-from helpers.labs.prediction import Asked
-from helpers.panel.learn import learn_view
-from helpers.panel.show import view
-from helpers.panel.widgets.controls import button, row
-from helpers.panel.widgets.native import Choices, Spoken
+from ...labs.prediction import Asked
+from ..show import view
+from ..widgets.controls import button, row
+from ..widgets.native import Choices, Spoken
+from . import learn_view
 
 INTRODUCTION = (
     "The run is over, and the instrument has its verdict. **What is yours?** The table, the lanes and "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from helpers.labs import declaration as lab_model
-from helpers.panel.learn import learn_view
-from helpers.panel.widgets.controls import Framed, button
-from helpers.panel.widgets.native import Choices, Spoken
+from ...labs import declaration as lab_model
+from ..widgets.controls import Framed, button
+from ..widgets.native import Choices, Spoken
+from . import learn_view
 
 
 class Question(Framed):

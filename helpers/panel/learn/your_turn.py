@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from ipywidgets import HTML, Output, VBox, Widget
 
-from helpers.labs.lab import Lab
-from helpers.labs.results import Judgement
-from helpers.panel.learn import learn_view
-from helpers.panel.widgets.controls import button, row
-from helpers.panel.widgets.native import Opener, Spoken
+from ...labs.lab import Lab
+from ...labs.results import Judgement
+from ..widgets.controls import button, row
+from ..widgets.native import Opener, Spoken
+from . import learn_view
 
 
 class YourTurn(VBox):

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from ipywidgets import HTML, VBox
 
-from helpers.model.facts import Report, Snapshot
-from helpers.panel.show.log_view import LINES, Lines
-from helpers.panel.widgets.controls import button, row
-from helpers.panel.widgets.native import Spoken
-from helpers.report.markup import code, text
-from helpers.report.recording import Recording, pack, provenance
-from helpers.report.report import to_html, to_json, to_markdown
-from helpers.report.source_lines import Sources
+from ...model.facts import Report, Snapshot
+from ...report.markup import code, text
+from ...report.recording import Recording, pack, provenance
+from ...report.report import to_html, to_json, to_markdown
+from ...report.source_lines import Sources
+from ..show.log_view import LINES, Lines
+from ..widgets.controls import button, row
+from ..widgets.native import Spoken
 
 FOLDER = "stuck-ranks-saved"
 """Where files go, beside the notebook."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ipywidgets import Text
 
-from helpers.panel.run.result import RunResult
-from helpers.panel.run.run_panel import RunPanel
-from helpers.panel.run.runner import Run
-from helpers.panel.widgets.controls import button, row
-from helpers.session import Session
+from ...session import Session
+from ..widgets.controls import button, row
+from .result import RunResult
+from .run_panel import RunPanel
+from .runner import Run
 
 StartCommand = Callable[[Sequence[str]], Session]
 

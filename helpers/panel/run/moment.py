@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helpers.model.facts import Report, Snapshot, Verdict
-from helpers.panel.show.log_view import Lines
-from helpers.report.source_lines import Sources
+from ...model.facts import Report, Snapshot, Verdict
+from ...report.source_lines import Sources
+from ..show.log_view import Lines
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ from pathlib import Path
 
 from ipywidgets import HTML, Dropdown
 
-from helpers.diagnose.diagnose import diagnose
-from helpers.model.facts import Report, Verdict
-from helpers.panel.run.export import ExportBar, Finished
-from helpers.panel.run.moment import Moment
-from helpers.panel.run.screen import Screen
-from helpers.panel.show import view, words
-from helpers.panel.widgets.controls import Framed, button, row
-from helpers.panel.widgets.native import Scrubber
-from helpers.report import report as reports
-from helpers.report.recording import Recording, load
-from helpers.report.source_lines import Sources
-from helpers.session import HISTORY
+from ...diagnose.diagnose import diagnose
+from ...model.facts import Report, Verdict
+from ...report import report as reports
+from ...report.recording import Recording, load
+from ...report.source_lines import Sources
+from ...session import HISTORY
+from ..show import view, words
+from ..widgets.controls import Framed, button, row
+from ..widgets.native import Scrubber
+from .export import ExportBar, Finished
+from .moment import Moment
+from .screen import Screen
 
 TICK = 0.25
 """Seconds between two updates while it plays."""

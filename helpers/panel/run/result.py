@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helpers.model.facts import Cause, Outcome, Report
-from helpers.panel.show import view
-from helpers.report.report import stable_text
+from ...model.facts import Cause, Outcome, Report
+from ...report.report import stable_text
+from ..show import view
 
 
 @dataclass(frozen=True, repr=False)

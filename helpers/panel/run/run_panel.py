@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 
 from ipywidgets import HTML, Widget
 
-from helpers.model.facts import Report
-from helpers.observe.logs import Logs
-from helpers.panel.run.export import ExportBar, Finished
-from helpers.panel.run.moment import Moment
-from helpers.panel.run.pace import Pace
-from helpers.panel.run.pulse import Pulse
-from helpers.panel.run.runner import Run
-from helpers.panel.run.screen import Screen
-from helpers.panel.show import view, words
-from helpers.panel.widgets.controls import Framed
-from helpers.report.history import History
-from helpers.report.source_lines import Sources
-from helpers.session import Ended, Event, Sample, Session
+from ...model.facts import Report
+from ...observe.logs import Logs
+from ...report.history import History
+from ...report.source_lines import Sources
+from ...session import Ended, Event, Sample, Session
+from ..show import view, words
+from ..widgets.controls import Framed
+from .export import ExportBar, Finished
+from .moment import Moment
+from .pace import Pace
+from .pulse import Pulse
+from .runner import Run
+from .screen import Screen
 
 
 class RunPanel(Framed):

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from helpers.observe.logs import Logs
-from helpers.session import Ended, Event, Session
+from ...observe.logs import Logs
+from ...session import Ended, Event, Session
 
 
 class NotStartedError(Exception):

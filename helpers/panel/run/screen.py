@@ -7,10 +7,10 @@ import time
 
 from ipywidgets import HTML, HBox, VBox
 
-from helpers.panel.run.moment import Moment
-from helpers.panel.show import view
-from helpers.panel.show.details import Details
-from helpers.panel.widgets.native import Spoken
+from ..show import view
+from ..show.details import Details
+from ..widgets.native import Spoken
+from .moment import Moment
 
 REDRAW = 1.0
 """Seconds between two drawings of the lanes at least.

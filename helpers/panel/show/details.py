@@ -6,17 +6,17 @@ import threading
 
 from ipywidgets import HTML, Tab, VBox
 
-from helpers.panel.run.moment import Moment
-from helpers.panel.show import words
-from helpers.panel.show.family import family
-from helpers.panel.show.log_view import LogView
-from helpers.panel.show.memory import memory_bars
-from helpers.panel.show.ports import port_map
-from helpers.panel.show.ranks import rank_table
-from helpers.panel.show.stacks import stack
-from helpers.panel.show.tree import process_tree
-from helpers.panel.show.view import rendezvous
-from helpers.panel.widgets.choice import Choice
+from ..run.moment import Moment
+from ..widgets.choice import Choice
+from . import words
+from .family import family
+from .log_view import LogView
+from .memory import memory_bars
+from .ports import port_map
+from .ranks import rank_table
+from .stacks import stack
+from .tree import process_tree
+from .view import rendezvous
 
 TITLES = ("Ranks", "Ports", "Processes", "Memory", "Stacks", "Output")
 

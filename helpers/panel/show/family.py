@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from helpers.model.facts import ProcessView, Snapshot
-from helpers.panel.show.words import rank_name
-from helpers.report.parts import by_number, child_name
+from ...model.facts import ProcessView, Snapshot
+from ...report.parts import by_number, child_name
+from .words import rank_name
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from ipywidgets import HTML, Text, VBox
 
-from helpers.observe.logs import KEEP
-from helpers.panel.widgets.choice import Choice
-from helpers.panel.widgets.controls import row
-from helpers.report.markup import text
-from helpers.report.parts import printable
+from ...observe.logs import KEEP
+from ...report.markup import text
+from ...report.parts import printable
+from ..widgets.choice import Choice
+from ..widgets.controls import row
 
 LINES = 200
 """Lines shown, the newest."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.model.facts import Snapshot
-from helpers.panel.show.family import family
-from helpers.panel.show.words import megabytes
-from helpers.report.markup import row, table, text
+from ...model.facts import Snapshot
+from ...report.markup import row, table, text
+from .family import family
+from .words import megabytes
 
 _HEADS = ("Process", "Resident now", "Now", "At most")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from helpers.diagnose.ports import refused
-from helpers.diagnose.scene import spoken
-from helpers.model.facts import Port, Snapshot
-from helpers.panel.show.family import family
-from helpers.report.markup import code, text
+from ...diagnose.ports import refused
+from ...diagnose.scene import spoken
+from ...model.facts import Port, Snapshot
+from ...report.markup import code, text
+from .family import family
 
 APART = 8
 """Ports of one role above which they share one entry."""

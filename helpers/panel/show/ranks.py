@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from helpers.model.facts import ChildView, ProcessView, RankView, Snapshot, State
-from helpers.panel.show import words
-from helpers.panel.show.style import mark
-from helpers.report.markup import code, table, text
-from helpers.report.parts import by_number, child_name, place, wait_text, where_of
+from ...model.facts import ChildView, ProcessView, RankView, Snapshot, State
+from ...report.markup import code, table, text
+from ...report.parts import by_number, child_name, place, wait_text, where_of
+from . import words
+from .style import mark
 
 _COLUMNS = ("Rank", "State", "Where", "Waits in", "CPU", "Memory", "Ports")
 _WIDE = ("Where", "Waits in")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.model.facts import Frame, ProcessView
-from helpers.panel.show.ranks import state_mark
-from helpers.report.markup import code, text
-from helpers.report.parts import doing, place, stack_of
-from helpers.report.source_lines import Sources
+from ...model.facts import Frame, ProcessView
+from ...report.markup import code, text
+from ...report.parts import doing, place, stack_of
+from ...report.source_lines import Sources
+from .ranks import state_mark
 
 
 def stack(name: str, process: ProcessView | None, sources: Sources) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 
-from helpers.model.facts import Outcome, ProcessView, State
-from helpers.report.parts import signal_name
+from ...model.facts import Outcome, ProcessView, State
+from ...report.parts import signal_name
 
 STATE_GLYPHS: dict[State, str] = {
     "starting": "○",

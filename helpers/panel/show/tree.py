@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from helpers.model.facts import Snapshot
-from helpers.panel.show.family import Member, family
-from helpers.panel.show.ranks import state_mark
-from helpers.report.markup import code, text
+from ...model.facts import Snapshot
+from ...report.markup import code, text
+from .family import Member, family
+from .ranks import state_mark
 
 MOST = 200
 """Processes shown; the rest is counted."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helpers.model.facts import Report, Snapshot, Verdict
-from helpers.panel.show.style import OUTCOMES
-from helpers.report.markup import code, folded, items, section, text
-from helpers.report.markup import paragraph as paragraph
-from helpers.report.parts import place
-from helpers.report.timeline import timeline
+from ...model.facts import Report, Snapshot, Verdict
+from ...report.markup import code, folded, items, section, text
+from ...report.markup import paragraph as paragraph
+from ...report.parts import place
+from ...report.timeline import timeline
+from .style import OUTCOMES
 
 WIDTH = 900
 """Pixels of the picture; it shrinks where there is less room."""

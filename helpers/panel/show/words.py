@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from helpers.diagnose.graph import Graph
-from helpers.diagnose.scene import spoken
-from helpers.diagnose.standing import blocking
-from helpers.model.facts import Job, RankView, Snapshot
-from helpers.report.parts import child_name
+from ...diagnose.graph import Graph
+from ...diagnose.scene import spoken
+from ...diagnose.standing import blocking
+from ...model.facts import Job, RankView, Snapshot
+from ...report.parts import child_name
 
 MOST = 16
 """Ranks whose keys are told."""

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.display import display
 from ipywidgets import HTML, Button, HBox, VBox, Widget
 
-from helpers.panel.show.style import style_tag
+from ..show.style import style_tag
 
 ENDED = (
     "The kernel behind this view has ended, and with it everything that it had started. "

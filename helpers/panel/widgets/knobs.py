@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ipywidgets import Dropdown
 
-from helpers.labs.declaration import Knob
-from helpers.panel.widgets.native import Choices
+from ...labs.declaration import Knob
+from .native import Choices
 
 FEW = 4
 """Up to this many values stand side by side; more go into a list that opens."""

@@ -752,6 +752,30 @@ def test_the_welcome_names_the_address_and_over_ssh_the_tunnel() -> None:
     assert "ssh -p 2222 -L" in other
 
 
+# What is installed.
+
+
+def test_every_room_is_installed_under_the_name_of_the_package() -> None:
+    listed = tomllib.loads(read("pyproject.toml"))["tool"]["setuptools"]["packages"]
+    rooms = {path.parent.relative_to(ROOT / "helpers") for path in (ROOT / "helpers").rglob("*.py")}
+    assert listed == sorted(".".join(("stuck_ranks", *room.parts)) for room in rooms)
+
+
+def test_a_wheel_has_nothing_by_the_name_of_the_checkout(tmp_path: Path) -> None:
+    """A project of the user's may have a package `helpers` of its own."""
+    for name in ("helpers", "pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    words = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", "made", "."]
+    command = [sys.executable, "-m", "pip", *words]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    (wheel,) = (tmp_path / "made").glob("*.whl")
+    with zipfile.ZipFile(wheel) as found:
+        assert {name.split("/")[0].split("-")[0] for name in found.namelist()} == {"stuck_ranks"}
+        assert "stuck_ranks/beacon/inject/sitecustomize.py" in found.namelist()
+        assert "stuck_ranks/diagnose/causes/error.md" in found.namelist()
+
+
 # Running the tests.
 
 

@@ -88,7 +88,7 @@ class Facts:
         return self.graph.waits(rank)
 
     def where(self, ranks: Sequence[int]) -> Frame | None:
-        """The line at which the first of `ranks` that has one stands."""
+        """The line of the first of `ranks` that has one."""
         for rank in ranks:
             view = self.graph.ranks.get(rank)
             if view is not None and view.process is not None and view.process.where is not None:

@@ -51,12 +51,12 @@ def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
 
 def _together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
     """Every member is in the same collective and nothing moves: the transport itself stalls."""
-    calls = [wait for rank in ranks for wait in facts.waits(rank)[:1] if wait.kind == "collective"]
-    same = {operation(wait) for wait in calls if wait.group is not None}
-    missed = any(facts.graph.waited_for[rank] for rank in ranks)
-    if missed or len(calls) < max(2, len(ranks)) or len(same) != 1:
+    first = [wait for rank in ranks for wait in facts.waits(rank)[:1]]
+    calls = [wait for wait in first if wait.kind == "collective" and wait.group is not None]
+    together = len(ranks) == len(calls) > 1 and len({operation(wait) for wait in calls}) == 1
+    if not together or any(facts.graph.waited_for[rank] for rank in ranks):
         return None
-    who, call, where = spoken(ranks), same.pop(), calls[0].where
+    who, call, where = spoken(ranks), operation(calls[0]), calls[0].where
     return Finding(
         cause="unknown",
         detail=f"{who} are in the same {call}, which does not finish",

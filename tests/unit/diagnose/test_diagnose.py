@@ -1833,6 +1833,18 @@ UNKNOWN = [
         says=("Ranks 0 and 1 cannot go on", "rank 1 in all_reduce at train.py:10"),
     ),
     Case(
+        "of two calls one does not say in which group it is: only patience tells",
+        snapshot(
+            resting(in_collective(0, "barrier", members=(0,))),
+            resting(rank(1, wait("collective", "all_reduce"))),
+        ),
+        "hang",
+        "unknown",
+        proved=False,
+        final=True,
+        says=("rank 0 in barrier #1", "rank 1 in all_reduce"),
+    ),
+    Case(
         "both ends of a message are there, and it does not come: only patience tells",
         snapshot(resting(rank(0, send(1))), resting(rank(1, recv(0)))),
         "hang",

@@ -260,7 +260,7 @@ def test_what_is_proved_is_found_whatever_is_assumed(
 
 @QUICK
 @given(what=rested, patience=SINCE)
-def test_a_suspicion_is_never_proved_and_never_one_of_who_has_just_moved(
+def test_a_suspicion_is_not_proved_and_names_nobody_who_has_just_moved(
     what: list[tuple[str, float]], patience: float
 ) -> None:
     newest = rested_job(what)

@@ -14,11 +14,10 @@ from typing import Literal, Protocol
 
 from .diagnose.diagnose import diagnose
 from .diagnose.graph import Graph
-from .diagnose.standing import STILL
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
-from .model.facts import Report, Snapshot, Verdict
+from .model.facts import STILL, Report, Snapshot, Verdict
 from .observe import Observer, Running
 from .observe.logs import Logs
 from .report import report as reports

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..diagnose.scene import doing, operation, place
-from ..diagnose.standing import blocking
 from ..model.facts import ProcessView, RankView, Snapshot, Verdict
 from ..report.files import discard
 from ..session import Event, Output, Sample
@@ -116,5 +115,5 @@ def _row(view: RankView) -> tuple[str | Text, ...]:
 
 
 def _standing(process: ProcessView) -> str:
-    waits = blocking(process)
+    waits = process.blocking
     return operation(waits[0]) if waits else doing(process)

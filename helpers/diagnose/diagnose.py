@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model.facts import Cause, Outcome, ProcessView, Snapshot, Verdict
+from ..model.facts import STILL, Cause, Outcome, ProcessView, Snapshot, Verdict
 from .causes import (
     address_in_use,
     collective_mismatch,
@@ -25,7 +25,6 @@ from .causes import (
 )
 from .events import events
 from .scene import Facts, Finding, doing, place, spoken
-from .standing import STILL, stands_still
 
 Find = Callable[[Facts], Finding | None]
 
@@ -124,7 +123,7 @@ def _live_line(facts: Facts) -> str | None:
     """Who waits for whom just now, for the live view: `rank 0 waits for rank 1, which is at ...`."""
     for rank, view in sorted(facts.alive.items()):
         peers = facts.graph.waited_for[rank]
-        if view.process is None or not peers or not stands_still(view.process):
+        if view.process is None or not peers or not view.process.blocked:
             continue
         waiting = [r for r in sorted(facts.alive) if facts.graph.waited_for[r] == peers]
         peer = min(peers)

@@ -16,9 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..model.facts import Collective, ProcessView, RankView, Snapshot, Wait
+from ..model.facts import STILL, Collective, ProcessView, RankView, Snapshot, Wait
 from .matching import arrived, contradicts, serves
-from .standing import STILL, blocking, may_act, stands_still, waits_for_child
 
 AGENTS = ("torchrun", "accelerate", "deepspeed")
 """Launchers that start all their ranks at once and then only watch them."""
@@ -129,7 +128,7 @@ class Graph:
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
         process = self.ranks[rank].process
-        return () if process is None or process.state == "stopped" else blocking(process)
+        return () if process is None or process.state == "stopped" else process.blocking
 
     def absent(self, rank: int, wait: Wait) -> tuple[int, ...]:
         """The ranks whose arrival `wait` of `rank` needs and that are not there."""
@@ -193,7 +192,7 @@ class Graph:
         """True when the rank is gone, was never started here, is given up, or rests in a known wait."""
         if self._never_comes(view) or rank in self.given_up:
             return True
-        if view.process is None or not stands_still(view.process):
+        if view.process is None or not view.process.blocked:
             return False
         stopped = view.process.state == "stopped"
         return stopped or self._at_rest(view.process) or self._hopeless(rank)
@@ -205,7 +204,7 @@ class Graph:
         """
         process = self.alive[rank]
         children = [child.process for child in self.ranks[rank].children if child.process.alive]
-        needed = [process, *(children if waits_for_child(process) else [])]
+        needed = [process, *(children if process.waits_for_child else [])]
         return process.still >= self.patience and all(one.idle >= self.patience for one in needed)
 
     def _at_rest(self, process: ProcessView) -> bool:
@@ -239,7 +238,7 @@ class Graph:
         if self.snapshot.job.launcher in AGENTS:
             return False
         launchers = self.snapshot.launchers
-        return any(process.alive and not waits_for_child(process) for process in launchers)
+        return any(process.alive and not process.waits_for_child for process in launchers)
 
     def _needs(self, rank: int) -> Iterator[Need]:
         """What could set a blocked rank free; each of these would do.
@@ -290,8 +289,8 @@ class Graph:
         for process in children:
             if process.state == "stopped":
                 yield from self._needs_of_stopped
-            elif stands_still(process) and any(
-                wait.kind in ("rendezvous", "collective") for wait in blocking(process)
+            elif process.blocked and any(
+                wait.kind in ("rendezvous", "collective") for wait in process.blocking
             ):
                 yield self._anybody
             else:
@@ -303,16 +302,14 @@ class Graph:
 
         A rank that waits for others does not, whatever its other threads do.
         """
-        act = [
-            rank for rank, process in self.alive.items() if may_act(process) or not stands_still(process)
-        ]
+        act = [rank for rank, process in self.alive.items() if process.may_act or not process.blocked]
         return (Need(act, any_one=True), *([Need()] if self._others_act() else []))
 
     def _others_act(self) -> bool:
         """True while a process that is no rank may still set a key, or let a stopped one go on."""
         children = [child.process for view in self.ranks.values() for child in view.children]
         return self._may_start_more() or any(
-            child.kind == "process" and child.where is not None and may_act(child) for child in children
+            child.kind == "process" and child.where is not None and child.may_act for child in children
         )
 
     def _meets(self, rank: int, other: int) -> bool:

@@ -10,7 +10,6 @@ from functools import cached_property
 from ..model.facts import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
 from .events import Event, events
 from .graph import Graph
-from .standing import blocking
 
 FROZEN = "stopped by the kernel until memory is free"
 """What is said of a process that wants more memory than the job may have."""
@@ -166,7 +165,7 @@ def doing(process: ProcessView | None) -> str:
         return "asleep"
     if process.state == "importing":
         return "importing"
-    standing = blocking(process)
+    standing = process.blocking
     if standing:
         inside = standing[0].kind in ("collective", "p2p", "rendezvous", "io")
         return f"{'in' if inside else 'waiting for'} {operation(standing[0])}"

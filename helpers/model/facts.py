@@ -45,6 +45,10 @@ Cause = Literal[
 """In the order of the contract; `diagnose.CAUSES` has the order in which they are tried."""
 
 
+STILL = 1.0
+"""Seconds without any change after which a blocked process counts as blocked."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """One Python frame.
@@ -213,6 +217,38 @@ class ProcessView:
     def alive(self) -> bool:
         """True while the process has not ended."""
         return self.ended is None
+
+    @property
+    def blocking(self) -> tuple[Wait, ...]:
+        """The waits in which a thread of the process is blocked; others are only pending."""
+        return tuple(wait for wait in self.waits if wait.blocking)
+
+    @property
+    def blocked(self) -> bool:
+        """True when it has not moved for a while, since it waits or something stops it."""
+        if self.alive and self.frozen:
+            return self.idle >= STILL
+        if not self.alive or self.still < STILL:
+            return False
+        if self.state == "stopped":
+            return True
+        return bool(self.blocking) and not self.gil_held
+
+    @property
+    def may_act(self) -> bool:
+        """True while it runs, sleeps, or waits for a device or for a child."""
+        runs = self.alive and self.state != "stopped"
+        return runs and all(wait.kind in ("io", "process") for wait in self.blocking)
+
+    @property
+    def waits_for_child(self) -> bool:
+        """True while it waits for a process that it has started."""
+        return any(wait.kind == "process" for wait in self.waits)
+
+    @property
+    def visible(self) -> bool:
+        """True when something shows what it does: a beacon, a look from outside, or its state."""
+        return self.beacon or self.state == "stopped" or bool(self.stack or self.waits)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..diagnose import scene as facts
-from ..diagnose.standing import blocking
 from ..model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
 from .parts import ending, signal_name, where_of
 
@@ -212,7 +211,7 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
     if kind not in ("collective", "waiting", "rendezvous"):
         text = kind if kind in ("starting", "running", "idle") else facts.doing(process)
         return Segment(kind, text, "C call" if kind == "held" else kind, start, now, where)
-    wait = blocking(process)[0]
+    wait = process.blocking[0]
     text = facts.doing(replace(process, asleep=None) if process.asleep else process)
     if kind != "collective":
         return Segment(kind, text, _short(wait), start, now, where)
@@ -226,7 +225,7 @@ def _kind(process: ProcessView, *, child: bool) -> Kind:
         return "stopped"
     if process.gil_held:
         return "held"
-    standing = blocking(process)
+    standing = process.blocking
     if any(wait.kind == "rendezvous" for wait in standing):
         return "rendezvous"
     if standing and not (child and process.where is None):

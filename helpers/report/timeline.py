@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from ..diagnose.graph import Graph
 from ..diagnose.scene import group_name, spoken
-from ..diagnose.standing import blocking
 from ..model.facts import Collective, Job, Snapshot, Verdict
 from .draw import axis, blocks, captions, full_name, lane, names
 from .fold import folded, meetings, without_errors
@@ -111,7 +110,7 @@ def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, tuple[int, ...
     }
     for rank, index in rows.items():
         process = graph.ranks[rank].process if rank in graph.ranks else None
-        if process and process.alive and any(wait.kind == "process" for wait in blocking(process)):
+        if process and process.alive and any(wait.kind == "process" for wait in process.blocking):
             waits[index] = tuple(
                 i
                 for i, entry in enumerate(found)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ...model.facts import ProcessView
 from ..events import Event
 from ..scene import Facts, Finding, doing, operation, place, spoken
-from ..standing import blocking, is_visible
 
 
 def find(facts: Facts) -> Finding | None:
@@ -54,14 +53,14 @@ def _gave_up(facts: Facts, first: Event) -> Finding | None:
 
 def _waited(process: ProcessView) -> bool:
     """True for a rank that waited for others itself, or that came to its end."""
-    return process.waited or bool(blocking(process)) or process.left or process.exit_code == 0
+    return process.waited or bool(process.blocking) or process.left or process.exit_code == 0
 
 
 def _is_elsewhere(facts: Facts, rank: int) -> bool:
     """True for a rank that is asleep or stopped, say, or that waits for something else than ranks."""
     waits = facts.waits(rank)
     apart = not waits or any(wait.kind not in ("collective", "p2p", "rendezvous") for wait in waits)
-    return apart and any(is_visible(process) for process in facts.processes((rank,)))
+    return apart and any(process.visible for process in facts.processes((rank,)))
 
 
 def _late(facts: Facts) -> list[int]:

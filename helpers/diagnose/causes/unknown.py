@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..scene import Facts, Finding, operation, place, spoken
-from ..standing import is_visible
 
 
 def find(facts: Facts) -> Finding | None:
@@ -35,7 +34,7 @@ def find(facts: Facts) -> Finding | None:
 
 def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
     """Ranks that use no CPU and into which nobody can see."""
-    if any(is_visible(process) for process in facts.processes(ranks)):
+    if any(process.visible for process in facts.processes(ranks)):
         return None
     verb = "uses" if len(ranks) == 1 else "use"
     return Finding(

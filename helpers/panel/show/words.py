@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...diagnose.graph import Graph
 from ...diagnose.scene import spoken
-from ...diagnose.standing import blocking
 from ...model.facts import Job, RankView, Snapshot
 from ...report.parts import child_name
 
@@ -50,7 +49,7 @@ def rendezvous_line(snapshot: Snapshot) -> str:
     said += [
         f"{rank_name(view)} waits for the store key {wait.key!r}."
         for view in snapshot.ranks[:MOST]
-        for wait in (blocking(view.process) if view.process else ())
+        for wait in (view.process.blocking if view.process else ())
         if wait.kind == "store" and wait.key
     ]
     doubles = [

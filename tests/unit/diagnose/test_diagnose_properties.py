@@ -34,8 +34,8 @@ from hypothesis import strategies as st
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.graph import Graph
-from helpers.diagnose.standing import STILL
 from helpers.model.facts import (
+    STILL,
     Blocker,
     ChildView,
     Collective,

@@ -33,7 +33,6 @@ from histories import (
 )
 
 from helpers.diagnose.graph import Graph
-from helpers.diagnose.standing import blocking, stands_still
 from helpers.model.facts import Blocker, RankView, Snapshot, Wait
 
 
@@ -523,7 +522,7 @@ STANDS = [
 )
 def test_who_stands_still(view: RankView, expected: bool) -> None:
     assert view.process is not None
-    assert stands_still(view.process) is expected
+    assert view.process.blocked is expected
 
 
 def test_only_what_a_thread_stands_in_blocks() -> None:
@@ -531,7 +530,7 @@ def test_only_what_a_thread_stands_in_blocks() -> None:
     standing = recv(1)
     view = rank(0, pending, standing)
     assert view.process is not None
-    assert [found.op for found in blocking(view.process)] == ["recv"]
+    assert [found.op for found in view.process.blocking] == ["recv"]
 
 
 def test_an_empty_job_has_an_empty_graph() -> None:

@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..diagnose.scene import doing, operation, place
 from ..model.facts import ProcessView, RankView, Snapshot, Verdict
+from ..model.wording import doing, operation, place
 from ..report.files import discard
 from ..session import Event, Output, Sample
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..model.facts import STILL, Cause, Outcome, ProcessView, Snapshot, Verdict
+from ..model.wording import doing, place, spoken
 from .causes import (
     address_in_use,
     collective_mismatch,
@@ -24,7 +25,7 @@ from .causes import (
     worker_stall,
 )
 from .events import events
-from .scene import Facts, Finding, doing, place, spoken
+from .scene import Facts, Finding
 
 Find = Callable[[Facts], Finding | None]
 

@@ -11,9 +11,6 @@ from ..model.facts import Blocker, Cause, Frame, ProcessView, RankView, Snapshot
 from .events import Event, events
 from .graph import Graph
 
-FROZEN = "stopped by the kernel until memory is free"
-"""What is said of a process that wants more memory than the job may have."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -104,88 +101,3 @@ def odd_ones(places: dict[int, object]) -> tuple[int, ...]:
     if len(groups) > 1 and 2 * len(largest) > len(places):
         return tuple(sorted(rank for rank in places if rank not in largest))
     return tuple(sorted(places))
-
-
-def spoken(ranks: Sequence[int]) -> str:
-    """`rank 1`, `ranks 0 and 2`, `ranks 0, 1 and 3`; long lists in runs: `ranks 0-5 and 7`."""
-    parts = runs(sorted(ranks))
-    if not parts:
-        return "no rank"
-    word = "rank" if len(ranks) == 1 else "ranks"
-    if len(parts) == 1:
-        return f"{word} {parts[0]}"
-    return f"{word} {', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def place(frame: Frame | None) -> str:
-    """`train.py:41`, or a word for an unknown place."""
-    return f"{frame.file}:{frame.line}" if frame else "an unknown line"
-
-
-def last_seen(frame: Frame | None) -> str:
-    """`; it was last seen at train.py:41`, or nothing."""
-    return f"; it was last seen at {place(frame)}" if frame else ""
-
-
-def operation(wait: Wait) -> str:
-    """`all_reduce #7 of the default group`, `recv from rank 1`, `the key 'x' of the store`."""
-    if wait.kind == "collective":
-        number = f" #{wait.seq}" if wait.seq is not None else ""
-        group = f" of {group_name(wait.group)}" if wait.group else ""
-        return f"{wait.op}{number}{group}"
-    if wait.kind == "p2p":
-        peers = f" {'to' if 'send' in wait.op else 'from'} {spoken(wait.peers)}" if wait.peers else ""
-        return f"{wait.op}{peers}"
-    if wait.kind == "store":
-        return f"the store key {wait.key!r}" if wait.key else "a key of the store"
-    if wait.kind == "rendezvous":
-        return "the rendezvous (init_process_group)"
-    if wait.kind == "lock":
-        return f"the lock {wait.key}" if wait.key else "a lock"
-    if wait.kind == "process":
-        return "a DataLoader worker" if wait.op == "DataLoader" else "a child process"
-    if wait.kind == "input":
-        return "input from stdin"
-    return f"{wait.op} on {wait.key}" if wait.key else wait.op
-
-
-def doing(process: ProcessView | None) -> str:
-    """What a process does, in a few words: `asleep`, `stopped by a signal`, `in recv from rank 0`."""
-    if process is None:
-        return "never started"
-    if not process.alive:
-        return "ended"
-    if process.frozen:
-        return FROZEN
-    if process.state == "stopped":
-        return "stopped by a signal"
-    if process.gil_held:
-        return "inside a C call that holds the interpreter lock"
-    if process.asleep:
-        return "asleep"
-    if process.state == "importing":
-        return "importing"
-    standing = process.blocking
-    if standing:
-        inside = standing[0].kind in ("collective", "p2p", "rendezvous", "io")
-        return f"{'in' if inside else 'waiting for'} {operation(standing[0])}"
-    return "working" if process.cpu > 5 else "idle"
-
-
-def group_name(group: str | None) -> str:
-    """`the default group`, `group tp`."""
-    return "the default group" if group in (None, "default") else f"group {group}"
-
-
-def runs(ranks: Sequence[int]) -> list[str]:
-    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1].append(rank)
-        else:
-            parts.append([rank])
-    found = []
-    for run in parts:
-        found += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
-    return found

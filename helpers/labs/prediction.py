@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from ..diagnose.scene import Facts, doing, spoken
+from ..diagnose.scene import Facts
 from ..model.facts import Frame, ProcessView, Report
-from ..report.parts import by_number, matters, one_line, stack_of, where_of
+from ..model.wording import by_number, doing, one_line, spoken, stack_of, where_of
+from ..report.parts import matters
 from ..report.report import to_json
 from .declaration import Predict
 

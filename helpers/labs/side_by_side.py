@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ..report.parts import printable
+from ..model.wording import printable
 
 CONTEXT = 3
 """Equal lines shown around a change; longer stretches are left out, and counted."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ..model.facts import Report
-from ..report.parts import spans
+from ..model.wording import spans
 from ..report.stable import chosen_by_chance
 from .declaration import BY_CHANCE, MINE, Claim
 from .lab import Lab

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..diagnose import scene as facts
 from ..model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
-from .parts import ending, signal_name, where_of
+from ..model.wording import doing, ending, signal_name, where_of
 
 Kind = Literal[
     "starting",
@@ -209,10 +208,10 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
         return Segment("failed" if failed else "ended", text, _short_end(process), start, now, where)
     kind = _kind(process, child=sight.key.child >= 0)
     if kind not in ("collective", "waiting", "rendezvous"):
-        text = kind if kind in ("starting", "running", "idle") else facts.doing(process)
+        text = kind if kind in ("starting", "running", "idle") else doing(process)
         return Segment(kind, text, "C call" if kind == "held" else kind, start, now, where)
     wait = process.blocking[0]
-    text = facts.doing(replace(process, asleep=None) if process.asleep else process)
+    text = doing(replace(process, asleep=None) if process.asleep else process)
     if kind != "collective":
         return Segment(kind, text, _short(wait), start, now, where)
     label = wait.op if wait.seq is None else f"{wait.op} #{wait.seq}"

@@ -8,7 +8,7 @@ from functools import cached_property
 from html import escape
 
 from ..model.facts import Frame
-from .parts import one_line, place
+from ..model.wording import one_line, place_in
 
 GUTTER = 76
 """Pixels left of the lanes, for their names."""
@@ -101,7 +101,7 @@ def text(given: str, most: int = 2000) -> str:
 
 def spot(frame: Frame | None) -> str:
     """` at train.py:41 validate`, a long path from its end; nothing for no frame."""
-    said = place(frame).translate(_XML_LACKS)
+    said = place_in(frame).translate(_XML_LACKS)
     return f" at {said if len(said) <= 60 else '…' + said[-59:]}" if said else ""
 
 

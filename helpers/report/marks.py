@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..diagnose.scene import odd_ones, spoken
+from ..diagnose.scene import odd_ones
+from ..model.wording import spoken
 from .draw import full_name
 from .fold import meetings
 from .lanes import Lane, Segment

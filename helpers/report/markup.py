@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from ..diagnose.pages import blocks
-from .parts import one_line
+from ..model.wording import one_line
 
 _TAGS = {
     "text": ("", "p", ""),

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from ..model.facts import ProcessView, RankView, Report, Snapshot
+from ..model.wording import by_number, child_name, place_in, spans
 from . import markup
 from .markup import code, folded, text
-from .parts import Row, by_number, child_name, place, spans, table
+from .parts import Row, table
 from .text import HEAD, facts, headline, lists
 from .timeline import timeline
 
@@ -92,7 +93,7 @@ def _stacks(rows: Iterable[Row]) -> list[str]:
     return [
         folded(
             f"Stack of rank {row.label}",
-            "<pre>" + "\n".join(text(place(frame)) for frame in row.stack) + "</pre>",
+            "<pre>" + "\n".join(text(place_in(frame)) for frame in row.stack) + "</pre>",
         )
         for row in rows
         if row.stack

@@ -20,8 +20,8 @@ from ..model.facts import (
     Verdict,
     Wait,
 )
+from ..model.wording import by_number, printable, stack_of, where_of
 from .page import to_html
-from .parts import by_number, printable, stack_of, where_of
 from .stable import stable_text
 from .text import to_markdown, to_text
 

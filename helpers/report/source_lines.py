@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..model.facts import Frame
-from .parts import one_line
+from ..model.wording import one_line
 
 LARGEST = 1 << 20
 """Bytes above which a file is not read."""

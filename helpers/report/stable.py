@@ -10,15 +10,8 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from ..model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
-from .parts import (
-    by_number,
-    child_name,
-    matters,
-    one_line,
-    signal_name,
-    spans,
-    where_of,
-)
+from ..model.wording import by_number, child_name, one_line, signal_name, spans, where_of
+from .parts import matters
 
 _TYPE = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
 _WHOSE = re.compile(r"\((?:rank \d+|launcher)\)$")

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from ..diagnose.pages import blocks
 from ..model.facts import Report
-from .parts import Row, one_line, place, spans, table
+from ..model.wording import one_line, place_in, spans
+from .parts import Row, table
 
 WIDTH = 100
 _GAP = "  "
@@ -35,7 +36,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     )
     named = [
         ("Cause", one_line(verdict.detail)),
-        ("First at", place(verdict.where)),
+        ("First at", place_in(verdict.where)),
         ("To change", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
         ("In the way", one_line(blockers)),
         ("Job", job_line(report)),

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..diagnose.graph import Graph
-from ..diagnose.scene import group_name, spoken
 from ..model.facts import Collective, Job, Snapshot, Verdict
+from ..model.wording import group_name, spoken
 from .draw import axis, blocks, captions, full_name, lane, names
 from .fold import folded, meetings, without_errors
 from .lanes import LASTING, Lane, Segment, lanes

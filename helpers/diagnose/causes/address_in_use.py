@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...model.facts import ChildView, RankView
+from ...model.wording import place, spoken
 from ..events import Event, twins
 from ..ports import is_taken, refused
-from ..scene import Facts, Finding, place, spoken
+from ..scene import Facts, Finding
 
 
 def find(facts: Facts) -> Finding | None:

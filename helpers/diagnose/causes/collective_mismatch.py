@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Collective, Wait
+from ...model.wording import group_name, operation, place, spoken
 from ..matching import SENDS
-from ..scene import Facts, Finding, group_name, odd_ones, operation, place, spoken
+from ..scene import Facts, Finding, odd_ones
 
 Divergence = tuple[str, int, dict[int, Collective]]
 

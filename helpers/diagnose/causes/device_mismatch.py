@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..scene import Facts, Finding, place, spoken
+from ...model.wording import place, spoken
+from ..scene import Facts, Finding
 
 _MISMATCH = re.compile(
     r"Expected all tensors to be on the same device|Expected a '\w+' device type for generator"

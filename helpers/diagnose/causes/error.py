@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..scene import Facts, Finding, place, spoken
+from ...model.wording import place, spoken
+from ..scene import Facts, Finding
 
 
 def find(facts: Facts) -> Finding | None:

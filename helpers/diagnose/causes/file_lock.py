@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...model.facts import Blocker, Wait
-from ..scene import Facts, Finding, doing, place, spoken
+from ...model.wording import doing, place, spoken
+from ..scene import Facts, Finding
 
 
 def find(facts: Facts) -> Finding | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import ProcessView
+from ...model.wording import doing, operation, place, spoken
 from ..events import Event
-from ..scene import Facts, Finding, doing, operation, place, spoken
+from ..scene import Facts, Finding
 
 
 def find(facts: Facts) -> Finding | None:

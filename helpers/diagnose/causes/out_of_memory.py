@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..scene import FROZEN, Facts, Finding, place, spoken
+from ...model.wording import FROZEN, place, spoken
+from ..scene import Facts, Finding
 
 _FAILED = re.compile(
     r"[Oo]ut of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator"

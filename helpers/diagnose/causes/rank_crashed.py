@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-
-from ..scene import Facts, Finding, last_seen, spoken
+from ...model.wording import last_seen, signal_name, spoken
+from ..scene import Facts, Finding
 
 
 def find(facts: Facts) -> Finding | None:
@@ -12,7 +11,7 @@ def find(facts: Facts) -> Finding | None:
     event = facts.first
     if event is None or event.by_signal is None or not event.own or event.rank is None:
         return None
-    name = _name(event.by_signal)
+    name = signal_name(event.by_signal)
     waiting = [rank for rank in sorted(facts.stuck) if rank != event.rank]
     after = f"; {spoken(waiting)} still wait{'s' if len(waiting) == 1 else ''} for it" if waiting else ""
     return Finding(
@@ -24,10 +23,3 @@ def find(facts: Facts) -> Finding | None:
         evidence=(f"rank {event.rank} ended by signal {event.by_signal} ({name})",),
         hang=bool(waiting),
     )
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Frame, RankView
-from ..scene import Facts, Finding, last_seen, place, spoken
+from ...model.wording import last_seen, place, spoken
+from ..scene import Facts, Finding
 
 SEEN_LATE = 1.0
 """Seconds by which an end may be seen later than it was; an exception tells its own time."""

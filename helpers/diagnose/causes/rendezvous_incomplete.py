@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..scene import Facts, Finding, doing, odd_ones, place, spoken
+from ...model.wording import doing, place, spoken
+from ..scene import Facts, Finding, odd_ones
 
 _TIMEOUT = re.compile(r"waiting for clients\. (\d+)/(\d+) clients joined|worker_count=(\d+)")
 

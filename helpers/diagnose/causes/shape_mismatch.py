@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from ...model.facts import Frame, ProcessView
+from ...model.wording import place, spoken
 from ..matching import SAME_SIZE, Sizes, differ
-from ..scene import Facts, Finding, odd_ones, place, spoken
+from ..scene import Facts, Finding, odd_ones
 
 _MISMATCH = re.compile(
     r"appears not to match (sizes|strides) of the same param"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..scene import Facts, Finding, operation, place, spoken
+from ...model.wording import operation, place, spoken
+from ..scene import Facts, Finding
 
 
 def find(facts: Facts) -> Finding | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from ...model.facts import ChildView, ErrorView
+from ...model.wording import doing, place, spoken
 from ..events import Event
-from ..scene import Facts, Finding, doing, place, spoken
+from ..scene import Facts, Finding
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 _TIMED_OUT = "DataLoader timed out after"

@@ -8,7 +8,7 @@ from html import escape
 
 from ...labs.prediction import Asked
 from ...labs.results import Judgement
-from ...report.parts import one_line
+from ...model.wording import one_line
 from ..show import view
 
 SIGNS = {True: ("✓", "right", "good"), False: ("✗", "not right", "bad")}

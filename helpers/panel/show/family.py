@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...model.facts import ProcessView, Snapshot
-from ...report.parts import by_number, child_name
-from .words import rank_name
+from ...model.wording import by_number, child_name, rank_name
 
 
 @dataclass(frozen=True)

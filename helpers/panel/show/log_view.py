@@ -8,9 +8,9 @@ from typing import Protocol
 
 from ipywidgets import HTML, Text, VBox
 
+from ...model.wording import printable
 from ...observe.logs import KEEP
 from ...report.markup import text
-from ...report.parts import printable
 from ..widgets.choice import Choice
 from ..widgets.controls import row
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Snapshot
+from ...model.wording import megabytes
 from ...report.markup import row, table, text
 from .family import family
-from .words import megabytes
 
 _HEADS = ("Process", "Resident now", "Now", "At most")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...diagnose.ports import refused
-from ...diagnose.scene import spoken
 from ...model.facts import Port, Snapshot
+from ...model.wording import spoken
 from ...report.markup import code, text
 from .family import family
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ...model.facts import ChildView, ProcessView, RankView, Snapshot, State
+from ...model.wording import by_number, child_name, megabytes, place_in, rank_name, wait_text, where_of
 from ...report.markup import code, table, text
-from ...report.parts import by_number, child_name, place, wait_text, where_of
-from . import words
 from .style import mark
 
 _COLUMNS = ("Rank", "State", "Where", "Waits in", "CPU", "Memory", "Ports")
@@ -20,7 +19,7 @@ def rank_table(snapshot: Snapshot, caption: str = "Ranks", *, reveal: bool = Tru
 
 
 def _rank_rows(view: RankView, reveal: bool) -> str:
-    own = _row(words.rank_name(view), view.state, view.process, "sr-rank", reveal)
+    own = _row(rank_name(view), view.state, view.process, "sr-rank", reveal)
     return own + "".join(_child_row(child, reveal) for child in view.children)
 
 
@@ -35,10 +34,10 @@ def _row(name: str, state: State, process: ProcessView | None, kind: str, reveal
     if process is not None:
         alive = process.alive
         cells += [
-            code(place(where_of(process))),
+            code(place_in(where_of(process))),
             "<br>".join(text(wait_text(wait)) for wait in process.waits),
             f"{process.cpu:.0f} %" if alive else "",
-            words.megabytes(process.memory) if alive else "",
+            megabytes(process.memory) if alive else "",
             "<br>".join(text(f"{port.port} {port.role}") for port in process.ports),
         ]
     cells += [""] * (len(_COLUMNS) - 1 - len(cells))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Frame, ProcessView
+from ...model.wording import activities, place_in, stack_of
 from ...report.markup import code, text
-from ...report.parts import doing, place, stack_of
 from ...report.source_lines import Sources
 from .ranks import state_mark
 
@@ -22,7 +22,7 @@ def stack(name: str, process: ProcessView | None, sources: Sources) -> str:
     if process is None:
         return f"<p>{text(name)} is not there.</p>"
     frames = stack_of(process)
-    said = "; ".join(doing(process))
+    said = "; ".join(activities(process))
     head = f"<p><strong>{text(name)}</strong> {state_mark(process.state, process)} {text(said)}</p>"
     if not frames:
         why = "it has no beacon" if not process.beacon else "it has told of none yet"
@@ -42,5 +42,5 @@ def _frames(frames: Sequence[Frame], sources: Sources | None) -> str:
         line = sources.line(frame) if sources else ""
         shown = f'<br><span class="sr-source">{text(line)}</span>' if line else ""
         look = "" if frame.user else ' class="sr-library"'
-        rows.append(f"<li{look}>{code(place(frame))}{shown}</li>")
+        rows.append(f"<li{look}>{code(place_in(frame))}{shown}</li>")
     return f'<ol class="sr-stack">{"".join(rows)}</ol>'

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from ...model.facts import Outcome, ProcessView, State
-from ...report.parts import signal_name
+from ...model.wording import signal_name
 
 STATE_GLYPHS: dict[State, str] = {
     "starting": "○",

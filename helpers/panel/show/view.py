@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Report, Snapshot, Verdict
+from ...model.wording import place_in
 from ...report.markup import code, folded, items, section, text
 from ...report.markup import paragraph as paragraph
-from ...report.parts import place
 from ...report.timeline import timeline
 from .style import OUTCOMES
 
@@ -87,7 +87,7 @@ def _verdict(verdict: Verdict) -> tuple[str, str]:
     glyph, tone = OUTCOMES[verdict.outcome]
     cause = "" if verdict.cause == "none" else f": {code(verdict.cause)}"
     unproved = "" if verdict.proved else " (not proved)"
-    where = f"<p>First at {code(place(verdict.where))}</p>" if verdict.where else ""
+    where = f"<p>First at {code(place_in(verdict.where))}</p>" if verdict.where else ""
     outcome = f'<strong><span aria-hidden="true">{glyph}</span> {verdict.outcome}</strong>'
     return (
         f'<p class="sr-outcome">{outcome}{cause}{unproved}</p><p>{text(verdict.summary)}</p>{where}',

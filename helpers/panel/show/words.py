@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from ...diagnose.graph import Graph
-from ...diagnose.scene import spoken
-from ...model.facts import Job, RankView, Snapshot
-from ...report.parts import child_name
+from ...model.facts import Job, Snapshot
+from ...model.wording import child_name, rank_name, spoken
 
 MOST = 16
 """Ranks whose keys are told."""
-
-
-def rank_name(view: RankView) -> str:
-    """`rank 1`, or `rank ?` until the number is known."""
-    return f"rank {'?' if view.rank is None else view.rank}"
-
-
-def megabytes(size: int) -> str:
-    """A size in bytes as whole megabytes (10^6 bytes), or nothing for 0."""
-    return f"{size / 1e6:.0f} MB" if size else ""
 
 
 def hardware_line(job: Job) -> str:

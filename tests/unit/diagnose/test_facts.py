@@ -24,8 +24,9 @@ from histories import (
     working,
 )
 
-from helpers.diagnose.scene import Facts, doing, last_seen, odd_ones, operation, place, spoken
+from helpers.diagnose.scene import Facts, odd_ones
 from helpers.model.facts import RankView, Wait
+from helpers.model.wording import doing, last_seen, operation, place, spoken
 
 ODD = [
     ({0: "a", 1: "a", 2: "b"}, (2,)),

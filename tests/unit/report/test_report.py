@@ -22,7 +22,7 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
-from helpers.report.parts import printable, spans
+from helpers.model.wording import printable, spans
 from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
 
 TOP = {

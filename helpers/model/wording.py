@@ -1,0 +1,230 @@
+"""How a fact is said: once, for every report, picture, panel and page.
+
+Text that comes from the job passes through `printable` before it reaches a screen or a file.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable, Sequence
+
+from .facts import ChildView, Frame, ProcessView, RankView, Wait
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+FROZEN = "stopped by the kernel until memory is free"
+"""What is said of a process that wants more memory than the job may have."""
+
+
+def printable(text: str) -> str:
+    """Takes terminal codes, text-direction marks and control characters out of the job's text."""
+    return _CONTROL.sub("?", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def one_line(text: str) -> str:
+    """`printable`, on one line."""
+    return " ".join(printable(text).split())
+
+
+def spoken(ranks: Sequence[int]) -> str:
+    """`rank 1`, `ranks 0 and 2`, `ranks 0, 1 and 3`; long lists in runs: `ranks 0-5 and 7`."""
+    parts = runs(sorted(ranks))
+    if not parts:
+        return "no rank"
+    word = "rank" if len(ranks) == 1 else "ranks"
+    if len(parts) == 1:
+        return f"{word} {parts[0]}"
+    return f"{word} {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def runs(ranks: Sequence[int]) -> list[str]:
+    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    found = []
+    for run in parts:
+        found += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
+    return found
+
+
+def spans(numbers: Iterable[int | None]) -> str:
+    """`0, 2-5` for 0, 2, 3, 4, 5; unknown numbers as `?` at the end."""
+    given = list(numbers)
+    labels = runs(sorted({number for number in given if number is not None}))
+    unknown = len([number for number in given if number is None])
+    if unknown:
+        labels.append("?" if unknown == 1 else f"? (x{unknown})")
+    return ", ".join(labels)
+
+
+def rank_name(view: RankView) -> str:
+    """`rank 1`, or `rank ?` until the number is known."""
+    return f"rank {'?' if view.rank is None else view.rank}"
+
+
+def by_number(views: Sequence[RankView]) -> list[RankView]:
+    """Ranks by number, those of unknown number last."""
+    return sorted(views, key=lambda view: (view.rank is None, view.rank or 0))
+
+
+def place(frame: Frame | None) -> str:
+    """`train.py:41`, or a word for an unknown place."""
+    return f"{frame.file}:{frame.line}" if frame else "an unknown line"
+
+
+def place_in(frame: Frame | None) -> str:
+    """`train.py:41 validate`, or nothing."""
+    return one_line(f"{frame.file}:{frame.line} {frame.function}") if frame else ""
+
+
+def last_seen(frame: Frame | None) -> str:
+    """`; it was last seen at train.py:41`, or nothing."""
+    return f"; it was last seen at {place(frame)}" if frame else ""
+
+
+def where_of(process: ProcessView) -> Frame | None:
+    """The user's line that a process stands at; the line of its error, when one ended it."""
+    if process.error and process.error.stack:
+        return next((frame for frame in process.error.stack if frame.user), None)
+    return process.where
+
+
+def stack_of(process: ProcessView) -> tuple[Frame, ...]:
+    """The stack, innermost frame first; that of its error, when one ended it."""
+    if process.error and process.error.stack:
+        return process.error.stack
+    return process.stack
+
+
+def group_name(group: str | None) -> str:
+    """`the default group`, `group tp`."""
+    return "the default group" if group in (None, "default") else f"group {group}"
+
+
+def operation(wait: Wait) -> str:
+    """`all_reduce #7 of the default group`, `recv from rank 1`, `the key 'x' of the store`."""
+    if wait.kind == "collective":
+        number = f" #{wait.seq}" if wait.seq is not None else ""
+        group = f" of {group_name(wait.group)}" if wait.group else ""
+        return f"{wait.op}{number}{group}"
+    if wait.kind == "p2p":
+        peers = f" {'to' if 'send' in wait.op else 'from'} {spoken(wait.peers)}" if wait.peers else ""
+        return f"{wait.op}{peers}"
+    if wait.kind == "store":
+        return f"the store key {wait.key!r}" if wait.key else "a key of the store"
+    if wait.kind == "rendezvous":
+        return "the rendezvous (init_process_group)"
+    if wait.kind == "lock":
+        return f"the lock {wait.key}" if wait.key else "a lock"
+    if wait.kind == "process":
+        return "a DataLoader worker" if wait.op == "DataLoader" else "a child process"
+    if wait.kind == "input":
+        return "input from stdin"
+    return f"{wait.op} on {wait.key}" if wait.key else wait.op
+
+
+def wait_text(wait: Wait) -> str:
+    """`all_reduce #7 in group default, sizes [1]`."""
+    parts = [wait.op if wait.seq is None else f"{wait.op} #{wait.seq}"]
+    if wait.kind == "p2p" and wait.peers:
+        parts.append(f"with rank {spans(wait.peers)}")
+    if wait.group is not None:
+        parts.append(f"in group {wait.group}")
+    if wait.key is not None:
+        parts.append(f"for {wait.key}")
+    if wait.holder is not None:
+        parts.append(f"held by pid {wait.holder}" if wait.holder else "held by nobody")
+    text = " ".join(parts)
+    if wait.sizes:
+        text += ", sizes " + " ".join(str(list(size)) for size in wait.sizes)
+    return one_line(text if wait.blocking else f"pending: {text}")
+
+
+def doing(process: ProcessView | None) -> str:
+    """What a process does, in a few words: `asleep`, `stopped by a signal`, `in recv from rank 0`."""
+    if process is None:
+        return "never started"
+    if not process.alive:
+        return "ended"
+    if process.frozen:
+        return FROZEN
+    if process.state == "stopped":
+        return "stopped by a signal"
+    if process.gil_held:
+        return "inside a C call that holds the interpreter lock"
+    if process.asleep:
+        return "asleep"
+    if process.state == "importing":
+        return "importing"
+    standing = process.blocking
+    if standing:
+        inside = standing[0].kind in ("collective", "p2p", "rendezvous", "io")
+        return f"{'in' if inside else 'waiting for'} {operation(standing[0])}"
+    return "working" if process.cpu > 5 else "idle"
+
+
+def activities(process: ProcessView) -> tuple[str, ...]:
+    """What a process waits in, or how it ended."""
+    end = ending(process)
+    if end:
+        return (end,)
+    if process.frozen:
+        return (FROZEN,)
+    said = [wait_text(wait) for wait in process.waits]
+    if process.gil_held:
+        said.append("holds the GIL")
+    if process.asleep:
+        said.append(f"asleep in {one_line(process.asleep)}")
+    return tuple(said)
+
+
+def ending(process: ProcessView) -> str:
+    """`exit code 1: ValueError: no such file`, or nothing for a process that lives."""
+    if process.signal is not None:
+        number, name = f"signal {process.signal}", signal_name(process.signal)
+        text = number if name == number else f"{number} ({name})"
+    elif process.exit_code is not None:
+        text = f"exit code {process.exit_code}"
+    elif process.error:
+        return one_line(process.error.text)
+    else:
+        return ""
+    return one_line(f"{text}: {process.error.text}" if process.error else text)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; `signal 40` where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def child_name(child: ChildView) -> str:
+    """`DataLoader worker 0`, or the kind of another child."""
+    kind = "DataLoader worker" if child.process.kind == "dataloader-worker" else child.process.kind
+    return one_line(kind if child.worker_id is None else f"{kind} {child.worker_id}")
+
+
+def child_text(child: ChildView) -> str:
+    """One sentence on a child, without its pid."""
+    process = child.process
+    parts = [process.state, *activities(process)]
+    if child.joined_as_rank is not None:
+        parts.insert(0, f"has joined as rank {child.joined_as_rank}")
+    at = place_in(where_of(process))
+    if at:
+        parts.append(f"at {at}")
+    return one_line(f"{child_name(child)}: {'; '.join(parts)}")
+
+
+def megabytes(size: int) -> str:
+    """A size in bytes as whole megabytes (10^6 bytes), or nothing for 0."""
+    return f"{size / 1e6:.0f} MB" if size else ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..launch import run_folder
 from ..launch.memory_limit import Limit
 from ..launch.processes import identity
-from . import preflight
+from . import requirements
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Value
 from .lab_file import read_lab_file
 from .lab_table import LabError
@@ -188,7 +188,7 @@ class Lab:
         assert where is not None
         env = dict(os.environ) | self.environment(program, where, knobs)
         writes = (where, self.folder)
-        if reason := preflight.refusal(self.file.memory, self.file.disk, writes, words, env):
+        if reason := requirements.refusal(self.file.memory, self.file.disk, writes, words, env):
             raise LabError(f"{self.name} is not started: {reason}")
         if program == MINE:
             self.my_copy()

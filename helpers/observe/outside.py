@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from ..diagnose.ports import refused
+from ..diagnose.events import refused
 from ..launch.processes import port_owner
 from ..model.facts import Blocker, ProcessView, Wait
 from . import locks, ranks, sockets

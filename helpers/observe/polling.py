@@ -1,4 +1,4 @@
-"""The lock file for which a loop in a program's source waits. Pure, but for reading sources."""
+"""The lock file for which a loop in a program's source waits. Pure, but for reading source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from . import sources
+from . import source
 
 _LOOKS = ("exists", "lexists", "isfile", "is_file")
 _HARMLESS = frozenset(
@@ -24,7 +24,7 @@ def lock_file(site: Mapping[str, Any]) -> str | None:
     Two loops count: `while` the file is there, and one that tries to make it and catches that it is
     there (`O_EXCL`, mode `x`, `touch(exist_ok=False)`, `mkdir`).
     """
-    loop = _loop_around(sources.tree(str(site["file"])), int(site["position"][0]))
+    loop = _loop_around(source.tree(str(site["file"])), int(site["position"][0]))
     if loop is None:
         return None
     for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
@@ -33,8 +33,8 @@ def lock_file(site: Mapping[str, Any]) -> str | None:
         for call in (node for part in attempt.body for node in ast.walk(part)):
             path = _made(call) if isinstance(call, ast.Call) else None
             if path is not None:
-                return sources.text(path, site["strings"])
-    return sources.text(_looked_at(loop.test), site["strings"])
+                return source.text(path, site["strings"])
+    return source.text(_looked_at(loop.test), site["strings"])
 
 
 def gives_up(site: Mapping[str, Any]) -> bool:
@@ -42,7 +42,7 @@ def gives_up(site: Mapping[str, Any]) -> bool:
 
     A loop that compares or decides may have a deadline, and one that calls may remove an old lock.
     """
-    loop = _loop_around(sources.tree(str(site["file"])), int(site["position"][0]))
+    loop = _loop_around(source.tree(str(site["file"])), int(site["position"][0]))
     return loop is None or any(
         isinstance(node, ast.If | ast.IfExp | ast.Compare | ast.Raise | ast.For | ast.With)
         or (isinstance(node, ast.Call) and _name(node).rpartition(".")[2] not in _HARMLESS)

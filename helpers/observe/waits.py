@@ -1,4 +1,4 @@
-"""One beacon record -> what each thread of that process waits for. Pure, but for reading sources."""
+"""One beacon record -> what each thread of that process waits for. Pure, but for reading source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ..model.facts import Collective, Frame, Wait, WaitKind
-from . import limits, locks, polling, sources
+from . import locks, polling, source, timeouts
 
 Record = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ def thread_waits(thread: Mapping[str, Any], record: Record, cwd: str) -> list[Wa
     """What one thread stands in, oldest first; empty when it is not known to wait."""
     frames = [frame(entry, cwd) for entry in thread["frames"]]
     found = _standing(thread, frames, record, cwd)
-    if not found or not limits.goes_on(thread, frames, cwd):
+    if not found or not timeouts.goes_on(thread, frames, cwd):
         return found
     return [replace(wait, limited=wait.blocking) for wait in found]
 
@@ -206,7 +206,7 @@ def _may_wait_for_work(innermost: Frame, cwd: str) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "wait"
         and node.lineno <= innermost.line <= (node.end_lineno or node.lineno)
-        for node in ast.walk(sources.tree(os.path.join(cwd, innermost.file)))
+        for node in ast.walk(source.tree(os.path.join(cwd, innermost.file)))
     )
 
 
@@ -236,7 +236,7 @@ def called_at(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     """
     if len(site["position"]) == 1:
         return _only_call(site)
-    for node in sources.at(site):
+    for node in source.at(site):
         entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
         if any(site["names"].get(ast.unparse(each)) == "lock" for each in entered):
             return "lock", "acquire", None
@@ -255,7 +255,7 @@ def _only_call(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     """The call on a known object in a line, when the line holds one such call."""
     (line,) = site["position"]
     found = []
-    for node in ast.walk(sources.tree(str(site["file"]))):
+    for node in ast.walk(source.tree(str(site["file"]))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         kind = site["names"].get(_expression(node.func.value))
@@ -280,13 +280,13 @@ def _at_once(
     if method != "wait" or name not in ("isend", "irecv"):
         return None
     peers = [word.value for word in made.keywords if word.arg in ("src", "dst")] + made.args[1:2]
-    return f"Work.{name}", method, sources.text(peers[0], strings) if peers else None
+    return f"Work.{name}", method, source.text(peers[0], strings) if peers else None
 
 
 def _argument(node: ast.Call, strings: Mapping[str, str]) -> str | None:
     if not node.args:
         return None
-    return sources.text(node.args[0], strings)
+    return source.text(node.args[0], strings)
 
 
 def _is_prompt(native: Mapping[str, Any]) -> bool:

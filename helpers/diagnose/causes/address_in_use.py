@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...model.facts import ChildView, RankView
 from ...model.wording import place, spoken
-from ..events import Event, twins
-from ..ports import is_taken, refused
+from ..events import Event, is_taken, refused, twins
 from ..scene import Facts, Finding
 
 

@@ -11,7 +11,7 @@ from ipywidgets import HTML, Widget
 
 from ...model.facts import Report
 from ...observe.logs import Logs
-from ...report.history import History
+from ...report.recording import History
 from ...report.source_lines import Sources
 from ...session import Ended, Event, Sample, Session
 from ..show import view, words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...diagnose.ports import refused
+from ...diagnose.events import refused
 from ...model.facts import Port, Snapshot
 from ...model.wording import spoken
 from ...report.markup import code, text

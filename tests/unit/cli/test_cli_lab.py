@@ -12,7 +12,7 @@ from example_lab import write_programs
 from helpers.cli.main import main
 from helpers.labs import all_cases as matrix
 from helpers.labs import lab as labs
-from helpers.labs import preflight
+from helpers.labs import requirements
 from helpers.labs.all_cases import Case, Result
 from helpers.session import Session
 
@@ -62,7 +62,7 @@ def test_what_a_lab_does_not_have(line: str, sentence: str, capsys: pytest.Captu
 def test_a_machine_that_is_too_small(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(preflight, "free_memory", lambda: 5 * preflight.MB)
+    monkeypatch.setattr(requirements, "free_memory", lambda: 5 * requirements.MB)
     assert main(["lab", "05"]) == USAGE
     assert "MB of free memory, and 5 MB are free" in said(capsys)
 

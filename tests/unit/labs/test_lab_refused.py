@@ -9,7 +9,7 @@ import pytest
 from example_lab import GOOD, changed, write_programs
 from panel_fakes import click, every_widget, html_of
 
-from helpers.labs import machine, preflight
+from helpers.labs import machine, requirements
 from helpers.labs.lab import Lab, LabError
 from helpers.labs.lab_file import parse_lab
 from helpers.panel.lab_panel import LabPanel
@@ -66,7 +66,7 @@ def test_controls_that_do_not_apply_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_is_said_in_the_panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "free_memory", lambda: 7 * preflight.MB)
+    monkeypatch.setattr(requirements, "free_memory", lambda: 7 * requirements.MB)
     raw = changed("memory_mb", 100)
     panel = LabPanel(Lab(parse_lab(raw, write_programs(tmp_path), "lab.toml")))
     with pytest.raises(LabError, match="it needs 100 MB of free memory, and 7 MB are free"):

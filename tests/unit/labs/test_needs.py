@@ -11,7 +11,7 @@ import psutil
 import pytest
 from example_lab import GOOD, changed, write_programs
 
-from helpers.labs import machine, preflight
+from helpers.labs import machine, requirements
 from helpers.labs import requirements as needs
 from helpers.labs.lab import Lab, LabError
 from helpers.labs.lab_file import parse_lab
@@ -112,11 +112,11 @@ def test_what_cannot_run_here_is_refused_and_says_why(gpus: pytest.MonkeyPatch, 
 
 def refusal(folder: Path, memory: int = 0, disk: int = 0, port: str = "", word: str = "python") -> str:
     environment = {"MASTER_PORT": port} if port else {}
-    return preflight.refusal(memory, disk, [folder], [word, "broken.py"], environment)
+    return requirements.refusal(memory, disk, [folder], [word, "broken.py"], environment)
 
 
 def test_too_little_memory_or_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "free_memory", lambda: 900 * preflight.MB)
+    monkeypatch.setattr(requirements, "free_memory", lambda: 900 * requirements.MB)
     assert refusal(tmp_path, memory=900) == ""
     assert refusal(tmp_path, memory=1000).startswith(
         "it needs 1000 MB of free memory, and 900 MB are free"
@@ -140,7 +140,7 @@ def test_the_port_of_a_stranger(tmp_path: Path) -> None:
 
 
 def test_a_session_is_refused_for_want_of_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "free_memory", lambda: 10)
+    monkeypatch.setattr(requirements, "free_memory", lambda: 10)
     lab = Lab(parse_lab(changed("memory_mb", 100), folder, "lab.toml"))
     with pytest.raises(LabError, match="07_example is not started: it needs 100 MB of free memory"):
         lab.session("broken")

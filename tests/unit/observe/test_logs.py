@@ -10,7 +10,6 @@ import pytest
 from histories import absent, child, launcher, rank, snapshot, worker, working
 
 from helpers.model.facts import RankView, Snapshot
-from helpers.observe import holes
 from helpers.observe import logs as logs_module
 from helpers.observe.logs import CHUNK, KEEP, Logs
 
@@ -197,7 +196,10 @@ def test_where_no_space_can_be_given_back_nothing_else_changes(
         prints(run, "1000.log", word + "\n")
         assert read(logs, run) == [("rank 0", word)]
     assert asked == [(0, 4), (0, 8)]
-    assert not holes.punch(run / "gone", 0, 1)
+
+
+def test_a_file_that_is_gone_gives_no_space_back(tmp_path: Path) -> None:
+    assert not logs_module.punch(tmp_path / "gone", 0, 1)
 
 
 def test_of_a_process_that_prints_too_fast_the_newest_lines_come(

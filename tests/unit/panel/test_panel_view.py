@@ -32,9 +32,9 @@ from helpers.panel.show.ranks import rank_table
 from helpers.panel.show.stacks import stack
 from helpers.panel.show.style import STATE_GLYPHS, style_tag
 from helpers.panel.show.tree import process_tree
-from helpers.report.history import MOST, MOST_PROCESSES, History
+from helpers.report.draw import head
+from helpers.report.recording import MOST, MOST_PROCESSES, History
 from helpers.report.source_lines import Sources
-from helpers.report.style import head
 
 EVIL = "<script>alert(1)</script>"
 THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"

@@ -35,10 +35,8 @@ from histories import (
 )
 
 from helpers.model.facts import RankView, Snapshot, Verdict
-from helpers.report.fold import folded, meetings
-from helpers.report.lanes import Lane, lanes
-from helpers.report.marks import ARROWS
-from helpers.report.timeline import timeline
+from helpers.report.lanes import Lane, folded, lanes, meetings
+from helpers.report.timeline import ARROWS, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 

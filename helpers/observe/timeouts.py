@@ -1,4 +1,4 @@
-"""Waits that end by themselves before long, after which the program goes on. Pure, but for sources.
+"""Waits that end by themselves before long, after which the program goes on. Pure, but for source.
 
 A call may have a timeout of its own, and the program may catch what it then raises. Without a handler
 the timeout ends the rank: that is a failure as any hang is, only later. The timeout of a whole group is
@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..model.facts import Frame
-from . import sources
+from . import source
 
 SHORT = 60.0
 """Seconds that a program may be given to go on by itself."""
@@ -43,7 +43,7 @@ def _limit(thread: Mapping[str, Any]) -> float | None:
         return None if call.get("limit") is None else float(call["limit"])
     if site is None or len(site["position"]) == 1:
         return None
-    for node in sources.at(site):
+    for node in source.at(site):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             return _given(node, node.func.value, site.get("limits", {}))
     return None
@@ -74,7 +74,7 @@ def _handled(frame: Frame, cwd: str) -> bool:
     """True where the line of a user's frame stands in a `try` that catches a timeout and goes on."""
     if not frame.user:
         return False
-    for node in ast.walk(sources.tree(os.path.join(cwd, frame.file))):
+    for node in ast.walk(source.tree(os.path.join(cwd, frame.file))):
         if isinstance(node, ast.Try) and _within(frame.line, node.body):
             if any(_catches(handler.type) and not _ends(handler.body) for handler in node.handlers):
                 return True

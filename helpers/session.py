@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from .diagnose.diagnose import diagnose
 from .diagnose.graph import Graph
 from .launch.attach import find_job
-from .launch.launch import LaunchError, launch
+from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from .model.facts import STILL, Report, Snapshot, Verdict
 from .observe import Observer, Running
@@ -176,6 +176,7 @@ class Session:
         return self
 
     def _begin(self) -> Job:
+        clear_up()
         try:
             self._limit = enforcer(self.memory_limit) if self.memory_limit else None
         except LimitError as problem:
@@ -356,6 +357,7 @@ class Attachment(Session):
         self.max_seconds = self._since + max(patience + 1.0, ATTACHED_LEAST)
 
     def _begin(self) -> Job:
+        clear_up(process.pid for process in self._job.processes())
         return self._job
 
     def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
@@ -373,6 +375,17 @@ class Attachment(Session):
         report = super()._report(verdict, snapshot)
         started = [v.process.started for v in snapshot.ranks if v.process is not None]
         return replace(report, stall=None, first_rank=min(started, default=None))
+
+
+def clear_up(spared: Iterable[int] = ()) -> None:
+    """Remove what was left behind by runs before, except for the run that one of these pids is part of.
+
+    A failure to do so is logged: the new run has no part in it.
+    """
+    try:
+        reap_leftovers(spared)
+    except Exception as problem:
+        _log.warning("What was left behind by runs before may still be there: %r", problem)
 
 
 def verdict_by_patience(verdict: Verdict) -> bool:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ import psutil
 from . import run_folder
 from .control_group import remove
 from .memory_limit import Enforcer
-from .processes import carriers, end_all, identity, is_alive, same_process
+from .processes import carriers, end_all, families, identity, is_alive, same_process
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
 LIMIT = 2.0
@@ -288,34 +288,38 @@ def launch(
         raise LaunchError(f"the run cannot be prepared: {error}") from error
 
 
-def reap_leftovers() -> int:
+def reap_leftovers(spared: Iterable[int] = ()) -> int:
     """End what is left of this user's runs whose owner has gone, and remove their directories.
 
-    A process is part of a run by the run's id in its environment, or by the pid and the start
-    time that the run has recorded.
+    A process is part of a run by the run's id in its environment, by the pid and the start that the
+    run has recorded, or by descent. A run that this process is part of is no leftover.
+
+    Args:
+        spared: pids of other processes whose run is to go on.
 
     Returns:
         How many runs were cleaned up.
 
     Raises:
-        LaunchError: the folder of the runs cannot be used.
+        OSError: the folder of the runs cannot be used.
     """
-    cleaned = 0
-    try:
-        for folder, record in run_folder.leftovers():
-            _end_run(folder.name, record["processes"])
-            if record.get("group"):
-                remove(Path(record["group"]))
-            shutil.rmtree(folder, ignore_errors=True)
-            cleaned += 1
-    except OSError as error:
-        raise LaunchError(f"the runs cannot be listed: {error}") from error
-    return cleaned
+    living = {os.getpid(), *spared}
+    return sum(_reap(folder, record, living) for folder, record in run_folder.leftovers())
 
 
-def _end_run(run_id: str, identities: list[tuple[int, float]]) -> None:
-    recorded = [process for one in identities if (process := same_process(*one))]
-    end_all(lambda: [*recorded, *carriers(run_id)])
+def _reap(folder: Path, record: Mapping[str, Any], spared: set[int]) -> bool:
+    recorded = [process for one in record["processes"] if (process := same_process(*one))]
+
+    def find() -> list[psutil.Process]:
+        return [*recorded, *carriers(folder.name)]
+
+    if any(process.pid in spared for process in families(find())):
+        return False
+    end_all(find)
+    if record.get("group"):
+        remove(Path(record["group"]))
+    shutil.rmtree(folder, ignore_errors=True)
+    return True
 
 
 def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, str]) -> str:

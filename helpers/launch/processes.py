@@ -74,22 +74,24 @@ def same_process(pid: int, started: float) -> psutil.Process | None:
     return process if same and is_alive(process) else None
 
 
+def families(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """What is alive of these and of all that descends from them."""
+    found: dict[psutil.Process, None] = {}
+    for process in processes:
+        with suppress(psutil.Error):
+            found |= dict.fromkeys([process, *process.children(recursive=True)])
+    return [process for process in found if is_alive(process)]
+
+
 def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
     """End what `find` gives and what descends from it: CONT, TERM, KILL, in 2 seconds at most.
 
     This is for a run whose guardian is gone; `find` is called again until it gives nothing alive.
     """
 
-    def members() -> list[psutil.Process]:
-        found: dict[psutil.Process, None] = {}
-        for process in find():
-            with suppress(psutil.Error):
-                found |= dict.fromkeys([process, *process.children(recursive=True)])
-        return [process for process in found if is_alive(process)]
-
     started = time.monotonic()
     asked: set[psutil.Process] = set()
-    while (left := members()) and (waited := time.monotonic() - started) < 2 * GRACE:
+    while (left := families(find())) and (waited := time.monotonic() - started) < 2 * GRACE:
         for process in left:
             with suppress(psutil.Error):
                 if waited >= GRACE:

@@ -631,6 +631,44 @@ def test_a_job_with_a_sitecustomize_of_its_own(box: Box) -> None:
     assert f"] from sitecustomize {box.folder / 'site' / 'sitecustomize.py'}" in done.err
 
 
+# --- what two kills at once leave behind
+
+
+def killed_with_its_guardian(box: Box, job: str) -> tuple[Path, list[int]]:
+    """The folder and the processes of a run that nobody ends any more: with a beacon, a rank would."""
+    box.write("job.py", job)
+    process = box.start(box.words(python("-I", "job.py"), []))
+    until((box.folder / "pids").exists)
+    (folder,) = box.runs()
+    until(lambda: len(json.loads((folder / "run.json").read_text())["processes"]) == 2)
+    guardian = json.loads((folder / "run.json").read_text())["processes"][0][0]
+    process.send_signal(signal.SIGSTOP)  # it must not see the end of its guardian before its own
+    os.kill(guardian, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    pids = [int(word) for word in (box.folder / "pids").read_text().split()]
+    assert all(psutil.pid_exists(pid) for pid in pids)
+    return folder, pids
+
+
+def test_the_next_run_removes_what_two_kills_at_once_left_behind(box: Box) -> None:
+    _, pids = killed_with_its_guardian(box, RESISTS)
+    assert box.run("true").code == 0
+    assert_gone(pids)
+    assert box.runs() == []
+
+
+def test_attach_to_a_job_whose_instrument_was_killed_stops_nothing(box: Box) -> None:
+    job = "import os, signal\nopen('new', 'w').write(str(os.getpid()))\nos.rename('new', 'pids')\n"
+    folder, (pid,) = killed_with_its_guardian(box, job + "signal.pause()\n")
+    words = [sys.executable, "-m", "helpers", "attach", "--json", str(box.file), str(pid)]
+    assert box.run(words=words).report["ranks"][0]["pid"] == pid
+    assert running([psutil.Process(pid)])
+    assert box.runs() == [folder]
+    assert box.run("true").code == 0
+    assert_gone([pid])
+
+
 # --- options
 
 

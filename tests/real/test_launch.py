@@ -25,6 +25,7 @@ from helpers.launch import guardian, run_folder
 from helpers.launch import launch as launch_module
 from helpers.launch.launch import Launch, LaunchError, launch, reap_leftovers
 from helpers.launch.processes import CLOCK, is_alive
+from helpers.session import Session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -520,6 +521,40 @@ def test_leftovers_of_a_dead_owner_are_reaped(own: Callable[..., Owner]) -> None
     assert not owner.folder.exists()
     assert len(left(other.folder.name)) == len(other.job)
     assert other.folder.exists()
+
+
+@pytest.mark.real
+def test_the_next_run_removes_the_folder_of_a_lab_whose_process_was_killed(place: Path) -> None:
+    script = (
+        "import os, signal; from helpers.labs.lab import RunFolder\n"
+        "folder = RunFolder(); print(folder.path, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False)
+    new = place / "job-that-is-being-made"
+    new.mkdir()
+    assert Path(done.stdout.strip()) in place.iterdir()
+    assert Session(["true"]).start().wait(60).verdict.outcome == "ok"
+    assert list(place.iterdir()) == [new]
+
+
+@pytest.mark.real
+def test_a_run_that_reaps_is_part_of_no_leftover(start: Start) -> None:
+    """It was started from a shell of a run whose own instrument was killed."""
+    run = start("cat")
+    record = json.loads((run.folder / "run.json").read_text())
+    run_folder.write_record(run.folder, record | {"owner": [run.pid, 0.0], "processes": []})
+    script = "from helpers.launch.launch import reap_leftovers; print(reap_leftovers())"
+    inside = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"STUCK_RANKS_ID": run.run_id},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (inside.returncode, inside.stdout) == (0, "0\n")
+    assert [process.pid for process in run.processes()] == [run.pid]
+    assert reap_leftovers([run.pid]) == 0
+    assert reap_leftovers() == 1
 
 
 @pytest.mark.real

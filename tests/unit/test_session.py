@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -33,6 +34,18 @@ def test_a_run_is_over_when_every_end_is_known(other: RankView, over: bool) -> N
 
 def test_a_run_is_not_over_while_its_command_runs() -> None:
     assert not _is_over(snapshot(ended(0, 0), ended(1, 0)))
+
+
+@pytest.mark.real
+def test_a_run_starts_although_what_is_left_of_others_cannot_be_removed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def reap(spared: Iterable[int]) -> int:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr("helpers.session.reap_leftovers", reap)
+    assert Session(["true"]).start().wait(60).verdict.outcome == "ok"
+    assert "not yours" in caplog.text
 
 
 @pytest.mark.real

@@ -6,49 +6,35 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from .diagnose.diagnose import diagnose
-from .diagnose.graph import Graph
+from .diagnose.settling import Settling, SettlingOfAttached
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
-from .model.facts import STILL, Report, Snapshot, Verdict
-from .observe import Observer, Running
+from .model.facts import Report, Snapshot, Verdict
 from .observe.logs import Logs
+from .observe.look import AnyQuestion, Look, Watched
+from .observe.observer import Observer
+from .observe.sampler import Running, Sampler
 from .report import report as reports
 from .report.recording import Recorder
 
 EVERY = 0.22
 """Seconds between two looks at the job."""
 
-STATUS_COMES = 1.0
-"""Seconds within which the exit status of a process that has ended is known, if ever."""
+LOOKS = 3
+"""Looks that are taken in a row, at most, while each brings up something more to find out."""
 
-HISTORY = 16
-"""Snapshots that `diagnose` is given: about three seconds."""
-
-SETTLE = 10.0
-"""Seconds that an error verdict waits at most for the rest of the job to end or to stand still."""
-
-SETTLE_QUIET = 30.0
-"""The same for a job in which nothing has failed although a rank exists twice: how it ends is part of
-the finding, since it may well end with exit code 0."""
+PATIENCE_ATTACHED = 10.0
+"""Seconds that a running job is watched, at most, before a rank that does not move is a suspicion."""
 
 _log = logging.getLogger(__name__)
-
-
-ATTACHED_PATIENCE = 10.0
-"""Seconds that the job is watched, at most, before a rank that does not move is a suspicion."""
-
-ATTACHED_LEAST = 3.0
-"""Seconds that it is watched in any case."""
-
-ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
 
 
 @dataclass(frozen=True)
@@ -96,6 +82,18 @@ class Job(Running, Protocol):
         """End it and remove what it needed."""
 
 
+class Eyes(Protocol):
+    """What looks at a job, as `helpers.observe.sampler.Sampler` does."""
+
+    watched: Watched
+
+    def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
+        """Look once, and find out what is wanted."""
+
+    def close(self) -> None:
+        """End what looks on in the background."""
+
+
 class Session:
     """One run of a command under the instrument.
 
@@ -110,6 +108,8 @@ class Session:
         keep_running: go on after the verdict until the job ends or `stop` is called.
         record: file that the stream of snapshots is written to, for replay.
         memory_limit: how much memory the job may take; as much as there is when None.
+        start_job, look_at, pause: what starts the job, what looks at it, and what lets seconds pass
+            between two looks and returns True when the run is to stop; real ones when None.
 
     Attributes:
         snapshot, verdict: the newest ones; report: the result, once the run is over.
@@ -129,32 +129,57 @@ class Session:
         keep_running: bool = False,
         record: Path | None = None,
         memory_limit: Limit | None = None,
+        start_job: Callable[[], Job] | None = None,
+        look_at: Callable[[Job], Eyes] | None = None,
+        pause: Callable[[float], bool] | None = None,
     ) -> None:
         self.command = tuple(command)
         self.cwd = (cwd or Path.cwd()).resolve()
         self.env = env
         self.stdin: Literal["inherit", "silent"] = stdin
-        self.patience = patience
-        self.max_seconds = max_seconds
-        self.stop_on_suspicion = stop_on_suspicion
         self.keep_running = keep_running
         self.memory_limit = memory_limit
         self.snapshot: Snapshot | None = None
         self.verdict: Verdict | None = None
-        self.report: Report | None = None
-        self.fault: BaseException | None = None
         self.logs = Logs()
+        self.settling = Settling(
+            patience=patience, max_seconds=max_seconds, stop_on_suspicion=stop_on_suspicion
+        )
         self._recorder = Recorder(record) if record is not None else None
         self._listeners: list[Callable[[Event], None]] = []
         self._failed: list[Callable[[Event], None]] = []
-        self._history: deque[Snapshot] = deque(maxlen=HISTORY)
         self._limit: Enforcer | None = None
         self._stop = threading.Event()
-        self._over = threading.Event()
+        self._done: Future[Report] = Future()
         self._interrupted = False
-        self._first_rank: float | None = None
-        self._failed_at: float | None = None
-        self._proved_at: float | None = None
+        self._start_job, self._look_at, self._pause = start_job, look_at, pause
+
+    @classmethod
+    def attach(cls, pid: int, *, patience: float = PATIENCE_ATTACHED) -> Session:
+        """A session on a job that is running: it watches for some seconds and leaves it as it is.
+
+        Args:
+            pid: the launcher, any rank, or any process of theirs.
+            patience: seconds without CPU or movement after which a rank is suspect.
+
+        Raises:
+            AttachError: there is no such job, or it cannot be looked at.
+        """
+        job = find_job(pid)
+
+        def begin() -> Job:
+            clear_up(process.pid for process in job.processes())
+            return job
+
+        session = cls(job.command, cwd=job.cwd, stdin="inherit", start_job=begin)
+        session.settling = SettlingOfAttached(patience=patience, since=time.time() - job.started)
+        return session
+
+    @property
+    def report(self) -> Report | None:
+        """The result, once the run is over and nothing has gone wrong inside the instrument."""
+        over = self._done.done() and self._done.exception() is None
+        return self._done.result() if over else None
 
     def start(self) -> Session:
         """Start the command and the supervisor thread.
@@ -162,7 +187,7 @@ class Session:
         Raises:
             LaunchError: the command cannot be started; nothing is left running.
         """
-        started = self._begin()
+        started = (self._start_job or self._launch)()
         try:
             if self._limit is not None:
                 self._limit.watch(started)
@@ -175,18 +200,10 @@ class Session:
             raise
         return self
 
-    def _begin(self) -> Job:
-        clear_up()
-        try:
-            self._limit = enforcer(self.memory_limit) if self.memory_limit else None
-        except LimitError as problem:
-            raise LaunchError(str(problem)) from problem
-        return launch(self.command, cwd=self.cwd, env=self.env, stdin=self.stdin, limit=self._limit)
-
     def subscribe(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event, on the supervisor thread.
 
-        Whatever it raises is logged the first time, and changes nothing for the job.
+        An exception that it raises is logged, once, and has no effect on the run.
         """
         self._listeners.append(listener)
 
@@ -197,7 +214,7 @@ class Session:
 
     def stop(self) -> None:
         """Ask for the end of the run and return at once; the report says it was interrupted."""
-        if self.report is None:
+        if not self._done.done():
             self._interrupted = True
         self._stop.set()
 
@@ -208,118 +225,84 @@ class Session:
             TimeoutError: it is not over within `timeout` seconds.
             BaseException: whatever went wrong inside the instrument.
         """
-        if not self._over.wait(timeout):
-            raise TimeoutError(f"the run is not over after {timeout} s")
-        if self.fault is not None:
-            raise self.fault
-        assert self.report is not None
-        return self.report
+        return self._done.result(timeout)
 
     async def result(self) -> Report:
         """The same as `wait`, for a notebook cell: other cells and buttons stay responsive."""
-        loop = asyncio.get_running_loop()
-        done = asyncio.Event()
-        self.subscribe(lambda event: _wake(loop, done) if isinstance(event, Ended) else None)
-        while not self._over.is_set():
-            try:
-                await asyncio.wait_for(done.wait(), timeout=0.5)
-            except TimeoutError:
-                continue
-        return self.wait()
+        return await asyncio.shield(asyncio.wrap_future(self._done))
+
+    def _launch(self) -> Job:
+        clear_up()
+        try:
+            self._limit = enforcer(self.memory_limit) if self.memory_limit else None
+        except LimitError as problem:
+            raise LaunchError(str(problem)) from problem
+        return launch(self.command, cwd=self.cwd, env=self.env, stdin=self.stdin, limit=self._limit)
+
+    def _sampler(self, job: Job) -> Eyes:
+        return Sampler(job, self.command, self.cwd, self.stdin, self._limit)
 
     def _supervise(self, started: Job) -> None:
         try:
-            observer = Observer(started, self.command, self.cwd, self.stdin, self._limit)
-            try:
-                self._watch(started, observer)
-            finally:
-                observer.close()
+            with ExitStack() as at_end:
+                if self._recorder is not None:
+                    at_end.callback(self._recorder.close)
+                at_end.callback(self._close, started)
+                eyes = (self._look_at or self._sampler)(started)
+                at_end.callback(eyes.close)
+                report = self._watch(started, eyes)
         except BaseException as fault:
-            self.fault = fault
-        finally:
-            self._close(started)
-            if self._recorder is not None:
-                self._recorder.close()
-            self._over.set()
-            if self.report is not None:
-                self._tell(Ended(self.report))
+            self._done.set_exception(fault)
+        else:
+            self._done.set_result(report)
+            self._tell(Ended(report))
 
     def _close(self, started: Job) -> None:
         started.close()
         if self._limit is not None:
             self._limit.close()
 
-    def _watch(self, started: Job, observer: Observer) -> None:
+    def _watch(self, started: Job, eyes: Eyes) -> Report:
+        observer = Observer(eyes.watched)
+        first_rank: float | None = None
         decided: Report | None = None
         while True:
-            stopping = self._stop.wait(EVERY)
-            snapshot = observer.sample()
-            self._history.append(snapshot)
+            stopping = (self._pause or self._stop.wait)(EVERY)
+            snapshot = _look(eyes, observer)
             if self._recorder is not None:
                 self._recorder.add(snapshot)
-            out_of_time = self.max_seconds is not None and snapshot.time >= self.max_seconds
-            if self._first_rank is None and any(v.process for v in snapshot.ranks):
-                self._first_rank = snapshot.time
-            verdict = self._diagnose(final=False)
-            over = _is_over(snapshot)
-            settled = self._settled(verdict, snapshot)
-            if out_of_time or self.stop_on_suspicion:
-                last = self._diagnose(final=True)
-                if out_of_time or verdict_by_patience(last):
-                    verdict = last
-            self.snapshot, self.verdict = snapshot, verdict
+            ruling = self.settling.take(snapshot)
+            if first_rank is None and any(view.process for view in snapshot.ranks):
+                first_rank = snapshot.time
+            self.snapshot, self.verdict = snapshot, ruling.verdict
             self._relay(started, snapshot)
-            self._tell(Sample(snapshot, verdict))
-            if decided is None and (settled or out_of_time or over or verdict_by_patience(verdict)):
-                decided = self._report(verdict, snapshot)
-                self._tell(Decided(decided))
-            if stopping and decided is None:
-                decided = self._report(verdict, snapshot)
-            if stopping or over or out_of_time or (decided is not None and not self.keep_running):
+            self._tell(Sample(snapshot, ruling.verdict))
+            if decided is None and (ruling.settled or stopping):
+                decided = self._report(ruling.verdict, snapshot, first_rank, eyes.watched.attached)
+                if ruling.settled:
+                    self._tell(Decided(decided))
+            if decided is not None and (stopping or ruling.over or not self.keep_running):
                 break
         self._relay(started, snapshot, last=True)
         started.stop()
-        self.report = decided
+        return decided
 
-    def _diagnose(self, *, final: bool) -> Verdict:
-        return diagnose(tuple(self._history), patience=self.patience, final=final)
-
-    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
-        """True when a verdict will not change any more.
-
-        A proved hang is final, once the ranks that are still starting have come to where they will
-        stand, or have had `SETTLE` seconds for it. An error waits until every other process has ended or
-        is blocked unchanged, so that it is the same each time, and until a launcher that starts failed
-        ranks anew has done so as often as it may.
-        """
-        if verdict.outcome == "running":
-            self._failed_at = self._proved_at = None
-            return False
-        if verdict.outcome == "ok":
-            return _is_over(snapshot)
-        if verdict.outcome == "hang" and not _anything_failed(snapshot):
-            if self._proved_at is None:
-                self._proved_at = snapshot.time
-            late = snapshot.time - self._proved_at >= SETTLE
-            return verdict.proved and (late or not _starting(snapshot))
-        if snapshot.job.restarts and snapshot.job.ended is None:
-            return False
-        if self._failed_at is None:
-            self._failed_at = snapshot.time
-        settle = SETTLE_QUIET if verdict.cause == "duplicate-rank" else SETTLE
-        if _is_over(snapshot) or snapshot.time - self._failed_at >= settle:
-            return True
-        return snapshot.time - self._failed_at >= STILL and _rests(snapshot)
-
-    def _report(self, verdict: Verdict, snapshot: Snapshot) -> Report:
-        return reports.build(
+    def _report(
+        self, verdict: Verdict, snapshot: Snapshot, first_rank: float | None, attached: bool
+    ) -> Report:
+        report = reports.build(
             verdict,
             snapshot,
             interrupted=self._interrupted,
-            first_rank=self._first_rank,
+            first_rank=first_rank,
             stall=verdict.since,
             verdict_at=snapshot.time,
         )
+        if not attached:
+            return report
+        # The ranks, and a stall, were there before anybody looked.
+        started = [view.process.started for view in snapshot.ranks if view.process is not None]
+        return replace(report, stall=None, first_rank=min(started, default=None))
 
     def _relay(self, started: Job, snapshot: Snapshot, *, last: bool = False) -> None:
         if started.folder is None:
@@ -339,42 +322,14 @@ class Session:
                     )
 
 
-class Attachment(Session):
-    """A session on a job that is running: it watches for some seconds and leaves it as it is.
-
-    Args:
-        pid: the launcher, any rank, or any process of theirs.
-        patience: seconds without CPU or movement after which a rank is suspect.
-
-    Raises:
-        AttachError: there is no such job, or it cannot be looked at.
-    """
-
-    def __init__(self, pid: int, *, patience: float = ATTACHED_PATIENCE) -> None:
-        self._job = find_job(pid)
-        super().__init__(self._job.command, cwd=self._job.cwd, patience=patience, stdin="inherit")
-        self._since = time.time() - self._job.started
-        self.max_seconds = self._since + max(patience + 1.0, ATTACHED_LEAST)
-
-    def _begin(self) -> Job:
-        clear_up(process.pid for process in self._job.processes())
-        return self._job
-
-    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
-        if snapshot.job.ended is not None:
-            return True
-        watched = snapshot.time - self._since
-        if verdict.outcome == "running":
-            return watched >= ATTACHED_LEAST and not _anybody_rests(snapshot)
-        return verdict.proved
-
-    def _report(self, verdict: Verdict, snapshot: Snapshot) -> Report:
-        """When the stall began is unknown: it was there before anybody looked."""
-        if verdict.outcome == "running" and snapshot.job.ended is not None:
-            verdict = replace(verdict, summary=ENDED)
-        report = super()._report(verdict, snapshot)
-        started = [v.process.started for v in snapshot.ranks if v.process is not None]
-        return replace(report, stall=None, first_rank=min(started, default=None))
+def _look(eyes: Eyes, observer: Observer) -> Snapshot:
+    """A snapshot, after as many looks as it takes until nothing more is to be found out."""
+    for _ in range(LOOKS):
+        wanted = frozenset(observer.wanted)
+        snapshot = observer.take(eyes.look(wanted))
+        if observer.wanted <= wanted:
+            break
+    return snapshot
 
 
 def clear_up(spared: Iterable[int] = ()) -> None:
@@ -386,62 +341,3 @@ def clear_up(spared: Iterable[int] = ()) -> None:
         reap_leftovers(spared)
     except Exception as problem:
         _log.warning("What was left behind by runs before may still be there: %r", problem)
-
-
-def verdict_by_patience(verdict: Verdict) -> bool:
-    """True for an outcome that only patience supports."""
-    return verdict.outcome == "hang" and not verdict.proved
-
-
-def _is_over(snapshot: Snapshot) -> bool:
-    """True when the command and every rank have ended, and how is known or will not be known."""
-    processes = [view.process for view in snapshot.ranks if view.process is not None]
-    return snapshot.job.ended is not None and all(
-        process.ended is not None
-        and (
-            process.exit_code is not None
-            or process.signal is not None
-            or snapshot.time - process.ended >= STATUS_COMES
-        )
-        for process in processes
-    )
-
-
-def _anything_failed(snapshot: Snapshot) -> bool:
-    """True when a rank has ended otherwise than with exit code 0."""
-    return any(
-        view.process is not None and not view.process.alive and view.process.exit_code != 0
-        for view in snapshot.ranks
-    )
-
-
-def _starting(snapshot: Snapshot) -> bool:
-    """True while a rank has not come to the user's code."""
-    return any(
-        view.process is not None and view.process.alive and view.state in ("starting", "importing")
-        for view in snapshot.ranks
-    )
-
-
-def _rests(snapshot: Snapshot) -> bool:
-    """True when nobody can wake the ranks that are left, and no launcher is about to end the job."""
-    left = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
-    return (
-        bool(left)
-        and left <= Graph.of(snapshot).stuck
-        and all(
-            not launcher.alive or launcher.still >= STILL or bool(launcher.waits)
-            for launcher in snapshot.launchers
-        )
-    )
-
-
-def _wake(loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(done.set)
-
-
-def _anybody_rests(snapshot: Snapshot) -> bool:
-    """True while some rank neither moves nor uses CPU, so that watching on may tell more."""
-    views = [view.process for view in snapshot.ranks if view.process is not None and view.process.alive]
-    return any(min(view.still, view.idle) >= STILL for view in views)

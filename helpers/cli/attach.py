@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..launch.attach import AttachError
-from ..session import Attachment
+from ..session import PATIENCE_ATTACHED, Session
 from .arguments import UsageError, add_html, add_json, add_patience, pid
 from .watch import watch
 
@@ -16,14 +16,14 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb.add_argument("pid", type=pid, help="its launcher, or any of its ranks")
     add_json(verb)
     add_html(verb)
-    add_patience(verb, 10.0)
+    add_patience(verb, PATIENCE_ATTACHED)
     return verb
 
 
 def run(options: argparse.Namespace) -> int:
     """Watch the job for some seconds; return the exit code."""
     try:
-        session = Attachment(options.pid, patience=options.patience)
+        session = Session.attach(options.pid, patience=options.patience)
     except AttachError as problem:
         raise UsageError(str(problem)) from None
     return watch(session, options.json, options.html)

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from ..diagnose.diagnose import diagnose
+from ..diagnose.settling import HISTORY
 from ..model.facts import EXIT_CODES
 from ..report import report as reports
 from ..report.recording import RecordingError, replay
-from ..session import HISTORY
 from .arguments import UsageError, add_html
 from .watch import write_page
 

@@ -1,5 +1,1 @@
-"""Beacon records and the system's process table -> a stream of `Snapshot`."""
-
-from .observer import Observer, Running
-
-__all__ = ["Observer", "Running"]
+"""Looks at a job become snapshots of it: the sampler reads, the observer only judges what was read."""

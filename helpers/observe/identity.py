@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ class Identity:
     """Who a process says it is; the newest known value of each is kept.
 
     Attributes:
+        host: name of the machine.
         rank: its global rank.
         restarts: how often its launcher may still start all ranks anew.
         joined: True once it has (or had) a process group as that rank.
@@ -30,6 +30,7 @@ class Identity:
         joined_from: the stack of its call of `init_process_group`, in the form of a beacon record.
     """
 
+    host: str = ""
     rank: int | None = None
     local_rank: int | None = None
     node: int = 0
@@ -121,13 +122,13 @@ class Identity:
         elif local_world is not None and world is not None:
             self.single_node = local_world >= world
         else:
-            self.single_node = address in (*LOOPBACK, socket.gethostname())
+            self.single_node = address in (*LOOPBACK, self.host)
 
     def _from_method(self, method: str) -> None:
         match = re.match(r"tcp://(\[[^\]]+\]|[^/:]+):(\d+)", method)
         if match:
             self.master = f"{match[1]}:{match[2]}"
-            self.single_node = match[1] in (*LOOPBACK, socket.gethostname())
+            self.single_node = match[1] in (*LOOPBACK, self.host)
 
 
 def rendezvous_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -35,7 +35,7 @@ class Kills:
         return self._newest - self._before
 
 
-def stands_in_kernel(pid: int) -> bool:
+def is_stalled(pid: int) -> bool:
     """True when a thread of the process sleeps without being interruptible (Linux).
 
     So does whoever wants more memory in a control group that is full and may not kill.

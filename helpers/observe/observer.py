@@ -1,16 +1,12 @@
-"""One run, looked at again and again: each look is a `Snapshot`."""
+"""Looks at one run become snapshots of it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Protocol
+from signal import SIGKILL
+from typing import Any
 
-import psutil
-
-from ..launch.memory_limit import Enforcer
 from ..model.facts import (
     Attempt,
     ChildView,
@@ -23,96 +19,66 @@ from ..model.facts import (
     Snapshot,
     State,
 )
-from . import memory, ranks, tracebacks, waits
 from . import no_beacon as blind
 from . import process_view as views
-from . import store as stores
+from . import ranks, tracebacks, waits
 from .identity import MP_SPAWN, WORKER, Identity, spawned_number
+from .inbox import Inbox
+from .look import AnyQuestion, Dump, ErrorFile, Failure, Look, Output, Store, Watched
 from .outside import Outside
 from .process_table import Row, Table
-from .pyspy import Dumps
-from .records import Inbox
-
-
-class Running(Protocol):
-    """What the observer needs of a `helpers.launch.launch.Launch`."""
-
-    pid: int
-    started: float
-
-    @property
-    def folder(self) -> Path | None:
-        """Where beacons report and output goes; None for a job that was started without them."""
-
-    def poll(self) -> int | None:
-        """Wait status of the command, None while it runs."""
-
-    def reaped(self) -> dict[int, int]:
-        """Wait status of every process the guardian has waited for."""
-
-    def processes(self) -> list[psutil.Process]:
-        """The processes of the run that exist."""
+from .source import Sources
+from .store import StoreView, address_to_look_at
 
 
 class Observer:
-    """Turns a running command into snapshots.
+    """Makes snapshots of looks: what it has seen so far, brought up to date by each look. No I/O.
 
     Args:
-        launch: the running command.
-        command: its words, as the user gave them.
-        cwd: its working directory; files are reported relative to it.
-        stdin: `terminal`, `silent` (an open pipe that never delivers) or `other`.
-        limit: who limits the memory of the job.
+        watched: what stays the same for the whole run.
+
+    Attributes:
+        wanted: what the next look is to find out.
     """
 
-    def __init__(
-        self,
-        launch: Running,
-        command: Sequence[str],
-        cwd: Path,
-        stdin: str = "silent",
-        limit: Enforcer | None = None,
-    ) -> None:
-        self.launch = launch
-        self.command = tuple(command)
-        self.cwd = str(cwd.resolve())
-        self.stdin = stdin
-        self.start = time.monotonic() - (time.time() - launch.started)
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
+        self.start = watched.start
         self.table = Table()
-        self.dumps = Dumps()
-        self.inbox = Inbox(launch.folder)
+        self.inbox = Inbox()
         self.records = self.inbox.records
-        self.outside = Outside(self.cwd)
+        self.sources = Sources(watched.cwd, self._ask)
+        self.outside = Outside(watched.cwd, watched.host, self._ask)
         self.identities: dict[int, Identity] = {}
-        self.enforcer = limit
-        self.limit: LimitView | None = None
-        self.kernel_kills = memory.Kills(launch.pid)
-        self.kills = 0
-        self.attempt = 0
         self.ended: float | None = None
-        self.store = stores.StoreWatch()
+        self.limit: LimitView | None = None
+        self.kills = 0
+        self.store: StoreView | None = None
+        self.wanted: set[AnyQuestion] = set()
+        self._answers: dict[AnyQuestion, Any] = {}
 
-    def sample(self) -> Snapshot:
-        """Look once."""
-        status = self.launch.poll()
-        self.outside.look_at_input(self.launch.pid)
-        self.inbox.read()
-        alive = self.launch.processes()
-        if all(process.pid != self.launch.pid for process in alive):
-            self.table.ensure(self.launch.pid, 0, self.command, self.start)
+    def take(self, look: Look) -> Snapshot:
+        """Take in a look; return everything that is known now."""
+        self._answers.update(look.answers)
+        self.wanted = set()
+        self.outside.input = look.input
+        self.limit = look.limit
+        self.inbox.take(look.told)
+        root = self.watched.pid
+        if all(usage.pid != root for usage in look.alive):
+            self.table.ensure(root, 0, self.watched.command, self.start, look.time)
         for pid, record in self.records.items():
-            self.table.ensure(pid, record["ppid"], tuple(record["argv"]), record["started"])
-        self.table.look(alive, self._statuses(status))
-        root = self.table.rows.get(self.launch.pid)
-        gone = self.attached and root is not None and root.ended is not None
-        if self.ended is None and (status is not None or gone):
-            self.ended = time.monotonic() - self.start
-        self._look_into_the_blind()
-        now = time.monotonic()
+            argv = tuple(record["argv"])
+            self.table.ensure(pid, record["ppid"], argv, record["started"], look.time)
+        self.table.take(look, self._statuses(look))
+        gone = self.attached and self.table.rows[root].ended is not None
+        if self.ended is None and (look.status is not None or gone):
+            self.ended = look.time - self.start
+        self._look_into_the_blind(look.time)
         for pid, row in self.table.rows.items():
-            identity = self.identities.setdefault(pid, Identity())
+            identity = self.identities.setdefault(pid, Identity(self.watched.host))
             seen, environment = self.records.get(pid), row.environment or {}
-            identity.update(seen, environment, now, alive=row.ended is None)
+            identity.update(seen, environment, look.time, alive=row.ended is None)
             if identity.rank is None and pid in self.inbox.spawned:
                 identity.rank = identity.local_rank = self.inbox.spawned[pid]
         first = (
@@ -122,65 +88,63 @@ class Observer:
         )
         if first is not None:
             self.identities[first].rank = self.identities[first].local_rank = 0
-        if self.enforcer is not None:
-            self.limit = self.enforcer.view()
-            self.kills = self.limit.kills
-        elif any(row.signal == 9 for row in self.table.rows.values()):
-            self.kills = self.kernel_kills.count()
-        return self._snapshot(status)
+        if self.limit is not None or any(row.signal == SIGKILL for row in self.table.rows.values()):
+            self.kills = look.memory_kills
+        snapshot = self._snapshot(look)
+        self._answers = {
+            asked: answer for asked, answer in self._answers.items() if asked in self.wanted
+        }
+        return snapshot
 
-    def close(self) -> None:
-        """End what looks on in the background."""
-        self.store.close()
+    def _ask(self, question: AnyQuestion) -> Any:
+        """The answer that is known, None where there is none; the next look asks again."""
+        self.wanted.add(question)
+        return self._answers.get(question)
 
     @property
     def attached(self) -> bool:
         """True for a job that was running before anybody looked, without a beacon."""
-        return self.launch.folder is None
+        return self.watched.attached
 
-    def _look_into_the_blind(self) -> None:
-        """Read the stacks of processes that have no beacon, and never will have one, from outside."""
-        without = [
-            row
-            for row in self.table.rows.values()
-            if row.pid not in self.inbox.beacons and self._no_beacon(row)
-        ]
-        if not without:
-            return
-        for pid, record in self.dumps.look(row for row in without if row.ended is None).items():
-            if pid in self.inbox.beacons:
+    def _look_into_the_blind(self, now: float) -> None:
+        """Have processes without a beacon, that never will have one, read from outside."""
+        for row in self.table.rows.values():
+            if row.pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
-            self.records[pid] = record
-            process = record["process"] or {}
+            dump = self._ask(Dump(row.pid)) if row.ended is None else None
+            if not isinstance(dump, dict):
+                continue
+            self.records[row.pid] = dump
+            process = dump["process"] or {}
             if process.get("target") == MP_SPAWN and process["index"] is not None:
-                self.inbox.spawned[pid] = process["index"]
+                self.inbox.spawned[row.pid] = process["index"]
 
-    def _no_beacon(self, row: Row) -> bool:
+    def _no_beacon(self, row: Row, now: float) -> bool:
         """True when a process surely has no beacon, or should have had time enough to show it."""
         if not row.is_python or row.is_helper:
             return False
-        age = (row.ended or time.monotonic()) - self.start - views.job_time(row, self.start)
+        age = (row.ended or now) - self.start - views.job_time(row, self.start)
         if self.attached or age > views.NO_BEACON_AFTER:
             return True
         identity = self.identities.get(row.pid)
-        matters = row.pid == self.launch.pid or (identity is not None and identity.rank is not None)
+        matters = row.pid == self.watched.pid or (identity is not None and identity.rank is not None)
         return matters and blind.is_certain(row)
 
-    def _statuses(self, status: int | None) -> dict[int, int]:
+    def _statuses(self, look: Look) -> dict[int, int]:
         found: dict[int, int] = {}
         for record in self.records.values():
             found.update({int(pid): status for pid, status in record["reaped"].items()})
-        found.update(self.launch.reaped())
-        if status is not None:
-            found[self.launch.pid] = status
+        found.update(look.reaped)
+        if look.status is not None:
+            found[self.watched.pid] = look.status
         return found
 
-    def _snapshot(self, status: int | None) -> Snapshot:
-        now = time.monotonic()
+    def _snapshot(self, look: Look) -> Snapshot:
+        now, status = look.time, look.status
         roles = ranks.assign(self.table, self.identities)
         ranks.tell_ends(self.table, roles)
         of_rank = [self.identities[pid] for rank, pid in roles.ranks.items() if rank >= 0]
-        root = self.table.rows.get(self.launch.pid)
+        root = self.table.rows.get(self.watched.pid)
         world = max((i.world_size for i in of_rank if i.world_size), default=None)
         counts = (spawned_number(record) for record in self.records.values())
         world = world or max((n for n in counts if n), default=None)
@@ -188,7 +152,7 @@ class Observer:
         single = status is not None and set(roles.ranks) == {-1}
         script_error = self._script_error()
         job = Job(
-            command=self.command,
+            command=self.watched.command,
             launcher=ranks.launcher_name(self.table, roles, self.records),
             world_size=1 if single and world is None else world,
             attempt=max((i.attempt for i in of_rank), default=0),
@@ -215,7 +179,8 @@ class Observer:
         for number in range(job.world_size or 0):
             if number not in roles.ranks and not single and job.script_error is None:
                 views_of_ranks.append(RankView(number, state=absent))
-        store = self.store.look(views_of_ranks)
+        address = address_to_look_at(views_of_ranks)
+        store = self._store(address) if address is not None else self.store
         return Snapshot(
             time=now - self.start,
             job=job,
@@ -229,8 +194,8 @@ class Observer:
             strangers=tuple(self.outside.strangers.items()),
             memory_kills=self.kills,
             limit=self.limit,
-            not_seen=self._not_seen(),
-            stdin=self.stdin,
+            not_seen=self._not_seen(now),
+            stdin=self.watched.stdin,
             store_answers=store.reachable if store else None,
             store_ranks=store.joined if store else (),
         )
@@ -282,7 +247,7 @@ class Observer:
         """The line of the child's own call, else of a rank's: both run the same code."""
         for other in (pid, *roles.ranks.values()):
             entries = self.identities[other].joined_from
-            frames = [waits.frame(entry, self.cwd) for entry in entries]
+            frames = [waits.frame(entry, self.watched.cwd) for entry in entries]
             if frames:
                 return waits.innermost_user(frames)
         return None
@@ -291,7 +256,7 @@ class Observer:
         row = self.table.rows[pid]
         failed = row.ended is not None and row.exit_code != 0
         process = self.inbox.process(pid)
-        log = self.inbox.output(pid) if failed else ""
+        log = self._ask(Output(pid)) or "" if failed else ""
         error_file = process.get("error_file") if failed else None
         found = views.view(
             row,
@@ -299,15 +264,15 @@ class Observer:
             kind=kind,
             now=now,
             start=self.start,
-            cwd=self.cwd,
+            sources=self.sources,
             written=self.inbox.written.get(pid),
-            stacks=self.inbox.crash(pid),
+            stacks=self.inbox.stacks.get(pid, ""),
             ports=self._ports(row, job),
             log_tail=log,
-            told=tracebacks.pickled_text(error_file) if error_file else "",
+            told=self._ask(ErrorFile(error_file)) or "" if error_file else "",
         )
         full = self.limit is not None and self.limit.full
-        if full and row.ended is None and memory.stands_in_kernel(pid):
+        if full and row.ended is None and row.stalled:
             found = replace(found, frozen=True, state="stopped", gil_held=False, waits=())
         return self.outside.complete(found, self.table.rows)
 
@@ -344,28 +309,40 @@ class Observer:
                 continue
             error = (self.records.get(pid) or {}).get("error")
             if error and _does_not_parse(error):
-                line = [waits.frame(entry, self.cwd) for entry in error["frames"][:1]]
+                line = [waits.frame(entry, self.watched.cwd) for entry in error["frames"][:1]]
                 return f"{error['type']}: {error['message']}", line[0] if line else None
-            match = tracebacks.NO_SCRIPT.search(self.inbox.output(pid)) if not error else None
+            match = tracebacks.NO_SCRIPT.search(self._ask(Output(pid)) or "") if not error else None
             if match:
                 return match[0], None
         return None, None
 
-    def _not_seen(self) -> tuple[str, ...]:
+    def _failure(self, pid: int) -> str:
+        """What the beacon of a process said when it could not start, or look."""
+        return self.inbox.failures.get(pid) or self._ask(Failure(pid)) or ""
+
+    def _store(self, address: str) -> StoreView | None:
+        found = self._ask(Store(address))
+        if found is not None:
+            self.store = StoreView(bool(found["reachable"]), tuple(found["keys"]))
+        return self.store
+
+    def _not_seen(self, now: float) -> tuple[str, ...]:
         found = list(blind.OF_ATTACHED) if self.attached else []
         if self.limit is not None and self.limit.not_seen:
             found.append(self.limit.not_seen)
         for pid, row in self.table.rows.items():
             if pid in self.inbox.beacons:
                 found += blind.kept_back(self.records[pid])
-            if pid in self.inbox.beacons or not self._no_beacon(row):
+            if pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
             who = blind.name(row, self.identities[pid].rank)
             if not self.attached:
-                found.append(blind.why(row, who, self.inbox.failure(pid)))
+                found.append(blind.why(row, who, self._failure(pid)))
             if row.ended is None:
                 seen = pid in self.records and not self.attached
-                found += blind.instead(who, seen, self.dumps.problem(pid))
+                dump = self._ask(Dump(pid))
+                problem = dump if isinstance(dump, str) and pid not in self.records else None
+                found += blind.instead(who, seen, problem)
         return tuple(dict.fromkeys(found))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import source
+from .source import Sources
 
 _LOOKS = ("exists", "lexists", "isfile", "is_file")
 _HARMLESS = frozenset(
@@ -18,13 +19,13 @@ _HARMLESS = frozenset(
 """Calls by which a loop that waits for a lock file does not come to an end, nor removes the file."""
 
 
-def lock_file(site: Mapping[str, Any]) -> str | None:
+def lock_file(site: Mapping[str, Any], sources: Sources) -> str | None:
     """Path of the lock file that the loop around a source position waits for, or None.
 
     Two loops count: `while` the file is there, and one that tries to make it and catches that it is
     there (`O_EXCL`, mode `x`, `touch(exist_ok=False)`, `mkdir`).
     """
-    loop = _loop_around(source.tree(str(site["file"])), int(site["position"][0]))
+    loop = _loop_around(sources.tree(str(site["file"])), int(site["position"][0]))
     if loop is None:
         return None
     for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
@@ -37,12 +38,12 @@ def lock_file(site: Mapping[str, Any]) -> str | None:
     return source.text(_looked_at(loop.test), site["strings"])
 
 
-def gives_up(site: Mapping[str, Any]) -> bool:
+def gives_up(site: Mapping[str, Any], sources: Sources) -> bool:
     """True unless the loop around a source position does nothing but look, sleep and try again.
 
     A loop that compares or decides may have a deadline, and one that calls may remove an old lock.
     """
-    loop = _loop_around(source.tree(str(site["file"])), int(site["position"][0]))
+    loop = _loop_around(sources.tree(str(site["file"])), int(site["position"][0]))
     return loop is None or any(
         isinstance(node, ast.If | ast.IfExp | ast.Compare | ast.Raise | ast.For | ast.With)
         or (isinstance(node, ast.Call) and _name(node).rpartition(".")[2] not in _HARMLESS)

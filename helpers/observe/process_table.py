@@ -1,25 +1,17 @@
-"""The process table of a job: every process ever seen, with what the system knows of it."""
+"""The process table of a job: every process ever seen, with what the system knows of it. No I/O."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from ..launch.processes import BOOKKEEPING
+from .look import Look, Program, Usage
 
 BUSY = 0.05
 """Share of one core over a sample above which a process counts as working."""
-
-PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
-"""Seconds between two looks at a process's sockets, and the share of the time that they may take: with
-thousands of sockets one look takes 0.1 s."""
 
 
 @dataclass(eq=False)
@@ -28,11 +20,13 @@ class Row:
 
     Attributes:
         started: monotonic time at which it was started.
-        process: it itself; None while nobody but its beacon, or the guardian, has told of it.
+        number: tells it apart from others that had the same pid before; None while only its beacon, or
+            the guardian, has told of it.
         status: wait status once the process has ended and somebody knows it, else None.
         ended: monotonic time at which it was seen to have ended.
         found: monotonic time at which it was first seen.
         active: monotonic time at which it last used a noticeable amount of CPU.
+        stalled: True while it waits for memory that its control group has not.
         waits_for_child: True while its main thread sleeps in a wait for a child.
         environment: what its program was given at its start; None where we may not look.
         sockets: (address, port) of its listening TCP sockets; all_sockets: those it ever had.
@@ -43,8 +37,9 @@ class Row:
     started: float
     command: tuple[str, ...]
     seen: float
-    process: psutil.Process | None = None
+    number: int | None = None
     stopped: bool = False
+    stalled: bool = False
     waits_for_child: bool = False
     ended: float | None = None
     status: int | None = None
@@ -55,7 +50,6 @@ class Row:
     found: float = 0.0
     sockets: tuple[tuple[str, int], ...] = ()
     all_sockets: set[tuple[str, int]] = field(default_factory=set)
-    sockets_next: float = 0.0
     environment: Mapping[str, str] | None = None
 
     @property
@@ -88,36 +82,33 @@ class Row:
 
 
 class Table:
-    """Rows by pid, updated by `look`."""
+    """Rows by pid, brought up to date by each look."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
 
-    def look(self, alive: Sequence[psutil.Process], known: Mapping[int, int]) -> None:
-        """Take one sample.
+    def take(self, look: Look, known: Mapping[int, int]) -> None:
+        """Take in a look.
 
         Args:
-            alive: the processes of the job that exist now.
             known: pid -> wait status of processes whose end somebody has seen.
         """
-        now = time.monotonic()
-        present = set()
-        for process in alive:
-            with contextlib.suppress(psutil.Error):
-                if self._sample(process, now):
-                    present.add(process.pid)
+        for program in look.programs:
+            self._program(program, look.time)
+        for usage in look.alive:
+            self._usage(self.rows[usage.pid], usage, look.time)
+        present = {usage.pid for usage in look.alive}
         for row in self.rows.values():
             if row.status is None and row.pid in known:
                 row.status = known[row.pid]
             if row.ended is None and row.pid not in present:
-                row.ended = now
-                if row.status is None:
-                    row.status = _zombie_status(row.pid)
+                row.ended = look.time
 
-    def ensure(self, pid: int, parent: int, command: tuple[str, ...], started: float) -> None:
+    def ensure(
+        self, pid: int, parent: int, command: tuple[str, ...], started: float, now: float
+    ) -> None:
         """Make sure that a process has a row, however soon it has ended."""
         if pid not in self.rows:
-            now = time.monotonic()
             self.rows[pid] = Row(pid, parent, started, command, seen=now, active=now, found=now)
 
     def ancestors(self, pid: int) -> list[Row]:
@@ -130,80 +121,31 @@ class Table:
                 found.append(row)
         return found
 
-    def _sample(self, process: psutil.Process, now: float) -> bool:
-        """Update one row; False when the process is a zombie, that is, has ended."""
-        with process.oneshot():
-            row = self.rows.get(process.pid)
-            if row is None or row.process != process:
-                row = self._new(process, now)
-            state = process.status()
-            if state == psutil.STATUS_ZOMBIE:
-                if row.status is None:
-                    row.status = _zombie_status(process.pid)
-                return False
-            row.stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-            row.waits_for_child = _kernel_function(process.pid) in ("do_wait", "wait_consider_task")
-            times = process.cpu_times()
-            used = times.user + times.system
-            elapsed = now - row.seen
-            if elapsed > 0.05:
-                row.cpu = 100.0 * (used - row.cpu_seconds) / elapsed
-                if row.cpu > 100.0 * BUSY:
-                    row.active = now
-                row.cpu_seconds, row.seen = used, now
-            row.memory = process.memory_info().rss
-        command = tuple(process.cmdline())
-        if command and command != row.command:
-            row.command = command
-            row.environment = _environment(process)
-        if now >= row.sockets_next:
-            begun = time.monotonic()
-            sockets = process.net_connections(kind="tcp")
-            now_open = {(c.laddr.ip, c.laddr.port) for c in sockets if c.status == psutil.CONN_LISTEN}
-            row.sockets = tuple(sorted(now_open))
-            row.all_sockets |= now_open
-            row.sockets_next = now + max(PORTS_EVERY, (time.monotonic() - begun) / PORTS_SHARE)
-        return True
+    def _program(self, program: Program, now: float) -> None:
+        row = self.rows.get(program.pid)
+        if row is None or row.number != program.number:
+            row = self.rows[program.pid] = Row(
+                pid=program.pid,
+                parent=program.parent,
+                started=program.started,
+                command=program.command,
+                seen=now,
+                number=program.number,
+                active=now,
+                found=now,
+            )
+        row.command, row.environment = program.command, program.environment
 
-    def _new(self, process: psutil.Process, now: float) -> Row:
-        row = Row(
-            pid=process.pid,
-            parent=process.ppid(),
-            started=now - (time.time() - process.create_time()),
-            command=tuple(process.cmdline()),
-            seen=now,
-            process=process,
-            active=now,
-            found=now,
-            environment=_environment(process),
-        )
-        self.rows[process.pid] = row
-        return row
-
-
-def _environment(process: psutil.Process) -> Mapping[str, str] | None:
-    with contextlib.suppress(psutil.Error, OSError):
-        found: Mapping[str, str] = process.environ()
-        return found
-    return None
-
-
-def _zombie_status(pid: int) -> int | None:
-    """Wait status of a process that nobody has waited for yet, from its stat line (Linux)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return int(fields[49]) if len(fields) > 49 and fields[0] == "Z" else None
-
-
-def _kernel_function(pid: int) -> str:
-    """The kernel function in which the main thread of `pid` sleeps (Linux), else an empty string."""
-    try:
-        return Path(f"/proc/{pid}/wchan").read_text()
-    except OSError:
-        return ""
-
-
-def _port(address: Any) -> int:
-    return int(address.port) if address else 0
+    def _usage(self, row: Row, usage: Usage, now: float) -> None:
+        row.stopped, row.stalled = usage.stopped, usage.stalled
+        row.waits_for_child = usage.waits_for_child
+        row.memory = usage.memory
+        elapsed = now - row.seen
+        if elapsed > 0.05:
+            row.cpu = 100.0 * (usage.cpu - row.cpu_seconds) / elapsed
+            if row.cpu > 100.0 * BUSY:
+                row.active = now
+            row.cpu_seconds, row.seen = usage.cpu, now
+        if usage.sockets is not None:
+            row.sockets = usage.sockets
+            row.all_sockets |= set(usage.sockets)

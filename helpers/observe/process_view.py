@@ -13,6 +13,7 @@ from ..model.facts import ErrorView, Frame, Port, ProcessView, State, Wait
 from . import pyspy_record as dumped
 from . import tracebacks, waits
 from .process_table import Row
+from .source import Sources
 
 NO_BEACON_AFTER = 3.0
 """Seconds after its start from which a Python process without a beacon is taken to have none."""
@@ -41,7 +42,7 @@ def view(
     kind: str,
     now: float,
     start: float,
-    cwd: str,
+    sources: Sources,
     written: float | None,
     stacks: str,
     ports: Sequence[Port],
@@ -53,19 +54,20 @@ def view(
     Args:
         record: the newest beacon record, None when the process has no beacon.
         now, start: monotonic seconds of this sample and of the command's start.
-        cwd: the job's working directory.
+        sources: of the program.
         written: monotonic time at which the record was last touched.
         stacks: what `faulthandler` wrote in a crash, or while the interpreter lock was held.
         log_tail: the end of what the process printed, looked at only after it failed.
         told: the traceback that a child of `mp.spawn` has left for its parent.
     """
+    cwd = sources.cwd
     alive = row.ended is None
     found: list[Wait] = []
     stack: tuple[Frame, ...] = ()
     since, asleep = row.active, None
     held = False
     if record is not None and not (record["ended"] and record["error"] is None):
-        thread, found = _waiting_thread(record, cwd)
+        thread, found = _waiting_thread(record, sources)
         if thread is not None:
             stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
             since, asleep = thread["since"], waits.asleep(thread)
@@ -109,7 +111,7 @@ def view(
         signal=row.signal,
         error=error,
         left=record is not None and bool(record["ended"]) and error is None,
-        acting=_acting(record, cwd) if record is not None and found else None,
+        acting=_acting(record, sources) if record is not None and found else None,
         groups=((record or {}).get("dist") or {}).get("made"),
         waited=waited and error is None,
         memory=row.memory,
@@ -122,7 +124,9 @@ def job_time(row: Row, start: float) -> float:
     return max(0.0, row.started - start)
 
 
-def _waiting_thread(record: Mapping[str, Any], cwd: str) -> tuple[Mapping[str, Any] | None, list[Wait]]:
+def _waiting_thread(
+    record: Mapping[str, Any], sources: Sources
+) -> tuple[Mapping[str, Any] | None, list[Wait]]:
     """The thread to show and the waits of the process, oldest first.
 
     The main thread, unless it only waits for other threads of its own process, which then count.
@@ -132,8 +136,8 @@ def _waiting_thread(record: Mapping[str, Any], cwd: str) -> tuple[Mapping[str, A
     threads = [thread for thread in record.get("threads", ()) if thread["frames"]]
     main = next((thread for thread in threads if thread["main"]), None)
     others = [thread for thread in threads if not thread["main"]]
-    found = waits.thread_waits(main, record, cwd) if main is not None else []
-    inside = {id(thread): waits.thread_waits(thread, record, cwd) for thread in others}
+    found = waits.thread_waits(main, record, sources) if main is not None else []
+    inside = {id(thread): waits.thread_waits(thread, record, sources) for thread in others}
     distributed = [
         thread
         for thread in others
@@ -144,14 +148,14 @@ def _waiting_thread(record: Mapping[str, Any], cwd: str) -> tuple[Mapping[str, A
         shown = distributed[0] if distributed else None
         return shown, _merged([inside[id(thread)] for thread in distributed])
     if not any(wait.blocking for wait in found):
-        common = {"thread": "MainThread", "where": waits.innermost_user(_frames(main, cwd))}
+        common = {"thread": "MainThread", "where": waits.innermost_user(_frames(main, sources.cwd))}
         pending = waits.pending_waits(record, common)
         aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
         return main, [replace(wait, blocking=False) for wait in aside]
     return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
 
 
-def _acting(record: Mapping[str, Any], cwd: str) -> str | None:
+def _acting(record: Mapping[str, Any], sources: Sources) -> str | None:
     """The name of a thread beside the main one that is at a task, and waits for nobody to go on with it.
 
     A task is the user's code, or what an executor or a timer was given. A thread that waits for another
@@ -160,7 +164,7 @@ def _acting(record: Mapping[str, Any], cwd: str) -> str | None:
     for thread in record.get("threads", ()):
         if thread["main"] or not _has_task(thread["frames"]):
             continue
-        found = waits.thread_waits(thread, record, cwd)
+        found = waits.thread_waits(thread, record, sources)
         if not found or found[0].limited or found[0].kind in ("io", "process"):
             return str(thread["name"])
     return None

@@ -21,7 +21,7 @@ import psutil
 
 from ..beacon import native
 from . import pyspy_record as dumped
-from .process_table import Row
+from .look import Program
 
 EVERY = 0.4
 """Seconds between two looks."""
@@ -67,24 +67,27 @@ class Dumps:
         self._known: dict[int, _Process] = {}
         self._next = 0.0
 
-    def look(self, rows: Iterable[Row]) -> dict[int, dict[str, Any]]:
-        """Look into these processes, if it is time to, and return every record there is."""
+    def look(self, programs: Iterable[Program]) -> None:
+        """Look into these processes, if it is time to."""
         if self.tool is not None and time.monotonic() >= self._next:
             begun = time.monotonic()
-            due = [row for row in rows if begun - self._process(row.pid).failed > AGAIN_AFTER]
-            running = [(row, self._start(row.pid)) for row in due]
-            for row, process in running:
-                self._take_in(row, process, begun + LIMIT)
+            due = [
+                program
+                for program in programs
+                if begun - self._process(program.pid).failed > AGAIN_AFTER
+            ]
+            running = [(program, self._start(program.pid)) for program in due]
+            for program, process in running:
+                self._take_in(program, process, begun + LIMIT)
             ended = time.monotonic()
             self._next = max(begun + EVERY, ended + (ended - begun) * (1 / SHARE - 1))
-        return {pid: one.record for pid, one in self._known.items() if one.record is not None}
 
-    def problem(self, pid: int) -> str | None:
-        """Why process `pid` cannot be looked into, None when it can."""
+    def answer(self, pid: int) -> dict[str, Any] | str | None:
+        """The newest record of a process, or why there is none; None before the first look."""
         if self.tool is None:
             return "py-spy, which could read its stack, is not installed"
         known = self._known.get(pid)
-        return known.problem if known is not None and known.record is None else None
+        return None if known is None else known.record or known.problem
 
     def _process(self, pid: int) -> _Process:
         return self._known.setdefault(pid, _Process())
@@ -97,8 +100,8 @@ class Dumps:
             stderr=subprocess.PIPE,
         )
 
-    def _take_in(self, row: Row, process: subprocess.Popen[bytes], deadline: float) -> None:
-        known = self._process(row.pid)
+    def _take_in(self, program: Program, process: subprocess.Popen[bytes], deadline: float) -> None:
+        known = self._process(program.pid)
         try:
             out, problem = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
             found = json.loads(out)
@@ -114,15 +117,15 @@ class Dumps:
             return
         cwd = "/"
         with suppress(psutil.Error):
-            cwd = psutil.Process(row.pid).cwd()
+            cwd = psutil.Process(program.pid).cwd()
         now = time.monotonic()
         known.record = dumped.record(
             found,
-            pid=row.pid,
-            parent=row.parent,
-            started=row.started,
-            argv=row.command,
-            environment=row.environment or {},
+            pid=program.pid,
+            parent=program.parent,
+            started=program.started,
+            argv=program.command,
+            environment=program.environment or {},
             cwd=cwd,
         )
         known.problem = None
@@ -130,8 +133,8 @@ class Dumps:
         known.threads = {one: seen for one, seen in known.threads.items() if one in ids}
         for thread in known.record["threads"]:
             if thread["native_id"] is not None:
-                thread["native"] = native.standing_in(thread["native_id"], str(row.pid))
-            thread["since"] = self._since(known, row.pid, thread, now)
+                thread["native"] = native.standing_in(thread["native_id"], str(program.pid))
+            thread["since"] = self._since(known, program.pid, thread, now)
 
     def _since(self, known: _Process, pid: int, thread: Mapping[str, Any], now: float) -> float:
         """When the thread last moved, as far as two looks can tell."""

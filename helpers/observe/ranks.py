@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,14 +123,14 @@ def tell_ends(table: Table, roles: Roles) -> None:
         rank.status = code - 128 if 128 < code < 128 + signal.NSIG else code << 8
 
 
-def own_rendezvous(command: Sequence[str]) -> int | None:
+def own_rendezvous(command: Sequence[str], host: str) -> int | None:
     """The port on this machine at which a launcher of one node is told to meet nobody else, or None."""
     words = " ".join(command).replace("_", "-")
     nodes = re.search(r"--nnodes[= ](\S+)", words)
     endpoint = re.search(r"--rdzv-endpoint[= ](\S+):(\d+)", words)
     if endpoint is None or (nodes is not None and nodes[1] not in ("1", "1:1")):
         return None
-    return int(endpoint[2]) if endpoint[1] in (*LOOPBACK, socket.gethostname()) else None
+    return int(endpoint[2]) if endpoint[1] in (*LOOPBACK, host) else None
 
 
 def launcher_name(table: Table, roles: Roles, records: Mapping[int, Mapping[str, Any]]) -> str:

@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
 from pathlib import Path
-
-from ..model.facts import Wait
-
-
-def named(wait: Wait, pid: int) -> Wait:
-    """The wait of process `pid`; one on a TCP connection is named by its other end."""
-    if wait.kind != "io" or not (wait.key or "").startswith("socket:"):
-        return wait
-    return replace(wait, key=peer(pid, wait.key or "") or wait.key)
 
 
 def peer(pid: int, target: str) -> str | None:

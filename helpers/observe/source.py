@@ -1,30 +1,40 @@
-"""Reads the sources of a program: what a call stands in, and what its arguments are."""
+"""The sources of a program: what a call is part of, and what its arguments are. No I/O."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-
-def tree(file: str) -> ast.AST:
-    """The parsed source of `file` as it is now, empty where it cannot be read."""
-    try:
-        return _tree(file, os.stat(file).st_mtime_ns)
-    except OSError:
-        return ast.Module(body=[], type_ignores=[])
+from .look import AnyQuestion, Source
 
 
-def at(site: Mapping[str, Any]) -> Iterator[ast.expr | ast.With]:
-    """The expressions and `with` statements at the place of a `site` (see `helpers.beacon.calls`)."""
-    position = tuple(site["position"])
-    for node in ast.walk(tree(str(site["file"]))):
-        if isinstance(node, ast.expr | ast.With):
-            place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
-            if place == position:
-                yield node
+class Sources:
+    """The sources of a program, as far as the looks at it have brought them in.
+
+    Args:
+        cwd: the job's working directory.
+        ask: gives the answer to a question, None before there is one.
+    """
+
+    def __init__(self, cwd: str, ask: Callable[[AnyQuestion], Any]) -> None:
+        self.cwd = cwd
+        self._ask = ask
+
+    def tree(self, file: str) -> ast.AST:
+        """The parsed source of a file; empty where it cannot be read, or has not been yet."""
+        return _parsed(self._ask(Source(os.path.join(self.cwd, file))) or "")
+
+    def at(self, site: Mapping[str, Any]) -> Iterator[ast.expr | ast.With]:
+        """The expressions and `with` statements at the place of a `site` (`helpers.beacon.calls`)."""
+        position = tuple(site["position"])
+        for node in ast.walk(self.tree(str(site["file"]))):
+            if isinstance(node, ast.expr | ast.With):
+                place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+                if place == position:
+                    yield node
 
 
 def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
@@ -57,10 +67,8 @@ def _joined(between: str, parts: list[str | None]) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _tree(file: str, _changed: int) -> ast.AST:
-    """The parsed source of `file`, read anew when it has changed: programs are edited between runs."""
+def _parsed(text: str) -> ast.AST:
     try:
-        with open(file, encoding="utf-8") as source:
-            return ast.parse(source.read())
-    except (OSError, ValueError, SyntaxError):
+        return ast.parse(text)
+    except (ValueError, SyntaxError):
         return ast.Module(body=[], type_ignores=[])

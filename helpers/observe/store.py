@@ -1,57 +1,46 @@
-"""Looks at the job's store while ranks wait in the rendezvous and no process seen here explains why."""
+"""What the job's store holds, and when to look into it. No I/O."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..model.facts import RankView
-from .store_probe import Probe, StoreView
 
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""
 
-AGAIN_AFTER = 10.0
-"""Seconds between two looks."""
+_RANK_KEY = re.compile(r"default_pg/\d+//\w+//\d+/(\d+)$")
 
 
-class StoreWatch:
-    """Keeps the newest view of the store; looks only where the processes seen do not tell all."""
+@dataclass(frozen=True)
+class StoreView:
+    """What a store holds.
 
-    def __init__(self) -> None:
-        self.view: StoreView | None = None
-        self._probe: Probe | None = None
-        self._next = 0.0
+    Attributes:
+        reachable: False when nobody listens at its address.
+        keys: names of the keys that are set.
+    """
 
-    def look(self, ranks: Iterable[RankView]) -> StoreView | None:
-        """Start a look where one is due, and return the newest view."""
-        views = list(ranks)
-        addresses = {
-            view.master
-            for view in views
-            if view.process is not None
-            and view.state == "rendezvous"
-            and view.process.still >= FIRST_AFTER
-        }
-        if self._probe is not None:
-            found = self._probe.result()
-            if found is not None:
-                self.view = found
-                self.close()
-        elif (
-            len(addresses) == 1
-            and (
-                any(view.process is None for view in views)
-                or all(view.state == "rendezvous" for view in views)
-            )
-            and time.monotonic() >= self._next
-        ):
-            self._next = time.monotonic() + AGAIN_AFTER
-            self._probe = Probe(str(next(iter(addresses))))
-        return self.view
+    reachable: bool
+    keys: tuple[str, ...] = ()
 
-    def close(self) -> None:
-        """End a look that is going on."""
-        if self._probe is not None:
-            self._probe.close()
-            self._probe = None
+    @property
+    def joined(self) -> tuple[int, ...]:
+        """Ranks whose gloo address is in the store: they have come to the default process group."""
+        found = {int(match[1]) for key in self.keys if (match := _RANK_KEY.search(key))}
+        return tuple(sorted(found))
+
+
+def address_to_look_at(ranks: Sequence[RankView]) -> str | None:
+    """Where ranks have been in the rendezvous for a while, and no process seen here explains why."""
+    addresses = {
+        view.master
+        for view in ranks
+        if view.process is not None and view.state == "rendezvous" and view.process.still >= FIRST_AFTER
+    }
+    explained = all(view.process is not None for view in ranks) and any(
+        view.state != "rendezvous" for view in ranks
+    )
+    return addresses.pop() if len(addresses) == 1 and not explained else None

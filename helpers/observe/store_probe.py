@@ -8,36 +8,16 @@ and a client that waits must not hold up the observer. A `TCPStore` client made 
 from __future__ import annotations
 
 import json
-import re
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 TIMEOUT = 2.0
 """Seconds that a connection to the store may take."""
 
-_RANK_KEY = re.compile(r"default_pg/\d+//\w+//\d+/(\d+)$")
-
-
-@dataclass(frozen=True)
-class StoreView:
-    """What a store holds.
-
-    Attributes:
-        reachable: False when nobody listens at its address.
-        keys: names of the keys that are set.
-    """
-
-    reachable: bool
-    keys: tuple[str, ...] = ()
-
-    @property
-    def joined(self) -> tuple[int, ...]:
-        """Ranks whose gloo address is in the store: they have come to the default process group."""
-        found = {int(match[1]) for key in self.keys if (match := _RANK_KEY.search(key))}
-        return tuple(sorted(found))
+UNREACHABLE: dict[str, Any] = {"reachable": False, "keys": []}
 
 
 class Probe:
@@ -57,16 +37,15 @@ class Probe:
             text=True,
         )
 
-    def result(self) -> StoreView | None:
-        """The view when it is there, None while the look goes on; unreachable when it failed."""
+    def result(self) -> dict[str, Any] | None:
+        """What `look` gives when it is there, None while the look goes on; unreachable if it failed."""
         if self._process.poll() is None:
             return None
         output = self._process.stdout.read() if self._process.stdout else ""
         try:
-            answer = json.loads(output)
-            return StoreView(bool(answer["reachable"]), tuple(answer["keys"]))
-        except (ValueError, KeyError):
-            return StoreView(reachable=False)
+            return dict(json.loads(output))
+        except ValueError:
+            return dict(UNREACHABLE)
 
     def close(self) -> None:
         """End the look."""
@@ -76,12 +55,12 @@ class Probe:
             self._process.stdout.close()
 
 
-def look(host: str, port: int) -> StoreView:
-    """Connect to a store and list its keys; takes `TIMEOUT` seconds at most for each step."""
+def look(host: str, port: int) -> dict[str, Any]:
+    """{reachable, keys} of a store; connecting to it and listing take `TIMEOUT` seconds at most each."""
     try:
         socket.create_connection((host, port), timeout=TIMEOUT).close()
     except OSError:
-        return StoreView(reachable=False)
+        return dict(UNREACHABLE)
     from datetime import timedelta
 
     import torch.distributed as dist
@@ -89,13 +68,12 @@ def look(host: str, port: int) -> StoreView:
     store = dist.TCPStore(
         host, port, is_master=False, timeout=timedelta(seconds=TIMEOUT), wait_for_workers=False
     )
-    return StoreView(reachable=True, keys=tuple(str(key) for key in store.list_keys()))
+    return {"reachable": True, "keys": [str(key) for key in store.list_keys()]}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print what the store at HOST PORT holds, as JSON."""
-    view = look(arguments[0], int(arguments[1]))
-    print(json.dumps({"reachable": view.reachable, "keys": view.keys}))
+    print(json.dumps(look(arguments[0], int(arguments[1]))))
     return 0
 
 

@@ -8,13 +8,12 @@ none of these: it is there to end a hang.
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from ..model.facts import Frame
-from . import source
+from .source import Sources
 
 SHORT = 60.0
 """Seconds that a program may be given to go on by itself."""
@@ -30,20 +29,20 @@ _CAUGHT = (
 _LEAVES = ("sys.exit", "os._exit", "exit", "quit", "os.abort")
 
 
-def goes_on(thread: Mapping[str, Any], frames: Sequence[Frame], cwd: str) -> bool:
+def goes_on(thread: Mapping[str, Any], frames: Sequence[Frame], sources: Sources) -> bool:
     """True for a thread that stands in a call with a short timeout whose end the program handles."""
-    limit = _limit(thread)
-    return limit is not None and limit <= SHORT and any(_handled(frame, cwd) for frame in frames)
+    limit = _limit(thread, sources)
+    return limit is not None and limit <= SHORT and any(_handled(frame, sources) for frame in frames)
 
 
-def _limit(thread: Mapping[str, Any]) -> float | None:
+def _limit(thread: Mapping[str, Any], sources: Sources) -> float | None:
     """Seconds after which the call of a thread gives up; None for never, or nobody knows when."""
     call, site = thread.get("call"), thread.get("site")
     if call is not None:
         return None if call.get("limit") is None else float(call["limit"])
     if site is None or len(site["position"]) == 1:
         return None
-    for node in source.at(site):
+    for node in sources.at(site):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             return _given(node, node.func.value, site.get("limits", {}))
     return None
@@ -70,11 +69,11 @@ def _seconds(node: ast.expr) -> float | None:
         return None
 
 
-def _handled(frame: Frame, cwd: str) -> bool:
+def _handled(frame: Frame, sources: Sources) -> bool:
     """True where the line of a user's frame stands in a `try` that catches a timeout and goes on."""
     if not frame.user:
         return False
-    for node in ast.walk(source.tree(os.path.join(cwd, frame.file))):
+    for node in ast.walk(sources.tree(frame.file)):
         if isinstance(node, ast.Try) and _within(frame.line, node.body):
             if any(_catches(handler.type) and not _ends(handler.body) for handler in node.handlers):
                 return True

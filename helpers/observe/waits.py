@@ -1,4 +1,4 @@
-"""One beacon record -> what each thread of that process waits for. Pure, but for reading source."""
+"""One beacon record -> what each thread of that process waits for. No I/O."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ..model.facts import Collective, Frame, Wait, WaitKind
 from . import locks, polling, source, timeouts
+from .source import Sources
 
 Record = Mapping[str, Any]
 
@@ -62,17 +63,17 @@ def collectives(record: Record) -> tuple[Collective, ...]:
     )
 
 
-def thread_waits(thread: Mapping[str, Any], record: Record, cwd: str) -> list[Wait]:
+def thread_waits(thread: Mapping[str, Any], record: Record, sources: Sources) -> list[Wait]:
     """What one thread stands in, oldest first; empty when it is not known to wait."""
-    frames = [frame(entry, cwd) for entry in thread["frames"]]
-    found = _standing(thread, frames, record, cwd)
-    if not found or not timeouts.goes_on(thread, frames, cwd):
+    frames = [frame(entry, sources.cwd) for entry in thread["frames"]]
+    found = _standing(thread, frames, record, sources)
+    if not found or not timeouts.goes_on(thread, frames, sources):
         return found
     return [replace(wait, limited=wait.blocking) for wait in found]
 
 
 def _standing(
-    thread: Mapping[str, Any], frames: Sequence[Frame], record: Record, cwd: str
+    thread: Mapping[str, Any], frames: Sequence[Frame], record: Record, sources: Sources
 ) -> list[Wait]:
     call, native = thread.get("call"), thread.get("native")
     common = {"thread": thread["name"], "where": innermost_user(frames)}
@@ -87,11 +88,11 @@ def _standing(
                 group_ranks=tuple(call["ranks"]),
                 sizes=_sizes(call["sizes"]),
                 peers=tuple(call["peers"]),
-                key=_key(call["key"], cwd) if call["kind"] == "lock" else call["key"],
+                key=_key(call["key"], sources.cwd) if call["kind"] == "lock" else call["key"],
                 **common,
             )
         ]
-    return _other(frames, native, thread.get("site"), record, common, cwd)
+    return _other(frames, native, thread.get("site"), record, common, sources)
 
 
 def _collective(call: Mapping[str, Any], record: Record, common: dict[str, Any]) -> list[Wait]:
@@ -151,24 +152,24 @@ def _other(
     site: Mapping[str, Any] | None,
     record: Record,
     common: dict[str, Any],
-    cwd: str,
+    sources: Sources,
 ) -> list[Wait]:
-    called = called_at(site) if site else None
+    called = called_at(site, sources) if site else None
     if called is not None and called[0] == "Store":
         return [Wait(kind="store", op=called[1], key=called[2], **common)]
     if not frames or native is None:
         return []
     system_call = native["call"]
     target = native.get("target") or ""
-    polled = polling.lock_file(site) if site and system_call == "nanosleep" else None
+    polled = polling.lock_file(site, sources) if site and system_call == "nanosleep" else None
     if site and polled is not None:
-        op = locks.TIMED_FILE if polling.gives_up(site) else locks.OWN_FILE
-        return [Wait(kind="lock", op=op, key=_key(polled, cwd), **common)]
+        op = locks.TIMED_FILE if polling.gives_up(site, sources) else locks.OWN_FILE
+        return [Wait(kind="lock", op=op, key=_key(polled, sources.cwd), **common)]
     prompts = system_call in _READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
     if prompts or _is_prompt(native):
         return [Wait(kind="input", op="read", key=target or None, **common)]
     if system_call in ("flock", "fcntl"):
-        return [Wait(kind="lock", op=system_call, key=_key(target, cwd), **common)]
+        return [Wait(kind="lock", op=system_call, key=_key(target, sources.cwd), **common)]
     if system_call in _CHILD_CALLS or _among(_called(frames), _CHILD_FILES):
         return [Wait(kind="process", op="wait", **common)]
     if system_call in _READS + _WRITES + _POLLS:
@@ -186,14 +187,14 @@ def _other(
             peers = (int(peer),) if peer is not None and peer.isdecimal() else ()
             return [Wait(kind="p2p", op=operation, peers=peers, **common)]
         pending = pending_waits(record, common)
-        if pending and (handle.startswith("Work") or _may_wait_for_work(frames[0], cwd)):
+        if pending and (handle.startswith("Work") or _may_wait_for_work(frames[0], sources)):
             return _either(pending, operation)
         if handle.startswith("Work"):
             return [Wait(kind="p2p", op="wait", **common)]
     return []
 
 
-def _may_wait_for_work(innermost: Frame, cwd: str) -> bool:
+def _may_wait_for_work(innermost: Frame, sources: Sources) -> bool:
     """True where the innermost line is torch's own, or calls a method `wait`.
 
     Other calls that block without a system call of their own, such as that of a semaphore, have nothing
@@ -206,7 +207,7 @@ def _may_wait_for_work(innermost: Frame, cwd: str) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "wait"
         and node.lineno <= innermost.line <= (node.end_lineno or node.lineno)
-        for node in ast.walk(source.tree(os.path.join(cwd, innermost.file)))
+        for node in ast.walk(sources.tree(innermost.file))
     )
 
 
@@ -226,7 +227,7 @@ def asleep(thread: Mapping[str, Any]) -> str | None:
     return call if call in ("nanosleep", "pause") else None
 
 
-def called_at(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
+def called_at(site: Mapping[str, Any], sources: Sources) -> tuple[str, str, str | None] | None:
     """(class, method, key) of the call on a known object at a source position, or None.
 
     `with lock:` counts as its `acquire`; it stands at the lock, before Python 3.12 at the whole block.
@@ -235,8 +236,8 @@ def called_at(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     Seen from outside, only the line is known: it tells when it holds one such call.
     """
     if len(site["position"]) == 1:
-        return _only_call(site)
-    for node in source.at(site):
+        return _only_call(site, sources)
+    for node in sources.at(site):
         entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
         if any(site["names"].get(ast.unparse(each)) == "lock" for each in entered):
             return "lock", "acquire", None
@@ -251,11 +252,11 @@ def called_at(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     return None
 
 
-def _only_call(site: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
+def _only_call(site: Mapping[str, Any], sources: Sources) -> tuple[str, str, str | None] | None:
     """The call on a known object in a line, when the line holds one such call."""
     (line,) = site["position"]
     found = []
-    for node in ast.walk(source.tree(str(site["file"]))):
+    for node in ast.walk(sources.tree(str(site["file"]))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         kind = site["names"].get(_expression(node.func.value))

@@ -21,9 +21,9 @@ from typing import Any
 import psutil
 import pytest
 
-from helpers import session
 from helpers.cli.main import main
 from helpers.observe import pyspy as dumps
+from helpers.session import Session
 
 pytestmark = [
     pytest.mark.real,
@@ -240,7 +240,7 @@ def test_a_program_of_no_rank(box: Box) -> None:
 def test_without_py_spy_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = box.ranks(ASLEEP)
     monkeypatch.setattr(dumps, "find_tool", lambda: None)
-    report = session.Attachment(launcher.pid, patience=2).start().wait(120)
+    report = Session.attach(launcher.pid, patience=2).start().wait(120)
     assert report.verdict.proved is False
     assert any("py-spy" in s and "not installed" in s for s in report.snapshot.not_seen)
     assert [view.rank for view in report.snapshot.ranks] == [0, 1]
@@ -251,7 +251,7 @@ def test_a_job_that_ends_while_it_is_watched(box: Box) -> None:
     job = subprocess.Popen([sys.executable, "job.py"], cwd=box.folder, stdin=subprocess.PIPE)
     box.started.append(job)
     until(lambda: (box.folder / "ready").exists())
-    watched = session.Attachment(job.pid)
+    watched = Session.attach(job.pid)
     watched.start()
     until(lambda: watched.snapshot is not None)
     assert job.stdin is not None

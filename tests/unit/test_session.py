@@ -1,39 +1,252 @@
-"""When a run is over, and that nobody who looks on can end it."""
+"""A run from its first look to its report, on looks from a table; no listener of it can end it."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from histories import ended, rank, snapshot
 
-from helpers.model.facts import RankView
-from helpers.session import STATUS_COMES, Ended, Event, Sample, Session, _is_over
+from helpers.beacon import format as records
+from helpers.observe.look import AnyQuestion, Look, Output, Program, Told, Usage, Watched
+from helpers.session import LOOKS, Decided, Ended, Event, Sample, Session
 
-
-def last(seconds_ago: float, **facts: Any) -> RankView:
-    return ended(1, None, time=20.0 - seconds_ago, **facts)
-
-
-@pytest.mark.parametrize(
-    ("other", "over"),
-    [
-        (ended(1, 0), True),
-        (ended(1, None, signal=9), True),
-        (rank(1), False),
-        (last(0.1), False),
-        (last(STATUS_COMES), True),
-    ],
-    ids=["exit code", "signal", "runs", "just gone, nobody knows how", "gone, nobody will know how"],
-)
-def test_a_run_is_over_when_every_end_is_known(other: RankView, over: bool) -> None:
-    assert _is_over(snapshot(ended(0, 0), other, code=0, time=20.0)) == over
+PID = 1000
+COMMAND = ("python", "train.py")
 
 
-def test_a_run_is_not_over_while_its_command_runs() -> None:
-    assert not _is_over(snapshot(ended(0, 0), ended(1, 0)))
+@dataclass
+class FakeJob:
+    """A job that notes what is done to it."""
+
+    calls: list[str] = field(default_factory=list)
+    fails_to_close: bool = False
+    folder: Path | None = None
+    pid: int = PID
+    started: float = 0.0
+    run_id: str = "fake"
+
+    def poll(self) -> int | None:
+        return None
+
+    def reaped(self) -> dict[int, int]:
+        return {}
+
+    def processes(self) -> list[psutil.Process]:
+        return []
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def close(self) -> None:
+        self.calls.append("close")
+        if self.fails_to_close:
+            raise OSError("the folder is busy")
+
+
+class FakeEyes:
+    """Gives looks from a list, the last of them again and again; notes what it was asked."""
+
+    watched = Watched(COMMAND, "/job", PID, 0.0, host="here")
+
+    def __init__(self, looks: Sequence[Look]) -> None:
+        self.looks = list(looks)
+        self.asked: list[Collection[AnyQuestion]] = []
+        self.closed = False
+
+    def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
+        self.asked.append(wanted)
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def record(native: dict[str, Any] | None = None, **facts: Any) -> dict[str, Any]:
+    """What the beacon of the one process tells; `native` is the system call that it is in."""
+    thread = {"name": "MainThread", "main": True, "since": 0.0, "call": None, "site": None}
+    frames = [["/job/train.py", 7, "main", True]]
+    return {
+        "v": records.VERSION,
+        "pid": PID,
+        "ppid": 1,
+        "started": 0.0,
+        "argv": list(COMMAND),
+        "main": None,
+        "env": {},
+        "process": None,
+        "phase": "running",
+        "threads": [thread | {"frames": frames, "native": native}],
+        "dist": None,
+        "flight": None,
+        "torch": "",
+        "unseen": [],
+        "accelerator": "cpu",
+        "workers": {},
+        "spawned": {},
+        "left": [],
+        "cut_off": [],
+        "joining": [],
+        "reaped": {},
+        "error": None,
+        "ended": False,
+    } | facts
+
+
+def runs(time: float, **facts: Any) -> Look:
+    """The program runs, and its beacon tells so."""
+    program = Program(PID, 0, 1, 0.0, COMMAND, {})
+    told = Told(PID, time, record(**facts))
+    return Look(time, programs=(program,), alive=(Usage(PID, cpu=time),), told=(told,))
+
+
+def ends(time: float, code: int, **facts: Any) -> Look:
+    """The program has ended."""
+    told = (Told(PID, time, record(**facts)),) if facts else ()
+    return Look(time, status=code << 8, told=told)
+
+
+RAISED = {"type": "ValueError", "message": "no data", "frames": [["/job/train.py", 9, "load", True]]}
+ERROR = {"error": {**RAISED, "time": 1.0, "masked": []}}
+
+
+def session(
+    looks: Sequence[Look], job: FakeJob | None = None, **options: Any
+) -> tuple[Session, FakeEyes, list[Event]]:
+    """A session on looks, and what it is told to tell; no time passes between two of them."""
+    eyes, events = FakeEyes(looks), list[Event]()
+    given = {"start_job": lambda: job or FakeJob(), "look_at": lambda _: eyes, "pause": lambda _: False}
+    made = Session(COMMAND, **given | options)
+    made.subscribe(events.append)
+    return made, eyes, events
+
+
+def test_a_run_that_ends_well() -> None:
+    job = FakeJob()
+    run, eyes, events = session([runs(0.2), runs(0.4), ends(0.6, 0)], job)
+    report = run.start().wait(60)
+    assert (report.verdict.outcome, report.interrupted, report.verdict_at) == ("ok", False, 0.6)
+    assert (report.first_rank, report.stall) == (0.2, None)
+    assert (job.calls, eyes.closed) == (["stop", "close"], True)
+    assert [type(event) for event in events] == [Sample, Sample, Sample, Decided, Ended]
+    assert run.report == report
+
+
+def test_an_error_is_reported_with_its_line() -> None:
+    run, _, _ = session([runs(0.2), ends(1.2, 1, **ERROR)])
+    verdict = run.start().wait(60).verdict
+    assert (verdict.outcome, verdict.cause, verdict.culprits) == ("error", "error", (0,))
+    assert verdict.where is not None and (verdict.where.file, verdict.where.line) == ("train.py", 9)
+
+
+def test_what_a_look_brings_up_is_asked_for_at_once() -> None:
+    """Without a record, the error is read from what the program has printed."""
+    printed = 'Traceback (most recent call last):\n  File "/job/train.py", line 3, in f\nKeyError: 3\n'
+    answered = Look(0.8, status=1 << 8, answers=((Output(PID), printed),))
+    lost = Look(0.6, status=1 << 8, told=(Told(PID, 0.2, lost=True),))
+    run, eyes, events = session([runs(0.2), lost, answered])
+    assert run.start().wait(60).verdict.summary == "Rank 0 raised KeyError: 3 at train.py:3."
+    assert Output(PID) in eyes.asked[2]
+    assert sum(isinstance(event, Sample) for event in events) == 2
+
+
+def test_what_each_look_brings_up_anew_is_left_to_the_next_sample() -> None:
+    """Each look finds the program at another lock, whose holder is asked for."""
+
+    def at_lock(number: int) -> Look:
+        lock = {"call": "flock", "fd": 5, "target": f"/job/{number}.lock", "limited": False}
+        return runs(number / 10, native=lock)
+
+    run, eyes, events = session([*map(at_lock, range(1, 3 * LOOKS + 1)), ends(9.0, 0)])
+    assert run.start().wait(60).verdict.outcome == "ok"
+    assert sum(isinstance(event, Sample) for event in events) == 4
+    assert len(eyes.asked) == 3 * LOOKS + 1
+
+
+def test_a_run_that_is_stopped_is_interrupted() -> None:
+    stopped = threading.Event()
+    run, _, events = session([runs(0.2)], pause=lambda _: stopped.is_set())
+
+    def stop(event: Event) -> None:
+        run.stop()
+        stopped.set()
+
+    run.subscribe(stop)
+    report = run.start().wait(60)
+    assert (report.interrupted, report.verdict.outcome) == (True, "running")
+    assert not any(isinstance(event, Decided) for event in events)
+
+
+def test_a_run_that_is_kept_running_is_decided_once_and_ends_with_its_job() -> None:
+    failed = [runs(1.0 + n / 4, **ERROR) for n in range(60)]
+    run, _, events = session([*failed, ends(20.0, 1)], keep_running=True)
+    report = run.start().wait(60)
+    decided = [event for event in events if isinstance(event, Decided)]
+    assert [event.report for event in decided] == [report]
+    assert report.verdict_at is not None and report.verdict_at < 20.0
+    assert events.index(decided[0]) < len(events) - 2
+
+
+def test_when_the_time_is_up_the_run_ends() -> None:
+    run, _, _ = session([runs(n / 4) for n in range(40)], max_seconds=5.0)
+    report = run.start().wait(60)
+    assert (report.verdict.outcome, report.verdict_at) == ("running", 5.0)
+
+
+@pytest.mark.parametrize("place", ["close", "look"])
+def test_a_fault_of_the_instrument_reaches_whoever_waits(place: str) -> None:
+    job = FakeJob(fails_to_close=place == "close")
+    run, eyes, _ = session([ends(0.2, 0)] if place == "close" else [], job)
+    kind = OSError if place == "close" else IndexError
+    with pytest.raises(kind):
+        run.start().wait(60)
+    assert run.report is None and "close" in job.calls and eyes.closed
+    with pytest.raises(kind):
+        asyncio.run(run.result())
+
+
+def test_a_notebook_cell_gets_the_same_report() -> None:
+    run, _, _ = session([ends(0.2, 0)])
+
+    async def cell() -> object:
+        return await run.start().result()
+
+    assert asyncio.run(cell()) is run.report
+
+
+def test_who_waits_some_time_only_is_told_so() -> None:
+    over = threading.Event()
+    run, _, _ = session([runs(0.2), ends(0.4, 0)], pause=lambda _: not over.wait(60))
+    run.start()
+    with pytest.raises(TimeoutError):
+        run.wait(0.01)
+    over.set()
+    assert run.wait(60).verdict.outcome == "ok"
+
+
+@pytest.mark.parametrize("failure", [ValueError("a widget is gone"), SystemExit(3)])
+def test_a_listener_that_fails_is_logged_once_and_ends_nothing(
+    failure: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(event: Event) -> None:
+        raise failure
+
+    run, _, first = session([runs(0.2), runs(0.4), ends(0.6, 0)])
+    second: list[Event] = []
+    run.subscribe(fails)
+    run.subscribe(second.append)
+    assert run.start().wait(60).verdict.outcome == "ok"
+    assert [type(event) for event in second[:4]] == [Sample, Sample, Sample, Decided]
+    assert first[:4] == second[:4]
+    (logged,) = caplog.records
+    assert "fails" in logged.getMessage()
+    assert logged.exc_info is not None and logged.exc_info[1] is failure
 
 
 @pytest.mark.real
@@ -44,32 +257,6 @@ def test_a_run_starts_although_what_is_left_of_others_cannot_be_removed(
         raise PermissionError("not yours")
 
     monkeypatch.setattr("helpers.session.reap_leftovers", reap)
-    assert Session(["true"]).start().wait(60).verdict.outcome == "ok"
+    with caplog.at_level(logging.WARNING):
+        assert Session(["true"]).start().wait(60).verdict.outcome == "ok"
     assert "not yours" in caplog.text
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("failure", [ValueError("a widget is gone"), SystemExit(3)])
-def test_a_listener_that_fails_is_logged_once_and_ends_nothing(
-    failure: BaseException, caplog: pytest.LogCaptureFixture
-) -> None:
-    seen: list[Event] = []
-    all_told = threading.Event()
-
-    def fails(event: Event) -> None:
-        raise failure
-
-    def goes_on(event: Event) -> None:
-        seen.append(event)
-        if isinstance(event, Ended):
-            all_told.set()
-
-    session = Session(["true"])
-    session.subscribe(fails)
-    session.subscribe(goes_on)
-    assert session.start().wait(60).verdict.outcome == "ok"
-    assert all_told.wait(60)
-    assert {Sample, Ended} <= {type(event) for event in seen}
-    (record,) = caplog.records
-    assert "fails" in record.getMessage()
-    assert record.exc_info is not None and record.exc_info[1] is failure

@@ -12,11 +12,11 @@ from pathlib import Path
 from ipywidgets import HTML, Dropdown
 
 from ...diagnose.diagnose import diagnose
+from ...diagnose.settling import HISTORY
 from ...model.facts import Report, Verdict
 from ...report import report as reports
 from ...report.recording import Recording, load
 from ...report.source_lines import Sources
-from ...session import HISTORY
 from ..show import view, words
 from ..widgets.controls import Framed, button, row
 from ..widgets.native import Scrubber

@@ -18,6 +18,7 @@ from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from on_disk import sources
 
 from helpers.beacon import agent, calls, exits, native, output, stacks, threads, torch_names
 from helpers.beacon import format as records
@@ -737,7 +738,7 @@ def test_the_source_of_a_call_on_a_store(torch_modules: SimpleNamespace, tmp_pat
     file = tmp_path / "train.py"
     file.write_text(source)
     exec(compile(source, str(file), "exec"), {"store": store})
-    assert [called_at(one) for one in found] == [
+    assert [called_at(one, sources()) for one in found] == [
         ("Store", "get", "ready/7"),
         ("Store", "get", "done"),
     ]
@@ -812,7 +813,7 @@ def test_a_loop_that_looks_for_a_file_has_a_site_without_torch(tmp_path: Path) -
     exec(compile(source, str(file), "exec"), {"path": file, "sleep": note, "note": note})
     assert [one and one["strings"] for one in found] == [{"lock": str(file)}, None]
     assert found[0] is not None
-    assert polling.lock_file(found[0]) == str(file)
+    assert polling.lock_file(found[0], sources()) == str(file)
 
 
 # Output, records, system calls

@@ -15,9 +15,9 @@ from score.jobs import Job
 from score.trial import Trial
 
 from helpers.diagnose.diagnose import diagnose
+from helpers.diagnose.settling import HISTORY
 from helpers.report import report
 from helpers.report.recording import replay
-from helpers.session import HISTORY
 
 DECLARED = collection.read(JOBS)
 

@@ -22,8 +22,10 @@ from helpers.launch.control_group import Group, Scope, group_parents, remove
 from helpers.launch.launch import LaunchError, launch, reap_leftovers
 from helpers.launch.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
 from helpers.model.facts import Snapshot
-from helpers.observe import Observer, memory
+from helpers.observe import memory
 from helpers.observe.memory import Kills
+from helpers.observe.observer import Observer
+from helpers.observe.sampler import Sampler
 from helpers.session import Session
 
 GROUPS = group_parents(Path("/sys/fs/cgroup"), Path("/proc"))
@@ -169,13 +171,13 @@ def test_a_job_in_a_group_of_its_own_is_counted_there_alone(
     events = {"cgroup/ours/memory.events": "oom_kill 3\n", "cgroup/job/memory.events": "oom_kill 5\n"}
     root, proc = tree(tmp_path, {ours: "0::/ours\n", theirs: "0::/job\n", **events})
     monkeypatch.setattr(memory, "Kills", partial(Kills, root=root, proc=proc))
-    observer = Observer(Killed(), ["job"], tmp_path)
-    assert observer.sample().memory_kills == 0
+    sampler = Sampler(Killed(), ["job"], tmp_path, "silent")
+    observer = Observer(sampler.watched)
+    assert observer.take(sampler.look()).memory_kills == 0
     tree(tmp_path, {"cgroup/ours/memory.events": "oom_kill 9\n"})
-    assert observer.sample().memory_kills == 0
+    assert observer.take(sampler.look()).memory_kills == 0
     tree(tmp_path, {"cgroup/job/memory.events": "oom_kill 6\n"})
-    assert observer.sample().memory_kills == 1
-    observer.close()
+    assert observer.take(sampler.look()).memory_kills == 1
 
 
 def test_where_nothing_is_counted_nothing_was_killed(tmp_path: Path) -> None:

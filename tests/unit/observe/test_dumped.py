@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from on_disk import sources
 
 from helpers.diagnose.graph import Graph
 from helpers.model.facts import Job, ProcessView, RankView, Snapshot, Wait
@@ -265,7 +266,7 @@ def test_the_line_tells_the_call_on_a_torch_object(tmp_path: Path, line: int, ex
     file = tmp_path / "train.py"
     file.write_text(SOURCE)
     found = record(frame("step", str(file), line, store=STORE, w=WORK), MAIN)
-    assert waits.called_at(found["threads"][0]["site"]) == expected
+    assert waits.called_at(found["threads"][0]["site"], sources()) == expected
 
 
 def test_a_collective_of_an_unknown_group_may_always_end() -> None:

@@ -623,7 +623,7 @@ ENDPOINTS = [
 
 @pytest.mark.parametrize(("command", "port"), ENDPOINTS)
 def test_where_a_launcher_of_one_node_meets_nobody_else(command: str, port: int | None) -> None:
-    assert own_rendezvous(command.split()) == port
+    assert own_rendezvous(command.split(), socket.gethostname()) == port
 
 
 def test_a_program_that_spawns_its_ranks() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from on_disk import sources
 
 from helpers.model.facts import Frame, ProcessView, Wait
 from helpers.observe import process_view as views
@@ -96,7 +97,7 @@ def record(*threads: Record, entries: list[Record] | None = None, **facts: Any) 
 
 def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> list[Wait]:
     """The waits of one thread."""
-    return waits.thread_waits(one, record(one, entries=entries), cwd)
+    return waits.thread_waits(one, record(one, entries=entries), sources(cwd))
 
 
 def process(given: Record, *, now: float = 110.0, **facts: Any) -> ProcessView:
@@ -106,7 +107,7 @@ def process(given: Record, *, now: float = 110.0, **facts: Any) -> ProcessView:
         "kind": "rank",
         "now": now,
         "start": 90.0,
-        "cwd": JOB,
+        "sources": sources(JOB),
         "written": now,
         "stacks": "",
         "ports": (),
@@ -281,13 +282,13 @@ KEYS = [
 def test_the_source_tells_the_key(
     tmp_path: Path, line: int, expected: tuple[str, str, str | None] | None
 ) -> None:
-    assert waits.called_at(site(tmp_path, line)) == expected
+    assert waits.called_at(site(tmp_path, line), sources()) == expected
 
 
 def test_a_source_that_was_edited_is_read_again(tmp_path: Path) -> None:
-    assert waits.called_at(site(tmp_path, 2)) == ("Store", "get", "ready")
+    assert waits.called_at(site(tmp_path, 2), sources()) == ("Store", "get", "ready")
     edited = SOURCE.replace('"ready"', '"other"')
-    assert waits.called_at(site(tmp_path, 2, edited)) == ("Store", "get", "other")
+    assert waits.called_at(site(tmp_path, 2, edited), sources()) == ("Store", "get", "other")
 
 
 @pytest.mark.parametrize("source", ["def broken(:\n", "\0", "store.get('x')  # \udcff"])
@@ -295,12 +296,12 @@ def test_a_source_that_cannot_be_parsed_tells_nothing(tmp_path: Path, source: st
     file = tmp_path / "broken.py"
     file.write_bytes(source.encode("utf-8", "surrogateescape"))
     place = {"file": str(file), "position": [1, 1, 0, 14], "names": {"store": "Store"}}
-    assert waits.called_at({**place, "strings": {}}) is None
+    assert waits.called_at({**place, "strings": {}}, sources()) is None
 
 
 def test_a_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
     place = {"file": str(tmp_path / "gone.py"), "position": [1, 1, 0, 14], "names": {"s": "Store"}}
-    assert waits.called_at({**place, "strings": {}}) is None
+    assert waits.called_at({**place, "strings": {}}, sources()) is None
 
 
 # Waits that end by themselves
@@ -440,7 +441,7 @@ def test_a_lock_of_the_process_is_found_in_the_source(
     file.write_text(LOCKED)
     names = {"lock": "lock", "self.lock": "lock"}
     place = {"file": str(file), "position": position, "names": names, "strings": {}}
-    assert waits.called_at(place) == expected
+    assert waits.called_at(place, sources()) == expected
     (found,) = of(thread(USER, site=place, native=("futex", None, None))) or (None,)
     assert (found is not None and found.kind == "lock") == (expected is not None)
 
@@ -481,7 +482,7 @@ def test_the_source_tells_the_handle(
     tmp_path: Path, line: int, expected: tuple[str, str, str | None] | None
 ) -> None:
     found = {**site(tmp_path, line, HANDLES), "names": KINDS, "strings": {"left": "2"}}
-    assert waits.called_at(found) == expected
+    assert waits.called_at(found, sources()) == expected
 
 
 @pytest.mark.parametrize(
@@ -878,7 +879,7 @@ def test_a_process_without_a_beacon_that_waits_for_a_child() -> None:
         kind="launcher",
         now=110.0,
         start=90.0,
-        cwd=JOB,
+        sources=sources(JOB),
         written=None,
         stacks="",
         ports=(),
@@ -1000,6 +1001,6 @@ def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
 def test_a_pipe_of_the_jobs_own_at_standard_input_is_not_its_users(
     job: str, rank: str | None, kind: str
 ) -> None:
-    outside = Outside(JOB)
+    outside = Outside(JOB, "here", lambda _: None)
     outside.input = job
     assert outside.wait(Wait("input", "read", key=rank), os.getpid()).kind == kind

@@ -1,0 +1,189 @@
+"""When the verdict on a run stands, and when the run is over: told snapshot by snapshot. No clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+from ..model.facts import STILL, Snapshot, Verdict
+from .diagnose import diagnose
+from .graph import Graph
+
+HISTORY = 16
+"""Snapshots that `diagnose` is given: about three seconds."""
+
+STATUS_COMES = 1.0
+"""Seconds within which the exit status of a process that has ended is known, if ever."""
+
+SETTLE = 10.0
+"""Seconds that an error verdict waits at most for the rest of the job to end or to block."""
+
+SETTLE_QUIET = 30.0
+"""The same for a job in which nothing has failed although a rank exists twice: how it ends is part of
+the finding, since it may well end with exit code 0."""
+
+WATCHED_LEAST = 3.0
+"""Seconds that a job is watched in any case which was running before anybody looked."""
+
+ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What a snapshot means for the run.
+
+    Attributes:
+        settled: True when the verdict will not change any more, or no more time is given.
+        over: True when there is nothing more to see.
+    """
+
+    verdict: Verdict
+    settled: bool
+    over: bool
+
+
+class Settling:
+    """Judges a run as it goes on.
+
+    Args:
+        patience: seconds after which a rank that uses no CPU and does not move is a suspicion.
+        max_seconds: how long the job may run; None for as long as it takes.
+        stop_on_suspicion: whether a suspicion settles the verdict.
+    """
+
+    def __init__(
+        self,
+        *,
+        patience: float = 30.0,
+        max_seconds: float | None = None,
+        stop_on_suspicion: bool = False,
+    ) -> None:
+        self.patience = patience
+        self.max_seconds = max_seconds
+        self.stop_on_suspicion = stop_on_suspicion
+        self._history: deque[Snapshot] = deque(maxlen=HISTORY)
+        self._failed_at: float | None = None
+        self._proved_at: float | None = None
+
+    def take(self, snapshot: Snapshot) -> Ruling:
+        """Take in the newest snapshot."""
+        self._history.append(snapshot)
+        out_of_time = self.max_seconds is not None and snapshot.time >= self.max_seconds
+        verdict = self._diagnose(final=False)
+        over, settled = is_over(snapshot), self._settled(verdict, snapshot)
+        if out_of_time or self.stop_on_suspicion:
+            last = self._diagnose(final=True)
+            if out_of_time or _is_suspected(last):
+                verdict = last
+        settled = settled or out_of_time or over or _is_suspected(verdict)
+        return Ruling(verdict, settled, over or out_of_time)
+
+    def _diagnose(self, *, final: bool) -> Verdict:
+        return diagnose(tuple(self._history), patience=self.patience, final=final)
+
+    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
+        """True when a verdict will not change any more.
+
+        A proved hang is final, once the ranks that are still starting have come to where they will
+        block, or have had `SETTLE` seconds for it. An error waits until every other process has ended or
+        is blocked unchanged, so that it is the same each time, and until a launcher that starts failed
+        ranks anew has done so as often as it may.
+        """
+        if verdict.outcome == "running":
+            self._failed_at = self._proved_at = None
+            return False
+        if verdict.outcome == "ok":
+            return is_over(snapshot)
+        if verdict.outcome == "hang" and not _anything_failed(snapshot):
+            if self._proved_at is None:
+                self._proved_at = snapshot.time
+            late = snapshot.time - self._proved_at >= SETTLE
+            return verdict.proved and (late or not _starting(snapshot))
+        if snapshot.job.restarts and snapshot.job.ended is None:
+            return False
+        if self._failed_at is None:
+            self._failed_at = snapshot.time
+        settle = SETTLE_QUIET if verdict.cause == "duplicate-rank" else SETTLE
+        if is_over(snapshot) or snapshot.time - self._failed_at >= settle:
+            return True
+        return snapshot.time - self._failed_at >= STILL and _rests(snapshot)
+
+
+class SettlingOfAttached(Settling):
+    """The same for a job that was running before anybody looked, and goes on.
+
+    Args:
+        since: seconds after its start at which it was first looked at.
+    """
+
+    def __init__(self, *, patience: float, since: float) -> None:
+        super().__init__(patience=patience, max_seconds=since + max(patience + 1.0, WATCHED_LEAST))
+        self._since = since
+
+    def take(self, snapshot: Snapshot) -> Ruling:
+        """Take in the newest snapshot."""
+        ruling = super().take(snapshot)
+        if ruling.verdict.outcome == "running" and snapshot.job.ended is not None:
+            return replace(ruling, verdict=replace(ruling.verdict, summary=ENDED))
+        return ruling
+
+    def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
+        if snapshot.job.ended is not None:
+            return True
+        if verdict.outcome == "running":
+            return snapshot.time - self._since >= WATCHED_LEAST and not _anybody_rests(snapshot)
+        return verdict.proved
+
+
+def is_over(snapshot: Snapshot) -> bool:
+    """True when the command and every rank have ended, and how is known or will not be known."""
+    processes = [view.process for view in snapshot.ranks if view.process is not None]
+    return snapshot.job.ended is not None and all(
+        process.ended is not None
+        and (
+            process.exit_code is not None
+            or process.signal is not None
+            or snapshot.time - process.ended >= STATUS_COMES
+        )
+        for process in processes
+    )
+
+
+def _is_suspected(verdict: Verdict) -> bool:
+    """True for an outcome that only patience supports."""
+    return verdict.outcome == "hang" and not verdict.proved
+
+
+def _anything_failed(snapshot: Snapshot) -> bool:
+    """True when a rank has ended otherwise than with exit code 0."""
+    return any(
+        view.process is not None and not view.process.alive and view.process.exit_code != 0
+        for view in snapshot.ranks
+    )
+
+
+def _starting(snapshot: Snapshot) -> bool:
+    """True while a rank has not come to the user's code."""
+    return any(
+        view.process is not None and view.process.alive and view.state in ("starting", "importing")
+        for view in snapshot.ranks
+    )
+
+
+def _rests(snapshot: Snapshot) -> bool:
+    """True when nobody can wake the ranks that are left, and no launcher is about to end the job."""
+    left = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
+    return (
+        bool(left)
+        and left <= Graph.of(snapshot).stuck
+        and all(
+            not launcher.alive or launcher.still >= STILL or bool(launcher.waits)
+            for launcher in snapshot.launchers
+        )
+    )
+
+
+def _anybody_rests(snapshot: Snapshot) -> bool:
+    """True while some rank neither moves nor uses CPU, so that watching on may tell more."""
+    views = [view.process for view in snapshot.ranks if view.process is not None and view.process.alive]
+    return any(min(view.still, view.idle) >= STILL for view in views)

@@ -1,0 +1,191 @@
+"""What one look at a job brings in, and what the next one is to find out: all that a verdict rests on.
+
+A look holds what is new since the one before it, so that a recording, which is made of looks, stays
+small. It can be written as JSON and read back: later versions only add fields that may be left out.
+Times are seconds of the system-wide monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..model.facts import LimitView
+
+
+class Question(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Something that is found out only when it is asked for: it takes time, or is rarely needed."""
+
+
+class Output(Question, frozen=True):
+    """The end of what a process has printed: a text."""
+
+    pid: int
+
+
+class Failure(Question, frozen=True):
+    """Why the beacon of a process could not start: a text."""
+
+    pid: int
+
+
+class ErrorFile(Question, frozen=True):
+    """The traceback that a child of `mp.spawn` has left in a file: a text."""
+
+    path: str
+
+
+class Source(Question, frozen=True):
+    """The text of a source file; None where it cannot be read."""
+
+    path: str
+
+
+class Holder(Question, frozen=True):
+    """Pid of the process that holds a lock; 0 where none does, None where that cannot be told.
+
+    Attributes:
+        op: as in the wait for it; path: absolute; waiter: pid of a process that waits for it.
+    """
+
+    op: str
+    path: str
+    waiter: int
+
+
+class Owner(Question, frozen=True):
+    """[pid, command line] of the process outside the job that listens on a port, else None."""
+
+    port: int
+
+
+class Peer(Question, frozen=True):
+    """`address:port` of the other end of a connection of a process, else None.
+
+    Attributes:
+        target: `socket:[NUMBER]`, as the kernel names it.
+    """
+
+    pid: int
+    target: str
+
+
+class Dump(Question, frozen=True):
+    """What py-spy reads in a process: a record like a beacon's, or why there is none: a text."""
+
+    pid: int
+
+
+class Store(Question, frozen=True):
+    """What the job's store at `host:port` holds: {reachable, keys}."""
+
+    address: str
+
+
+AnyQuestion = Output | Failure | ErrorFile | Source | Holder | Owner | Peer | Dump | Store
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """What stays the same for a whole run.
+
+    Attributes:
+        command: its words, as the user gave them.
+        cwd: its working directory; files are reported relative to it.
+        pid: of the outermost process.
+        start: time at which that was started.
+        host: name of the machine.
+        stdin: `inherit`, or `silent` for an open pipe that never delivers.
+        attached: True for a job that was running before anybody looked, without a beacon.
+    """
+
+    command: tuple[str, ...]
+    cwd: str
+    pid: int
+    start: float
+    host: str = ""
+    stdin: str = "inherit"
+    attached: bool = False
+
+
+class Program(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a process runs, told when it is first seen and when it replaces its program.
+
+    Attributes:
+        number: tells processes apart that have had the same pid one after the other.
+        started: time at which the process was started.
+        environment: the launch variables that its program was given; None where we may not look.
+    """
+
+    pid: int
+    number: int
+    parent: int
+    started: float
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a living process does, as the kernel sees it.
+
+    Attributes:
+        cpu: seconds of processor time used so far; memory: resident bytes.
+        stopped: True while a signal, or a debugger, stops it.
+        waits_for_child: True while its main thread sleeps in a wait for a child.
+        stalled: True while it sleeps without being interruptible, as one that wants more memory than a
+            control group has.
+        sockets: (address, port) of its listening TCP sockets; None when they were not looked at.
+    """
+
+    pid: int
+    cpu: float = 0.0
+    memory: int = 0
+    stopped: bool = False
+    waits_for_child: bool = False
+    stalled: bool = False
+    sockets: tuple[tuple[str, int], ...] | None = None
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the beacon of a process has written since the look before.
+
+    Attributes:
+        written: time of the newest writing.
+        record: as `beacon.format` describes it; None where it says the same as before.
+        lost: True when the record can no longer be read, as on a full disk.
+        stacks: what `faulthandler` has written for the process; None where it is the same as before.
+    """
+
+    pid: int
+    written: float
+    record: dict[str, Any] | None = None
+    lost: bool = False
+    stacks: str | None = None
+
+
+class Look(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One look at a job.
+
+    Attributes:
+        time: when it was taken.
+        status: wait status of the command once it has ended.
+        reaped: pid -> wait status of processes whose end somebody has seen.
+        programs: of processes that are new, or run another program than before.
+        alive: every process of the job that exists.
+        told: by the beacons.
+        answers: to the questions that were asked, where they are new or have changed.
+        input: what the command has as its standard input, as the kernel names it.
+        memory_kills: processes that the kernel has ended for memory, in the job's control group.
+    """
+
+    time: float
+    status: int | None = None
+    reaped: Mapping[int, int] = {}
+    programs: tuple[Program, ...] = ()
+    alive: tuple[Usage, ...] = ()
+    told: tuple[Told, ...] = ()
+    answers: tuple[tuple[AnyQuestion, Any], ...] = ()
+    input: str = ""
+    memory_kills: int = 0
+    limit: LimitView | None = None

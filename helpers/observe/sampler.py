@@ -1,0 +1,313 @@
+"""Looks at a running job: everything that is read of it from outside is read here."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+from msgspec.structs import replace
+
+from ..beacon import format as records
+from ..launch.memory_limit import Enforcer
+from ..launch.processes import port_owner
+from . import locks, memory, sockets, tracebacks
+from .look import (
+    AnyQuestion,
+    Dump,
+    ErrorFile,
+    Failure,
+    Holder,
+    Look,
+    Output,
+    Owner,
+    Peer,
+    Program,
+    Source,
+    Store,
+    Usage,
+    Watched,
+)
+from .pyspy import Dumps
+from .records import Beacons
+from .store_probe import Probe
+
+PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
+"""Seconds between two looks at a process's sockets, and the share of the time that they may take: with
+thousands of sockets one look takes 0.1 s."""
+
+HOLDER_EVERY = 1.0
+"""Seconds between two searches for the holder of a lock."""
+
+STORE_EVERY = 10.0
+"""Seconds between two looks into a store."""
+
+ENVIRONMENT = frozenset((*records.ENVIRONMENT, "STUCK_RANKS_PATH", "PYTHONPATH"))
+"""The variables of a process that a look tells; others may be secrets."""
+
+
+class Running(Protocol):
+    """What the sampler needs of a `helpers.launch.launch.Launch`."""
+
+    pid: int
+    started: float
+
+    @property
+    def folder(self) -> Path | None:
+        """Where beacons report and output goes; None for a job that was started without them."""
+
+    def poll(self) -> int | None:
+        """Wait status of the command, None while it runs."""
+
+    def reaped(self) -> dict[int, int]:
+        """Wait status of every process the guardian has waited for."""
+
+    def processes(self) -> list[psutil.Process]:
+        """The processes of the run that exist."""
+
+
+class Sampler:
+    """Looks at one running command.
+
+    Args:
+        launch: the running command.
+        command: its words, as the user gave them.
+        cwd: its working directory.
+        stdin: `inherit`, or `silent` for an open pipe that never delivers.
+        limit: who limits the memory of the job.
+
+    Attributes:
+        watched: what stays the same for the whole run.
+    """
+
+    def __init__(
+        self,
+        launch: Running,
+        command: Sequence[str],
+        cwd: Path,
+        stdin: str,
+        limit: Enforcer | None = None,
+    ) -> None:
+        self.watched = Watched(
+            command=tuple(command),
+            cwd=str(cwd.resolve()),
+            pid=launch.pid,
+            start=time.monotonic() - (time.time() - launch.started),
+            host=socket.gethostname(),
+            stdin=stdin,
+            attached=launch.folder is None,
+        )
+        self._launch = launch
+        self._limit = limit
+        self._kills = memory.Kills(launch.pid)
+        self._input = ""
+        self._processes: dict[int, _Process] = {}
+        self._ended: dict[int, int] = {}
+        self._beacons = Beacons(launch.folder)
+        self._dumps = Dumps()
+        self._probes: dict[str, tuple[Probe | None, float]] = {}
+        self._holders: dict[Holder, tuple[float, int | None]] = {}
+        self._answered: dict[AnyQuestion, Any] = {}
+
+    def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
+        """Look once, and find out what is wanted."""
+        status = self._launch.poll()
+        with suppress(OSError):
+            self._input = self._input or os.readlink(f"/proc/{self._launch.pid}/fd/0")
+        told = tuple(self._beacons.read())
+        limit = self._limit.view() if self._limit is not None else None
+        programs, alive = self._look_at_processes(stalls=limit is not None and limit.full)
+        return Look(
+            time=time.monotonic(),
+            status=status,
+            reaped=self._ended | self._launch.reaped(),
+            programs=tuple(programs),
+            alive=tuple(alive),
+            told=told,
+            answers=tuple(self._answers(wanted)),
+            input=self._input,
+            memory_kills=limit.kills if limit is not None else self._kills.count(),
+            limit=limit,
+        )
+
+    def close(self) -> None:
+        """End what looks on in the background."""
+        for probe, _ in self._probes.values():
+            if probe is not None:
+                probe.close()
+
+    def _look_at_processes(self, stalls: bool) -> tuple[list[Program], list[Usage]]:
+        """Every process that exists, and of those that are new, or have changed, what they run.
+
+        Args:
+            stalls: whether to find out which are stalled for want of memory.
+        """
+        now = time.monotonic()
+        programs, alive = [], []
+        for process in self._launch.processes():
+            with suppress(psutil.Error):
+                known = self._processes.get(process.pid)
+                if known is None or known.process != process:
+                    known = _Process(process, now, 0 if known is None else known.program.number + 1)
+                    self._processes[process.pid] = known
+                usage = known.usage(now)
+                if usage is None:
+                    continue
+                if not known.told:
+                    known.told = True
+                    programs.append(known.program)
+                stalled = stalls and memory.is_stalled(process.pid)
+                alive.append(replace(usage, stalled=True) if stalled else usage)
+        present = {usage.pid for usage in alive}
+        for pid in self._processes.keys() - present - self._ended.keys():
+            if (status := zombie_status(pid)) is not None:
+                self._ended[pid] = status
+        return programs, alive
+
+    def _answers(self, wanted: Collection[AnyQuestion]) -> Iterator[tuple[AnyQuestion, Any]]:
+        """Those that are new or have changed since the look before."""
+        self._answered = {asked: answer for asked, answer in self._answered.items() if asked in wanted}
+        self._dumps.look(
+            self._processes[question.pid].program
+            for question in wanted
+            if isinstance(question, Dump) and question.pid in self._processes
+        )
+        for question in wanted:
+            answer = self._answer(question)
+            if answer is PENDING:
+                continue
+            if question not in self._answered or self._answered[question] != answer:
+                self._answered[question] = answer
+                yield question, answer
+
+    def _answer(self, question: AnyQuestion) -> Any:
+        match question:
+            case Output(pid):
+                return self._beacons.output(pid)
+            case Failure(pid):
+                return self._beacons.failure(pid)
+            case ErrorFile(path):
+                return tracebacks.pickled_text(path)
+            case Source(path):
+                return source(path)
+            case Holder():
+                return self._holder(question)
+            case Owner(port):
+                return port_owner(port, self._processes)
+            case Peer(pid, target):
+                return sockets.peer(pid, target)
+            case Dump(pid):
+                return self._dumps.answer(pid) or PENDING
+            case Store(address):
+                return self._store(address)
+
+    def _holder(self, question: Holder) -> int | None:
+        now = time.monotonic()
+        looked, holder = self._holders.get(question, (0.0, None))
+        if now - looked > HOLDER_EVERY:
+            holder = locks.holder(question.op, question.path, question.waiter)
+            self._holders[question] = (now, holder)
+        return holder
+
+    def _store(self, address: str) -> Any:
+        """What the newest look into a store has found; it goes on in the background."""
+        probe, next_at = self._probes.get(address, (None, 0.0))
+        if probe is None:
+            if time.monotonic() >= next_at:
+                self._probes[address] = Probe(address), time.monotonic() + STORE_EVERY
+            return PENDING
+        found = probe.result()
+        if found is None:
+            return PENDING
+        probe.close()
+        self._probes[address] = None, next_at
+        return found
+
+
+PENDING = object()
+"""No answer yet."""
+
+
+class _Process:
+    """One process, from look to look."""
+
+    def __init__(self, process: psutil.Process, now: float, number: int) -> None:
+        self.process = process
+        self.program = Program(
+            pid=process.pid,
+            number=number,
+            parent=process.ppid(),
+            started=now - (time.time() - process.create_time()),
+            command=tuple(process.cmdline()),
+            environment=_environment(process),
+        )
+        self.told = False
+        self._sockets_next = 0.0
+
+    def usage(self, now: float) -> Usage | None:
+        """What it does now; None for one that has ended."""
+        process = self.process
+        with process.oneshot():
+            state = process.status()
+            if state == psutil.STATUS_ZOMBIE:
+                return None
+            times = process.cpu_times()
+            memory_used = process.memory_info().rss
+        command = tuple(process.cmdline())
+        if command and command != self.program.command:
+            self.program = replace(self.program, command=command, environment=_environment(process))
+            self.told = False
+        return Usage(
+            pid=process.pid,
+            cpu=times.user + times.system,
+            memory=memory_used,
+            stopped=state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP),
+            waits_for_child=_kernel_function(process.pid) in ("do_wait", "wait_consider_task"),
+            sockets=self._sockets(now),
+        )
+
+    def _sockets(self, now: float) -> tuple[tuple[str, int], ...] | None:
+        if now < self._sockets_next:
+            return None
+        begun = time.monotonic()
+        found = self.process.net_connections(kind="tcp")
+        self._sockets_next = now + max(PORTS_EVERY, (time.monotonic() - begun) / PORTS_SHARE)
+        return tuple(
+            sorted({(c.laddr.ip, c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN})
+        )
+
+
+def source(path: str) -> str | None:
+    """The text of a source file, None where it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def zombie_status(pid: int) -> int | None:
+    """Wait status of a process that nobody has waited for yet, from its stat line (Linux)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[49]) if len(fields) > 49 and fields[0] == "Z" else None
+
+
+def _kernel_function(pid: int) -> str:
+    """The kernel function in which the main thread of `pid` sleeps (Linux), else an empty string."""
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text()
+    except OSError:
+        return ""
+
+
+def _environment(process: psutil.Process) -> Mapping[str, str] | None:
+    with suppress(psutil.Error, OSError):
+        return {name: value for name, value in process.environ().items() if name in ENVIRONMENT}
+    return None

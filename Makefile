@@ -6,7 +6,7 @@ VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test nightly steady score refresh fresh bench lint lock clean
+.PHONY: help lab test nightly steady score gpu refresh fresh bench lint lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -29,6 +29,9 @@ score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with ever
 	@$(VENV)/bin/python tools/make_score.py tests/jobs --controls 100 --markdown benchmarks/score.md \
 		&& $(VENV)/bin/python -m helpers lab --all
 	@$(MAKE) --no-print-directory fresh
+
+gpu: $(VENV)/stamp-test ## run labs and jobs on NVIDIA GPUs, and keep their reports and recordings
+	@$(VENV)/bin/python tools/gpu.py $(GPU_ARGS)
 
 fresh: ## run both commands of the README as a new user, in an empty home (root makes that user)
 	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/fresh.py

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.facts import Report
 from ..report.stable import chosen_by_chance
-from ..session import Session
+from ..session import Event, Session
 from .declaration import BY_CHANCE, MINE, Expected, combinations
 from .lab import Lab, LabError, RunFolder, beside_python
 from .results import judge
@@ -40,6 +40,12 @@ class Case:
         """What `lab.toml` says of it."""
         return self.lab.expected(self.program, self.knobs)
 
+    @property
+    def wanted(self) -> str:
+        """The same in words, to be compared with `Result.got`."""
+        expected = self.expected
+        return words(expected.outcome, expected.cause, expected.culprits)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -48,11 +54,13 @@ class Result:
     Attributes:
         got: the outcome, the cause and the culprits, or why there is none.
         failed: what a run that ended well should have left and did not, one line each check.
+        report: of the run; None when it was not started.
     """
 
     got: str
     seconds: float
     failed: tuple[str, ...] = ()
+    report: Report | None = None
 
 
 def cases(labs: Iterable[Lab]) -> Iterator[Case]:
@@ -66,12 +74,19 @@ def cases(labs: Iterable[Lab]) -> Iterator[Case]:
                 yield alone
 
 
-def run(case: Case) -> Result:
-    """Run a case, and judge what its ranks have left when it is expected to end well."""
+def run(case: Case, listener: Callable[[Event], None] | None = None) -> Result:
+    """Run a case, and judge what its ranks have left when it is expected to end well.
+
+    Args:
+        listener: what is told every event of the run.
+    """
     begun = time.monotonic()
     try:
         with RunFolder() as folder:
-            session = _session(case, folder).start()
+            session = _session(case, folder)
+            if listener is not None:
+                session.subscribe(listener)
+            session.start()
             try:
                 report = session.wait()
             except BaseException:
@@ -83,16 +98,16 @@ def run(case: Case) -> Result:
                 failed = tuple(f"{c.what}: {c.why}" for c in judgement.checks if not c.passed)
     except LabError as refused:
         return Result(str(refused), time.monotonic() - begun)
-    return Result(_of_report(report), time.monotonic() - begun, failed)
+    return Result(_of_report(report), time.monotonic() - begun, failed, report)
 
 
 def _session(case: Case, folder: Path) -> Session:
     lab = case.lab
     if not case.alone:
         return lab.session(case.program, folder=folder, **case.knobs)
-    words = lab.command(case.program, case.knobs)
+    program, *arguments = lab.command(case.program, case.knobs)
     return Session(
-        [beside_python(words[0]), *words[1:]], cwd=lab.folder, max_seconds=lab.file.max_seconds
+        [beside_python(program), *arguments], cwd=lab.folder, max_seconds=lab.file.max_seconds
     )
 
 
@@ -110,7 +125,7 @@ def main(labs: Iterable[Lab]) -> int:
         if why:
             counted[f"skipped: {why}"] += 1
             continue
-        wanted, result = _of_expected(case.expected), run(case)
+        wanted, result = case.wanted, run(case)
         word = "ok" if result.got == wanted and not result.failed else "DIFF"
         counted[word] += 1
         line = f"{word:4}  {case.shown:{width}}  {wanted:36}  {result.got:36}  {result.seconds:7.1f}"
@@ -121,16 +136,13 @@ def main(labs: Iterable[Lab]) -> int:
     return int(counted["DIFF"] > 0)
 
 
-def _of_expected(expected: Expected) -> str:
-    return _words(expected.outcome, expected.cause, expected.culprits)
-
-
 def _of_report(report: Report) -> str:
     verdict = report.verdict
     culprits = None if chosen_by_chance(report) else verdict.culprits
-    return _words(verdict.outcome, verdict.cause, culprits)
+    return words(verdict.outcome, verdict.cause, culprits)
 
 
-def _words(outcome: str, cause: str, culprits: Iterable[int] | None) -> str:
+def words(outcome: str, cause: str, culprits: Iterable[int] | None) -> str:
+    """Outcome, cause and culprits in one phrase; None where chance decides who they are."""
     ranks = BY_CHANCE if culprits is None else ", ".join(map(str, culprits))
     return outcome if cause == "none" else f"{outcome} {cause} [{ranks}]"

@@ -128,8 +128,8 @@ def measure(
 
 
 def _tell(trial: Trial, number: str) -> None:
-    said = "; ".join(_said(check) for check in trial.wrong()) or "right"
-    print(f"{number} {trial.job.name}: {said} ({trial.took:.1f} s)", file=sys.stderr, flush=True)
+    wrong = "; ".join(said(check) for check in trial.wrong()) or "right"
+    print(f"{number} {trial.job.name}: {wrong} ({trial.took:.1f} s)", file=sys.stderr, flush=True)
     if any(check.kind != "time" for check in trial.wrong()):
         print(trial.story(), file=sys.stderr, flush=True)
 
@@ -162,7 +162,7 @@ def to_markdown(score: Score) -> str:
             *_controls(score.controls),
         ]
     mistakes = [
-        f"- {trial.job.name}: {'; '.join(_said(check) for check in trial.wrong())}"
+        f"- {trial.job.name}: {'; '.join(said(check) for check in trial.wrong())}"
         for trial in score.trials
         if trial.wrong()
     ]
@@ -243,10 +243,11 @@ def _row(trial: Trial) -> str:
 
 
 def _cell(seen: object, wrong: Sequence[Check] | None) -> str:
-    return str(seen) if not wrong else f"**{'; '.join(_said(check) for check in wrong)}**"
+    return str(seen) if not wrong else f"**{'; '.join(said(check) for check in wrong)}**"
 
 
-def _said(check: Check) -> str:
+def said(check: Check) -> str:
+    """What came out of a check, and what was to come out."""
     return f"{check.what} {_plain(check.seen)}, not {_plain(check.wanted)}"
 
 

@@ -172,7 +172,7 @@ def run(job: Job, record: Path | None = None) -> Trial:
         environment = {
             **os.environ,
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]))),
             "STALL_MARKS": str(folder / "marks"),
             "TMPDIR": str(folder / "tmp"),
             "OMP_NUM_THREADS": "1",

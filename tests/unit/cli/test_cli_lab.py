@@ -99,7 +99,7 @@ def test_a_lab_file_that_is_wrong(
 
 def test_all_runs_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def run(case: Case) -> Result:
-        return Result(matrix._of_expected(case.expected), 1.0)
+        return Result(case.wanted, 1.0)
 
     monkeypatch.setattr(matrix, "run", run)
     assert main(["lab", "05", "--all"]) == 0

@@ -59,7 +59,7 @@ def test_a_difference_is_an_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def run(case: Case) -> Result:
-        return changed.get(case.program) or Result(matrix._of_expected(case.expected), 1.0)
+        return changed.get(case.program) or Result(case.wanted, 1.0)
 
     monkeypatch.setattr(matrix, "run", run)
     assert matrix.main([lab]) == code

@@ -42,6 +42,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # a machine with a GPU may have the checkout only, not the package
 
@@ -56,8 +58,9 @@ from wheels import WheelsError, download  # noqa: E402
 from helpers.cli.main import FAULT  # noqa: E402
 from helpers.labs import all_cases  # noqa: E402
 from helpers.labs.all_cases import Case, words  # noqa: E402
+from helpers.labs.check import torch_facts  # noqa: E402
 from helpers.labs.lab import all_labs  # noqa: E402
-from helpers.labs.machine import probe_torch, torch_facts  # noqa: E402
+from helpers.labs.machine import probe_torch  # noqa: E402
 from helpers.report.recording import Recorder, RecordingError  # noqa: E402
 from helpers.report.report import to_json  # noqa: E402
 from helpers.session import Event, Sample  # noqa: E402
@@ -166,7 +169,7 @@ def on_device(job: Job, device: str, backend: str) -> Job:
     at = next(index for index, part in enumerate(parts) if part.endswith(".py"))
     parts[at:at] = ["-m", "on_gpu", device, backend]
     limit = () if "--max-seconds" in job.options else ("--max-seconds", str(SECONDS))
-    return replace(job, command=shlex.join(parts), options=(*job.options, *limit))
+    return structs.replace(job, command=shlex.join(parts), options=(*job.options, *limit))
 
 
 def world_size(job: Job) -> int:
@@ -205,7 +208,9 @@ def plan(
                 left_out.append(f"nccl: it takes a GPU for each rank, and this machine has {gpus}")
                 if job.name == REFUSED:
                     name = f"{job.name} on one GPU"
-                    refused = replace(job, name=name, outcome="error", cause="error", culprits=None)
+                    refused = structs.replace(
+                        job, name=name, outcome="error", cause="error", culprits=None
+                    )
                     tasks.append(Task(part, on_device(refused, "cuda", part)))
             else:
                 tasks.append(Task(part, on_device(job, "cuda", part)))

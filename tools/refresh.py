@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helpers.labs.lab import labs_folder
-from helpers.labs.lab_table import LabError
-from helpers.labs.requirements import PIN
+from helpers.labs.lab import LabError, labs_folder
+from helpers.labs.machine import PIN
 from helpers.report.files import write_atomically
 
 CELL_SECONDS = 600

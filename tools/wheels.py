@@ -1,4 +1,4 @@
-"""Wheels of what a machine without a network lacks: see gpu.py."""
+"""Downloads the wheels that a machine without a network lacks: see gpu.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 60
 
 
 class WheelsError(Exception):
-    """The wheels cannot be had; the text is one sentence."""
+    """The wheels are not available; the text is one sentence."""
 
 
 def command(found: Iterable[pins.Pin], folder: Path) -> list[str]:
@@ -53,7 +53,7 @@ def download(folder: Path) -> None:
     """Download what is brought into a folder, and say how much it is.
 
     Raises:
-        WheelsError: a wheel cannot be had, or they take too much room.
+        WheelsError: a wheel is not available, or they take too much room.
     """
     words = command(pins.read((ROOT / "requirements.lock").read_text()), folder)
     if subprocess.run(words, check=False).returncode:

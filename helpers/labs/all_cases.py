@@ -1,4 +1,4 @@
-"""Every program of the labs with every combination of its knobs: what is expected, and what comes."""
+"""Every program of the labs with every combination of its knobs: what is expected, what is reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from ..model.facts import Report
 from ..report.stable import chosen_by_chance
 from ..session import Event, Session
-from .declaration import BY_CHANCE, MINE, Expected, combinations
+from .declaration import BY_CHANCE, MINE, Expected
 from .lab import Lab, LabError, RunFolder, beside_python
 from .results import judge
 
@@ -21,7 +21,7 @@ class Case:
     """One program with one value for each knob that applies to it.
 
     Attributes:
-        alone: True for the program as somebody starts it in a terminal, without what a lab adds.
+        alone: True for the program as a user starts it in a terminal, without what a lab adds.
     """
 
     lab: Lab
@@ -44,12 +44,13 @@ class Case:
     def wanted(self) -> str:
         """The same in words, to be compared with `Result.got`."""
         expected = self.expected
-        return words(expected.outcome, expected.cause, expected.culprits)
+        culprits = None if expected.culprits == BY_CHANCE else expected.culprits
+        return words(expected.outcome, expected.cause, culprits)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a case.
+    """What became of a case.
 
     Attributes:
         got: the outcome, the cause and the culprits, or why there is none.
@@ -67,7 +68,7 @@ def cases(labs: Iterable[Lab]) -> Iterator[Case]:
     """All cases of some labs, in the order of their files; what should end well also runs alone."""
     for lab in labs:
         for program in (name for name in lab.programs if name != MINE):
-            for knobs in combinations(lab.file, program):
+            for knobs in lab.file.combinations(program):
                 yield Case(lab, program, knobs)
             alone = Case(lab, program, lab.settings(program, {}), alone=True)
             if alone.expected.outcome == "ok":
@@ -143,6 +144,6 @@ def _of_report(report: Report) -> str:
 
 
 def words(outcome: str, cause: str, culprits: Iterable[int] | None) -> str:
-    """Outcome, cause and culprits in one phrase; None where chance decides who they are."""
+    """Outcome, cause and culprits in one phrase; None for culprits that chance chooses."""
     ranks = BY_CHANCE if culprits is None else ", ".join(map(str, culprits))
     return outcome if cause == "none" else f"{outcome} {cause} [{ranks}]"

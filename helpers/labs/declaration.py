@@ -1,102 +1,115 @@
-"""What a lab is: its programs, knobs, expected reports and text, as frozen dataclasses."""
+"""What a `lab.toml` says: programs, knobs, expected reports and texts, checked when it is read.
+
+Each class is one table of the file and refuses keys that it does not have. A ValueError that a class
+raises reaches the reader with the place of the table (see `helpers.labs.toml_file`).
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from msgspec import Meta, Struct
 
 from ..model.facts import EXIT_CODES, Cause, Outcome
 
-"""Exit code of the command line by outcome."""
+Text = Annotated[str, Meta(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
+Whole = Annotated[int, Meta(ge=1)]
 
-VERDICTS = ("confirmed here", "refuted here", "not established", "needs a GPU")
-"""What can have become of a claim."""
+Need = Literal[
+    "one-gpu", "two-gpus", "gpu-per-rank", "compiler", "deepspeed", "transformers", "oom-stall"
+]
+"""What a run may take that a machine may lack. `gpu-per-rank` is what NCCL needs; `compiler` is a C++
+compiler and ninja, for torch's extensions; `oom-stall` is a memory control group in which the kernel
+stalls a process that finds no memory instead of killing one."""
+
+Hardware = Literal["cpu", "one-gpu", "multi-gpu"]
 
 MINE = "mine"
 """Name of the program that is the learner's own copy."""
 
-AT_LIMIT = ("kill", "freeze")
-"""What becomes of a job's processes at its limit of memory."""
-
-BY_CHANCE = "by chance"
-"""As the culprits of an expected report: ranks that may be others next time."""
+BY_CHANCE: Literal["by chance"] = "by chance"
+"""As the culprits of an expected report: chance chooses, as when the kernel kills for memory."""
 
 BEST = "best"
 """As a knob's default: the last of its values that this machine can run."""
 
+Choices = Mapping[str, Text | Texts]
+"""Values of some knobs: one, or any of several."""
 
-@dataclass(frozen=True)
-class Program:
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the file."""
+
+
+class Program(_Table, frozen=True):
     """One program of a lab: a file beside `lab.toml`, and what it is, in a few words.
 
     Attributes:
-        knobs: names of the knobs that apply to it.
-        needs: what it takes that a machine may lack, of `helpers.labs.requirements.NEEDS`.
+        knobs: names of the knobs that apply to it; all when None.
+        needs: what it takes that a machine may lack.
     """
 
-    name: str
-    file: str
-    text: str
-    knobs: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
+    file: Text
+    text: Text
+    knobs: tuple[Text, ...] | None = None
+    needs: tuple[Need, ...] = ()
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(_Table, frozen=True):
     """One value of a knob, and what it does to the command.
 
     Attributes:
-        text: what a person reads; the name, unless the lab says more.
+        text: what a person reads; the value's name when empty.
         launcher: the words before the program's file.
         arguments: the words after it.
         environment: variables of the job.
         ranks: the world size, where it differs from the lab's.
-        needs: what it takes that a machine may lack, of `helpers.labs.requirements.NEEDS`.
-        memory: megabytes that the job may have, where `at_limit` of another value asks for a limit.
-        at_limit: `kill` or `freeze` the job's processes at that limit.
+        needs: what it takes that a machine may lack.
+        memory_limit_mb: megabytes that the job may have, where `at_limit` of another value asks for a
+            limit.
+        at_limit: what the kernel does to the job's processes at that limit.
     """
 
-    name: str
-    text: str
-    launcher: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    ranks: int | None = None
-    needs: tuple[str, ...] = ()
-    memory: int | None = None
-    at_limit: str = ""
+    text: str = ""
+    launcher: tuple[Text, ...] = ()
+    arguments: tuple[Text, ...] = ()
+    environment: dict[str, str] = {}
+    ranks: Whole | None = None
+    needs: tuple[Need, ...] = ()
+    memory_limit_mb: Whole | None = None
+    at_limit: Literal["kill", "stall"] | None = None
 
 
-@dataclass(frozen=True)
-class Knob:
-    """Something that a learner can turn: a name, a label and values.
+class Knob(_Table, frozen=True):
+    """Something that a learner can turn: a label and values.
 
     Attributes:
         default: one of the values, or `BEST`.
     """
 
-    name: str
-    label: str
-    default: str
-    values: Mapping[str, Value]
+    label: Text
+    default: Text
+    values: Annotated[dict[str, Value], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        _one_of("default", self.default, (*self.values, BEST))
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(_Table, frozen=True):
     """What the instrument is to say of a program with some values of the knobs.
 
     Attributes:
         knobs: the values it holds for; a knob that is not named may have any.
-        culprits: None where chance chooses them, as the kernel does when it kills for memory.
     """
 
-    program: str
-    knobs: Mapping[str, tuple[str, ...]]
+    program: Text
     outcome: Outcome
     cause: Cause
-    culprits: tuple[int, ...] | None
+    culprits: tuple[int, ...] | Literal["by chance"]
+    knobs: Choices = {}
 
     @property
     def exit_code(self) -> int:
@@ -108,20 +121,18 @@ class Expected:
         return program == self.program and _within(settings, self.knobs)
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(_Table, frozen=True):
     """Values of the knobs that do not go together, and why, as a sentence."""
 
-    knobs: Mapping[str, tuple[str, ...]]
-    why: str
+    knobs: Choices
+    why: Text
 
     def covers(self, settings: Mapping[str, str]) -> bool:
         """True when it is about these values."""
         return _within(settings, self.knobs)
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(_Table, frozen=True):
     """Where a program leaves what it ended with.
 
     Attributes:
@@ -131,22 +142,24 @@ class Results:
         finite: keys whose values must be finite numbers.
     """
 
-    environment: str
-    file: str
-    equal: tuple[str, ...]
-    finite: tuple[str, ...]
+    environment: Text
+    file: Text
+    equal: Texts
+    finite: Texts
+
+    def __post_init__(self) -> None:
+        if "{rank}" not in self.file:
+            raise ValueError("{rank} is missing in `file`, so all ranks would write one file")
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(_Table, frozen=True):
     """One answer to a prediction, and the value that the report's field has when it is right."""
 
-    text: str
-    value: object
+    text: Text
+    value: Any
 
 
-@dataclass(frozen=True)
-class Predict:
+class Predict(_Table, frozen=True):
     """A question that the report of the broken program answers.
 
     Attributes:
@@ -154,10 +167,10 @@ class Predict:
         explanation: shown after the answer.
     """
 
-    question: str
-    field: str
-    answers: tuple[Answer, ...]
-    explanation: str
+    question: Text
+    field: Text
+    answers: Annotated[tuple[Answer, ...], Meta(min_length=1)]
+    explanation: Text
 
     def truth(self, report: Mapping[str, object]) -> str | None:
         """The answer that a report (as JSON) shows to be right, None when it is none of them."""
@@ -165,89 +178,148 @@ class Predict:
         return next((answer.text for answer in self.answers if answer.value == found), None)
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(_Table, frozen=True):
     """One question of the quiz.
 
     Attributes:
-        right: index of the right answer.
+        right: the right one of the answers.
         explanation: why it is right.
-        wrong: why each of the other answers is wrong, in their order; none where nothing is said.
+        wrong: why each of the other answers is wrong, in their order; empty when nothing is said.
     """
 
-    question: str
-    answers: tuple[str, ...]
-    right: int
-    explanation: str
-    wrong: tuple[str, ...] = ()
+    question: Text
+    answers: Texts
+    right: Text
+    explanation: Text
+    wrong: tuple[Text, ...] = ()
+
+    def __post_init__(self) -> None:
+        _one_of("right", self.right, self.answers)
+        if self.wrong and len(self.wrong) != len(self.answers) - 1:
+            raise ValueError("`wrong` must hold a sentence on each answer that is not right")
 
     def said(self, answer: str) -> str:
         """What to make of an answer: a sentence that begins with right or no."""
-        at = self.answers.index(answer)
-        if at == self.right:
+        if answer == self.right:
             return f"Right. {self.explanation}"
-        why = self.wrong[at - (at > self.right)] if self.wrong else "Look again."
+        others = [one for one in self.answers if one != self.right]
+        why = self.wrong[others.index(answer)] if self.wrong else "Look again."
         return f"No. {why} Try another answer."
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(_Table, frozen=True):
     """One claim of the source document, what became of it, and what shows that."""
 
-    claim: str
-    verdict: str
-    shown_by: str
+    claim: Text
+    verdict: Literal["confirmed here", "refuted here", "not established", "needs a GPU"]
+    shown_by: Text
 
 
-@dataclass(frozen=True)
-class LabFile:
-    """A `lab.toml`, read and checked.
+class YourTurn(_Table, frozen=True):
+    """What the learner is asked to do.
 
     Attributes:
-        name: the lab's folder.
-        minutes: how long a learner needs.
-        ranks: the world size of every program, unless the value of a knob says another.
-        max_seconds: how long a run may take.
-        memory: megabytes that must be free before a run.
-        disk: megabytes that must be free where its results go.
-        environment: variables of every run; `{folder}` stands for the folder of the run.
-        programs: by name, the learner's own copy (`mine`) last.
-        copy_of: the program that the learner starts from.
-        task: what the learner is asked to do.
+        file: the learner's own program.
+        copy_of: the program that it starts from.
     """
 
-    name: str
-    folder: Path
-    title: str
-    minutes: int
-    needs: str
-    ranks: int
-    max_seconds: float
-    memory: int
-    disk: int
-    environment: tuple[tuple[str, str], ...]
-    programs: Mapping[str, Program]
-    knobs: Mapping[str, Knob]
-    expected: tuple[Expected, ...]
-    refused: tuple[Refused, ...]
+    file: Text
+    copy_of: Text
+    task: Text
+
+
+class LabFile(_Table, frozen=True):
+    """A `lab.toml`.
+
+    Attributes:
+        minutes: how long a learner needs.
+        needs: what a learner's machine needs, in words.
+        ranks: the world size of every program, unless the value of a knob says another.
+        max_seconds: how long a run may take.
+        memory_mb: megabytes that must be free before a run.
+        disk_mb: megabytes that must be free where its results go.
+        environment: variables of every run; `{folder}` stands for the folder of the run.
+        notes_on: what differs, on this hardware, from a machine that has everything; for `check`.
+    """
+
+    title: Text
+    minutes: Whole
+    needs: Text
+    ranks: Whole
+    max_seconds: Whole
+    hints: Texts
+    references: Texts
+    programs: Annotated[dict[str, Program], Meta(min_length=1)]
+    your_turn: YourTurn
+    knobs: Annotated[dict[str, Knob], Meta(min_length=1)]
+    expected: Annotated[tuple[Expected, ...], Meta(min_length=1)]
     results: Results
     predict: Predict
-    hints: tuple[str, ...]
-    quiz: tuple[Question, ...]
-    claims: tuple[Claim, ...]
-    references: tuple[str, ...]
-    task: str
-    copy_of: str
+    quiz: Annotated[tuple[Question, ...], Meta(min_length=1)]
+    claims: Annotated[tuple[Claim, ...], Meta(min_length=1)]
+    refused: tuple[Refused, ...] = ()
+    environment: dict[str, str] = {}
+    memory_mb: Whole = 1
+    disk_mb: Whole = 1
+    notes_on: dict[str, Text] = {}
+
+    def __post_init__(self) -> None:
+        if MINE in self.programs:
+            raise ValueError(f"programs.{MINE}: this name is kept for the learner's own copy")
+        for name in self.knobs:
+            if not name.isidentifier() or name in ("self", "program", "folder"):
+                raise ValueError(f"knobs.{name}: this cannot be the name of a knob")
+        for name, program in self.programs.items():
+            for knob in program.knobs or ():
+                _one_of(f"programs.{name}.knobs", knob, self.knobs)
+        for name in self.notes_on:
+            _one_of("notes_on", name, get_args(Hardware))
+        _one_of("your_turn.copy_of", self.your_turn.copy_of, self.programs)
+        for number, refused in enumerate(self.refused):
+            self._check_choices(f"refused[{number}].knobs", refused.knobs, tuple(self.knobs))
+        for number, expected in enumerate(self.expected):
+            _one_of(f"expected[{number}].program", expected.program, self.programs)
+            applying = self.applying(expected.program)
+            self._check_choices(f"expected[{number}].knobs", expected.knobs, applying)
+        for name in self.programs:
+            self._check_expected_once(name)
+
+    def applying(self, program: str) -> tuple[str, ...]:
+        """Names of the knobs that apply to a program."""
+        named = self.programs[program].knobs
+        return tuple(self.knobs) if named is None else named
+
+    def combinations(self, program: str) -> Iterator[dict[str, str]]:
+        """Every combination of values of a program's knobs, except those that are refused."""
+        names = [name for name in self.knobs if name in self.applying(program)]
+        for values in itertools.product(*(self.knobs[name].values for name in names)):
+            settings = dict(zip(names, values, strict=True))
+            if not any(one.covers(settings) for one in self.refused):
+                yield settings
+
+    def _check_choices(self, place: str, choices: Choices, applying: tuple[str, ...]) -> None:
+        for name, values in choices.items():
+            _one_of(place, name, applying)
+            for value in _several(values):
+                _one_of(f"{place}.{name}", value, self.knobs[name].values)
+
+    def _check_expected_once(self, program: str) -> None:
+        for settings in self.combinations(program):
+            times = sum(one.covers(program, settings) for one in self.expected)
+            if times != 1:
+                shown = ", ".join(f"{name} {value}" for name, value in settings.items())
+                count = "no report is" if times == 0 else f"{times} reports are"
+                raise ValueError(f"expected: {count} expected of {program} with {shown or 'no knobs'}")
 
 
-def combinations(lab: LabFile, program: str) -> Iterator[dict[str, str]]:
-    """Every combination of values of the knobs that apply to a program, but those that are refused."""
-    names = [name for name in lab.knobs if name in lab.programs[program].knobs]
-    for values in itertools.product(*(lab.knobs[name].values for name in names)):
-        settings = dict(zip(names, values, strict=True))
-        if not any(one.covers(settings) for one in lab.refused):
-            yield settings
+def _one_of(key: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f'{key}: "{value}" is not one of: {", ".join(known) or "none"}')
 
 
-def _within(settings: Mapping[str, str], knobs: Mapping[str, tuple[str, ...]]) -> bool:
-    return all(settings.get(name) in values for name, values in knobs.items())
+def _several(values: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values
+
+
+def _within(settings: Mapping[str, str], knobs: Choices) -> bool:
+    return all(settings.get(name) in _several(values) for name, values in knobs.items())

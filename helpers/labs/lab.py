@@ -9,26 +9,26 @@ import shutil
 import sys
 import weakref
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ..launch import run_folder
 from ..launch.memory_limit import Limit
 from ..launch.processes import identity
-from . import requirements
+from . import machine, toml_file
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Value
-from .lab_file import read_lab_file
-from .lab_table import LabError
-from .requirements import lacking
 
 if TYPE_CHECKING:
     from ..session import Session
 
-__all__ = ["Knob", "Lab", "LabError", "Program", "RunFolder", "Value", "all_labs", "find_lab"]
-
 NOTEBOOKS = "STUCK_RANKS_NOTEBOOKS"
 """Variable that names the folder of the labs; without it, `notebooks/` beside this package."""
+
+
+class LabError(Exception):
+    """A lab cannot be used as asked; the text says why in one sentence."""
 
 
 class RunFolder:
@@ -68,16 +68,28 @@ class RunFolder:
 class Lab:
     """One lab, as it is on this machine.
 
-    Attributes:
+    Args:
+        folder: its folder, which holds its programs and gives it its name.
         file: everything that its `lab.toml` says.
+
+    Attributes:
+        programs: by name, the learner's own copy (`MINE`) last.
         knobs: those of the file; `BEST` has become a value, and one that cannot run here says why.
+
+    Raises:
+        LabError: one of its programs is not there.
     """
 
-    def __init__(self, file: LabFile) -> None:
-        self.file = file
-        self.name, self.title, self.folder = file.name, file.title, file.folder
-        self.minutes, self.needs = file.minutes, file.needs
-        self.programs = file.programs
+    def __init__(self, folder: Path, file: LabFile) -> None:
+        self.file, self.folder, self.name = file, folder, folder.name
+        self.title, self.minutes, self.needs = file.title, file.minutes, file.needs
+        for name, program in file.programs.items():
+            if not (folder / program.file).is_file():
+                where = f"{self.name}/lab.toml: programs.{name}.file"
+                raise LabError(f"{where}: there is no {program.file}")
+        turn = file.your_turn
+        mine = replace(file.programs[turn.copy_of], file=turn.file, text="your own copy")
+        self.programs = {**file.programs, MINE: mine}
         self.knobs = {name: self._here(knob) for name, knob in file.knobs.items()}
         self.hints, self.quiz, self.predict = file.hints, file.quiz, file.predict
         self.claims, self.references = file.claims, file.references
@@ -87,7 +99,7 @@ class Lab:
 
     def applying(self, program: str, knobs: Mapping[str, str]) -> dict[str, str]:
         """Those of some knobs that apply to a program. Raises LabError."""
-        return {name: knobs[name] for name in self._program(program).knobs if name in knobs}
+        return {name: knobs[name] for name in self._applying(program) if name in knobs}
 
     def settings(self, program: str, knobs: Mapping[str, str]) -> dict[str, str]:
         """A value for every knob that applies to a program: the given ones, else the defaults.
@@ -96,7 +108,7 @@ class Lab:
             LabError: there is no such program, knob or value, the knob does not apply to the program,
                 or the values do not go together; the text names what there is.
         """
-        applying = self._program(program).knobs
+        applying = self._applying(program)
         for name, value in knobs.items():
             if name not in self.knobs:
                 raise LabError(f'{self.name} has no knob "{name}", only {_list(self.knobs)}')
@@ -134,16 +146,16 @@ class Lab:
         """The variables that a run gets on top of those of this process. Raises LabError."""
         added = dict(self.file.environment)
         for value in self._chosen(program, knobs):
-            added |= dict(value.environment)
+            added |= value.environment
         added[self.file.results.environment] = str(folder)
         return {name: text.replace("{folder}", str(folder)) for name, text in added.items()}
 
     def memory_limit(self, program: str, knobs: Mapping[str, str]) -> Limit | None:
         """How much memory a run may take; None without a limit. Raises LabError."""
         chosen = self._chosen(program, knobs)
-        megabytes = next((value.memory for value in chosen if value.memory), None)
-        at_limit = next((value.at_limit for value in chosen if value.at_limit), "")
-        return Limit(megabytes, at_limit == "freeze") if megabytes and at_limit else None
+        megabytes = next((value.memory_limit_mb for value in chosen if value.memory_limit_mb), None)
+        at_limit = next((value.at_limit for value in chosen if value.at_limit), None)
+        return Limit(megabytes, stall=at_limit == "stall") if megabytes and at_limit else None
 
     def lacking(self, program: str, knobs: Mapping[str, str] | None = None) -> str:
         """What this machine lacks for a program with some knobs: who needs what, or "".
@@ -162,7 +174,7 @@ class Lab:
             takers += [(f"{k} {v}", self.knobs[k].values[v].needs) for k, v in settings.items()]
         for who, needs in takers:
             for need in needs:
-                if what := lacking(need, ranks):
+                if what := machine.lacking(need, ranks):
                     return f"{who} {what}"
         return ""
 
@@ -188,7 +200,7 @@ class Lab:
         assert where is not None
         env = dict(os.environ) | self.environment(program, where, knobs)
         writes = (where, self.folder)
-        if reason := requirements.refusal(self.file.memory, self.file.disk, writes, words, env):
+        if reason := machine.refusal(self.file.memory_mb, self.file.disk_mb, writes, words, env):
             raise LabError(f"{self.name} is not started: {reason}")
         if program == MINE:
             self.my_copy()
@@ -214,10 +226,23 @@ class Lab:
     def results(self, folder: Path) -> list[dict[str, Any]]:
         """What the ranks have left in a folder, in the order of the files' names.
 
-        A file that is no JSON object counts as an empty one: a rank was ended while it wrote.
+        A file that is not a JSON object counts as an empty one: a rank was ended while it wrote.
         """
         pattern = self.file.results.file.replace("{rank}", "*")
         return [_object(file) for file in sorted(folder.glob(pattern))]
+
+    def with_file(self, path: str) -> Lab:
+        """The same lab with one more program: the file at `path`, which is also its name.
+
+        Raises:
+            LabError: there is no such file.
+        """
+        if not Path(path).is_file():
+            raise LabError(f"{self.name} has no program {path!r}, and there is no such file")
+        own = replace(self.programs[MINE], file=str(Path(path).absolute()), text="a program of your own")
+        lab = Lab(self.folder, self.file)
+        lab.programs[path] = own
+        return lab
 
     @property
     def copy(self) -> Path:
@@ -225,13 +250,13 @@ class Lab:
         return self.folder / self.programs[MINE].file
 
     def my_copy(self) -> Path:
-        """The learner's own program: a copy of the one to repair, made where it is missing."""
+        """The learner's own program: a copy of the one to repair, made if it is missing."""
         if not self.copy.exists():
             shutil.copyfile(self._original, self.copy)
         return self.copy
 
     def start_over(self) -> Path:
-        """Make the learner's program anew; what it was is kept under the next free number.
+        """Make the learner's program again; the old one is kept under the next free number.
 
         Returns:
             The backup: `your_turn.1.py`, `your_turn.2.py`, ...
@@ -245,12 +270,17 @@ class Lab:
 
     @property
     def _original(self) -> Path:
-        return self.folder / self.programs[self.file.copy_of].file
+        return self.folder / self.programs[self.file.your_turn.copy_of].file
 
     def _program(self, name: str) -> Program:
         if name not in self.programs:
             raise LabError(f'{self.name} has no program "{name}", only {_list(self.programs)}')
         return self.programs[name]
+
+    def _applying(self, program: str) -> tuple[str, ...]:
+        """Names of the knobs that apply to a program. Raises LabError."""
+        named = self._program(program).knobs
+        return tuple(self.knobs) if named is None else named
 
     def _chosen(self, program: str, knobs: Mapping[str, str]) -> list[Value]:
         settings = self.settings(program, knobs)
@@ -260,9 +290,9 @@ class Lab:
         """A knob as it is on this machine."""
         here, runs = {}, [next(iter(knob.values))]
         for name, value in knob.values.items():
-            ranks = value.ranks or self.file.ranks
-            why = next((why for need in value.needs if (why := lacking(need, ranks))), "")
-            here[name] = replace(value, text=f"{value.text} (not here: it {why})") if why else value
+            text, ranks = value.text or name, value.ranks or self.file.ranks
+            why = next((why for need in value.needs if (why := machine.lacking(need, ranks))), "")
+            here[name] = replace(value, text=f"{text} (not here: it {why})" if why else text)
             runs += [] if why else [name]
         return replace(knob, values=here, default=runs[-1] if knob.default == BEST else knob.default)
 
@@ -276,6 +306,14 @@ def labs_folder() -> Path:
     return folder
 
 
+def read_lab(folder: Path) -> Lab:
+    """The lab in a folder. Raises LabError when its `lab.toml` is wrong."""
+    try:
+        return Lab(folder, toml_file.read(folder / "lab.toml", LabFile))
+    except toml_file.TomlError as problem:
+        raise LabError(str(problem)) from None
+
+
 def find_lab(name: str) -> Lab:
     """The lab of a name (`05_spawn_ports`) or of a number (`05`, `5`).
 
@@ -286,7 +324,7 @@ def find_lab(name: str) -> Lab:
     wanted = name.zfill(2) if name.isdigit() else name
     for one in names:
         if wanted in (one, one.split("_")[0]):
-            return Lab(read_lab_file(labs_folder() / one / "lab.toml"))
+            return read_lab(labs_folder() / one)
     raise LabError(f'there is no lab "{name}", only {_list(names)}')
 
 

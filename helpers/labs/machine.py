@@ -1,48 +1,32 @@
-"""What this machine has and lacks, fact by fact. Needs psutil only; changes nothing."""
+"""What this machine has, and what it lacks for a run of a lab. Nothing here changes anything."""
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import importlib.util
 import json
 import os
-import platform
-import re
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
-Status = Literal["ok", "warn", "missing"]
+from ..launch.control_group import PROC, ROOT, memory_groups
+from ..launch.memory_limit import MB, can_stall
+from ..launch.processes import port_owner
+from .declaration import Need
 
-GIB = 2**30
-SET_UP = "Run make lab in the checkout, which installs it."
-SYS_PTRACE_BIT = 19
+PIN = "STUCK_RANKS_HARDWARE"
+"""Set to `cpu`, it keeps every lab on the CPU, so that what a notebook shows is the same everywhere."""
+
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """What the drivers of NVIDIA, AMD and WSL make on Linux."""
-
-TORCH_FLOOR = (2, 11)
-# The lowest version of each package that the guide cannot do without, as in pyproject.toml.
-REQUIRED = {
-    "lightning": (2, 6),
-    "ipykernel": (7, 4),
-    "ipywidgets": (8, 1, 9),
-    "anywidget": (0, 11),
-    "jupyterlab": (4, 6),
-}
-# The others, and what stays closed without them.
-OPTIONAL = {
-    "nbval": "Only make test needs it, and installs it.",
-    "transformers": f"The part of lab 03 on host memory needs it. {SET_UP}",
-    "safetensors": f"The part of lab 03 on host memory needs it. {SET_UP}",
-    "accelerate": "Only jobs started with accelerate launch need it.",
-    "deepspeed": f"The part of lab 03 on DeepSpeed needs it. {SET_UP}",
-}
 
 # Asked in a process of its own: importing torch takes seconds, and a broken one may crash.
 TORCH_PROBE = """
@@ -59,64 +43,88 @@ print(json.dumps({
 """
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One thing this machine has or lacks.
+def lacking(need: Need, ranks: int) -> str:
+    """Say what is lacking here.
 
-    Attributes:
-        name: what it is.
-        value: what was found, in words.
-        status: "ok"; "warn" when something of the guide does less; "missing" when nothing works.
-        advice: one sentence on what to do or what follows, or "".
-        number: the number in the value, where labs depend on it (a count, or bytes).
-    """
-
-    name: str
-    value: str
-    status: Status = "ok"
-    advice: str = ""
-    number: int | None = None
-
-
-def collect() -> list[Fact]:
-    """Look at this machine and this Python.
+    Args:
+        need: of a program, or of a knob's value.
+        ranks: the world size of the run.
 
     Returns:
-        The facts in the order in which they are shown. It takes a few seconds, most of them to
-        import torch in another process. Nothing is changed, and what cannot be read is a fact.
+        Words that follow "it ", or "" when nothing is lacking. GPUs are counted once per process;
+        where there is a driver, torch is asked in another process, which takes seconds.
     """
-    return [
-        python_fact(sys.version_info[:3]),
-        platform_fact(platform.system(), platform.release()),
-        *torch_facts(probe_torch()),
-        *(package_fact(name, installed(name)) for name in (*REQUIRED, *OPTIONAL)),
-        tool_fact("C++ compiler", compiler()),
-        tool_fact("ninja", ninja()),
-        memory_fact(psutil.virtual_memory().available, memory_room()),
-        cores_fact(_cores()),
-        ptrace_fact(_read("/proc/sys/kernel/yama/ptrace_scope"), _read("/proc/self/status")),
-        tool_fact("py-spy", _first_tool(str(Path(sys.executable).with_name("py-spy")), "py-spy")),
-        disk_fact(shutil.disk_usage(Path.cwd()).free),
-    ]
+    if need == "compiler":
+        tools = {"a C++ compiler": compiler(), "ninja": ninja()}
+        missing = [name for name, path in tools.items() if path is None]
+        if not missing and " " in sys.prefix:
+            return "needs an environment in a path without spaces, which torch's C++ builds do not quote"
+        return f"needs {' and '.join(missing)}" if missing else ""
+    if need in ("deepspeed", "transformers"):
+        return "" if installed(need) else f"needs the package {need}"
+    if need == "oom-stall":
+        return "" if _can_stall() else "needs memory control groups of version 1"
+    wanted = gpus_wanted(need, ranks)
+    wants = f"needs {wanted} GPUs" if wanted > 1 else "needs a GPU"
+    if os.environ.get(PIN) == "cpu":
+        return f"{wants}, and {PIN}=cpu leaves them out"
+    found = _gpus()
+    return "" if found >= wanted else f"{wants}, and this machine has {found or 'none'}"
 
 
-def python_fact(version: tuple[int, ...]) -> Fact:
-    """Judge a Python version, given as numbers."""
-    fits = (3, 11) <= version[:2] < (3, 14)
-    advice = "" if fits else "The guide needs Python 3.11, 3.12 or 3.13."
-    return Fact("Python", ".".join(map(str, version)), "ok" if fits else "missing", advice)
+def gpus_wanted(need: Need, ranks: int) -> int:
+    """How many GPUs a need of a run with that world size asks for; 0 for a need of another kind."""
+    return {"one-gpu": 1, "two-gpus": 2, "gpu-per-rank": ranks}.get(need, 0)
 
 
-def platform_fact(system: str, release: str) -> Fact:
-    """Judge an operating system by the name and release that Python gives it."""
-    if system == "Linux":
-        wsl = "microsoft" in release.lower()
-        return Fact("platform", f"Linux {release}" + (" (WSL)" if wsl else ""))
-    if system == "Darwin":
-        return Fact(
-            "platform", f"macOS, Darwin {release}", "warn", "What needs Linux's /proc is left out."
-        )
-    return Fact("platform", system, "missing", "Run the guide in Linux; on Windows, inside WSL.")
+def refusal(
+    memory_mb: int,
+    disk_mb: int,
+    folders: Sequence[Path],
+    command: Sequence[str],
+    environment: Mapping[str, str],
+) -> str:
+    """Say why a run would fail because something is not free.
+
+    Args:
+        memory_mb: megabytes that it takes.
+        disk_mb: megabytes that it may take in any of `folders`.
+        folders: where it writes.
+        command: of the run.
+        environment: of the run.
+
+    Returns:
+        One sentence for a person, or "".
+    """
+    if (free := free_memory() // MB) < memory_mb:
+        return f"it needs {memory_mb} MB of free memory, and {free} MB are free: end what uses it"
+    for folder in folders:
+        if (free := shutil.disk_usage(folder).free // MB) < disk_mb:
+            return f"it needs {disk_mb} MB of disk in {folder}, and {free} MB are free: make room there"
+    port = _port(command, environment)
+    return _taken(port) if port else ""
+
+
+def _port(command: Sequence[str], environment: Mapping[str, str]) -> int | None:
+    """The port that rank 0 will listen on if MASTER_PORT fixes it. Launchers choose their own."""
+    said = environment.get("MASTER_PORT", "")
+    return int(said) if command[0] == "python" and said.isdigit() else None
+
+
+def _taken(port: int) -> str:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("", port))
+        except OverflowError:
+            return f"MASTER_PORT={port} is not a port: unset it"
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return f"its port {port} cannot be used ({error.strerror}): unset MASTER_PORT"
+            found = port_owner(port, ())
+            owner = f"process {found[0]} ({found[1]})" if found else "a process that cannot be seen"
+            return f"its port {port} is in use by {owner}: end that process, or unset MASTER_PORT"
+    return ""
 
 
 def probe_torch(python: str = sys.executable, seconds: float = 120.0) -> Mapping[str, object]:
@@ -151,65 +159,24 @@ def probe_torch(python: str = sys.executable, seconds: float = 120.0) -> Mapping
         return {"error": said[-1] if said else f"its import ended with code {done.returncode}"}
 
 
-def torch_facts(found: Mapping[str, object]) -> list[Fact]:
-    """Turn what the torch probe found into facts on torch, GPUs and NCCL."""
-    if "error" in found:
-        advice = f"No lab runs without torch. {SET_UP}"
-        return [
-            Fact("torch", str(found["error"]), "missing", advice),
-            Fact("GPUs", "unknown without torch", "warn", "", 0),
-        ]
-    build = f"CUDA or ROCm {found['cuda']}" if found["cuda"] else "CPU build"
-    status, advice = _judge(str(found["version"]), TORCH_FLOOR)
-    if not found["gloo"]:
-        status, advice = "missing", "This torch has no gloo, which all labs need on the CPU."
-    facts = [Fact("torch", f"{found['version']} ({build})", status, advice)]
-    gpus, nccl = found["gpus"], found["nccl"]
-    names = [str(name) for name in gpus] if isinstance(gpus, list) else []
-    if not names:
-        note = "Labs run on the CPU over gloo." if not found["cuda"] else "torch sees no GPU here."
-        return [*facts, Fact("GPUs", "none", "ok", note, 0)]
-    version = ".".join(map(str, nccl)) if isinstance(nccl, list) and nccl else ""
-    return [
-        *facts,
-        Fact("GPUs", f"{len(names)}: {', '.join(sorted(set(names)))}", "ok", "", len(names)),
-        Fact("NCCL", version or "none", "ok" if version else "warn"),
-    ]
-
-
-def installed(name: str) -> str | None:
-    """Return the version of an installed package, or None."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def package_fact(name: str, version: str | None) -> Fact:
-    """Judge a package of REQUIRED or OPTIONAL by its version; None means not installed."""
-    if name in OPTIONAL:
-        if version is None:
-            return Fact(name, "not installed", "warn", OPTIONAL[name])
-        return Fact(name, version)
-    if version is None:
-        return Fact(name, "not installed", "missing", SET_UP)
-    return Fact(name, version, *_judge(version, REQUIRED[name]))
-
-
-def _judge(version: str, floor: tuple[int, ...]) -> tuple[Status, str]:
-    """Compare a version with the lowest that the guide is made for."""
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0])[: len(floor)])
-    if numbers >= floor:
-        return "ok", ""
-    return "warn", f"The guide is made for {'.'.join(map(str, floor))} or newer. {SET_UP}"
-
-
 def gpu_count() -> int:
     """How many GPUs torch sees; it is asked, in another process, only where there is a driver."""
     if not any(Path(device).exists() for device in GPU_DEVICES):
         return 0
     gpus = probe_torch().get("gpus")
     return len(gpus) if isinstance(gpus, list) else 0
+
+
+_gpus = cache(gpu_count)
+_can_stall = cache(can_stall)
+
+
+def installed(name: str) -> str | None:
+    """The version of an installed package, or None."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def compiler() -> str | None:
@@ -222,51 +189,27 @@ def ninja() -> str | None:
     return _first_tool(str(Path(sys.executable).with_name("ninja")), "ninja")
 
 
+def py_spy() -> str | None:
+    """The path of py-spy."""
+    return _first_tool(str(Path(sys.executable).with_name("py-spy")), "py-spy")
+
+
 def _first_tool(*candidates: str) -> str | None:
-    """Return the path of the first command that exists."""
+    """The path of the first command that exists."""
     return next((path for name in candidates if name and (path := shutil.which(name))), None)
 
 
-def tool_fact(name: str, path: str | None) -> Fact:
-    """Say whether a helpful command is there; `path` is None when it is nowhere."""
-    lacking = {
-        "C++ compiler": "The part of lab 03 on DeepSpeed needs one: install g++ or clang.",
-        "ninja": f"The part of lab 03 on DeepSpeed needs it. {SET_UP}",
-        "py-spy": "Only its comparison with the instrument is left out.",
-    }
-    value = Path(path).name if path else "not found"
-    return Fact(name, value, "ok" if path else "warn", "" if path else lacking[name])
-
-
-def memory_room(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -> int | None:
-    """Return how much memory this process's cgroups still allow.
+def memory_room(root: Path = ROOT, proc: Path = PROC) -> int | None:
+    """How much memory this process's control groups still allow.
 
     Args:
-        root: where control groups are mounted, version 1 or 2.
-        proc: where /proc is mounted.
+        root, proc: where control groups and processes are mounted.
 
     Returns:
         Bytes, the smallest over the group and all groups around it; None without a limit.
     """
-    rooms = []
-    for line in _read(str(proc / "self" / "cgroup")).splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if controllers == "":
-            base, names = root, ("memory.max", "memory.current")
-        elif "memory" in controllers.split(","):
-            base = root / "memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        else:
-            continue
-        group = base / path.strip("/")
-        # Inside a container the path may be one that only the host has: then base is the group.
-        for folder in (group, *group.parents):
-            limit, used = (_read(str(folder / name)).strip() for name in names)
-            if limit.isdigit() and used.isdigit() and int(limit) < 2**60:
-                rooms.append(max(0, int(limit) - int(used)))
-            if folder == base:
-                break
-    return min(rooms, default=None)
+    groups = [one for group in memory_groups("self", root, proc) for one in group.above()]
+    return min((room for group in groups if (room := group.room()) is not None), default=None)
 
 
 def free_memory() -> int:
@@ -276,58 +219,8 @@ def free_memory() -> int:
     return available if room is None else min(room, available)
 
 
-def memory_fact(available: int, room: int | None) -> Fact:
-    """Judge free memory, in bytes; room is what a control group still allows, if one limits."""
-    limited = room is not None and room < available
-    free = room if room is not None and limited else available
-    value = f"{free / GIB:.1f} GiB free" + (" (limit of the container or job)" if limited else "")
-    if free >= 2 * GIB:
-        return Fact("memory", value, number=free)
-    return Fact("memory", value, "warn", "A lab of two ranks needs about 2 GiB.", free)
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
+def cores() -> int:
+    """How many cores this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def cores_fact(cores: int) -> Fact:
-    """Judge the number of cores this process may use."""
-    if cores >= 2:
-        return Fact("cores", str(cores), number=cores)
-    return Fact("cores", str(cores), "warn", "Two ranks share one core: runs take longer.", cores)
-
-
-def ptrace_fact(scope: str, status: str) -> Fact:
-    """Say whether tools such as py-spy and gdb may look into a process of the same user.
-
-    Args:
-        scope: the text of Yama's ptrace_scope, "" where there is none.
-        status: the text of /proc/self/status, "" where there is none.
-    """
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    if found is None:
-        return Fact("ptrace", "unknown", "ok", "The instrument's own launch needs none.")
-    if int(found.group(1), 16) >> SYS_PTRACE_BIT & 1 and scope.strip() != "3":
-        return Fact("ptrace", "allowed (CAP_SYS_PTRACE)")
-    if scope.strip() in ("", "0"):
-        return Fact("ptrace", "allowed for processes of the same user")
-    advice = "Jobs started by the instrument need none; py-spy on a running job needs root."
-    return Fact("ptrace", f"restricted (ptrace_scope {scope.strip()})", "warn", advice)
-
-
-def disk_fact(free: int) -> Fact:
-    """Judge the free disk of the current folder, in bytes."""
-    low = free < 2 * GIB
-    advice = "Labs write checkpoints and a C++ build: make 2 GiB free." if low else ""
-    return Fact("disk", f"{free / GIB:.1f} GiB free", "warn" if low else "ok", advice, free)
-
-
-def _read(path: str) -> str:
-    """Return a file's text, or "" where it cannot be read."""
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""

@@ -1,23 +1,21 @@
-"""Where a learner stands in a lab, remembered on disk: one small JSON file a lab.
+"""Where a learner stands in a lab, remembered on disk: one small JSON file per lab.
 
-The files lie in `$STUCK_RANKS_STATE`, else in `stuck-ranks` under `$XDG_STATE_HOME`, whose default is
-`~/.local/state` and which counts only when it is absolute (XDG Base Directory Specification 0.8).
+The files lie in `$STUCK_RANKS_STATE`, else where this system keeps a user's state: on Linux in
+`~/.local/state/stuck-ranks`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+import msgspec
+from platformdirs import user_state_path
 
 from ..report.files import write_atomically
-
-VERSION = 1
-"""Of the file's form; a file of another version is left unread."""
 
 FOLDER = "STUCK_RANKS_STATE"
 """Environment variable that names the folder of the files."""
@@ -27,8 +25,7 @@ class ProgressError(Exception):
     """A learner's progress cannot be read or kept; the text says why in one sentence."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a learner stands in one lab.
 
     Attributes:
@@ -37,12 +34,14 @@ class Progress:
             `checked`, `quiz`.
         score: 1 when the prediction came true, 0 when it did not, None before there is one.
         answers: given to the quiz, one for each question; None for one that is open.
+        version: of the file's form; a file of another version is not read.
     """
 
     lab: str
     done: tuple[str, ...] = ()
     score: int | None = None
     answers: tuple[str | None, ...] = ()
+    version: Literal[1] = 1
 
 
 def folder() -> Path:
@@ -53,13 +52,10 @@ def folder() -> Path:
     """
     if own := os.environ.get(FOLDER):
         return Path(own)
-    state = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():
-        try:
-            state = Path.home() / ".local" / "state"
-        except RuntimeError as problem:
-            raise ProgressError(f"progress is not kept, set {FOLDER}: {problem}") from problem
-    return state / "stuck-ranks"
+    try:
+        return user_state_path("stuck-ranks", appauthor=False)
+    except RuntimeError as problem:
+        raise ProgressError(f"progress is not kept, set {FOLDER}: {problem}") from problem
 
 
 def load(lab: str) -> Progress | None:
@@ -77,29 +73,26 @@ def read(lab: str) -> Progress | None:
     """
     file = _file(lab)
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        progress = msgspec.json.decode(file.read_bytes(), type=Progress)
     except FileNotFoundError:
         return None
     except OSError as problem:
         raise ProgressError(f"{file} cannot be read: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:
-        raise ProgressError(f"{file} is damaged") from problem
-    if not isinstance(content, dict) or content.get("version") != VERSION:
-        raise ProgressError(f"{file} is of another version")
-    progress = _progress(lab, content)
-    if progress is None:
-        raise ProgressError(f"{file} is damaged")
+        raise ProgressError(f"{file} is damaged or of another version") from problem
+    if progress.lab != lab:
+        raise ProgressError(f"{file} is damaged: it is about another lab")
     return progress
 
 
 def save(progress: Progress) -> None:
-    """Keep `progress`; a reader sees the file of before or the new one, never a part.
+    """Keep `progress`; a reader sees the old file or the new one, never a part.
 
     Raises:
         ProgressError: it cannot be written; what was kept before stays.
     """
     file = _file(progress.lab)
-    text = json.dumps({"version": VERSION, **asdict(progress)}, indent=1)
+    text = msgspec.json.format(msgspec.json.encode(progress), indent=1).decode()
     try:
         file.parent.parent.mkdir(parents=True, exist_ok=True)
         file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -142,19 +135,5 @@ def set_aside(lab: str) -> Path:
 
 def _file(lab: str) -> Path:
     if not re.fullmatch(r"\w[\w.-]*", lab, re.ASCII):
-        raise ProgressError(f"{lab!r} is no name of a lab")
+        raise ProgressError(f"{lab!r} is not the name of a lab")
     return folder() / f"{lab}.json"
-
-
-def _progress(lab: str, content: dict[str, Any]) -> Progress | None:
-    """What a file says, or None when it does not say all of it."""
-    done, score, answers = (content.get(name, "") for name in ("done", "score", "answers"))
-    fits = (
-        content.get("lab") == lab
-        and isinstance(done, list)
-        and all(isinstance(step, str) for step in done)
-        and (score is None or type(score) is int)
-        and isinstance(answers, list)
-        and all(answer is None or isinstance(answer, str) for answer in answers)
-    )
-    return Progress(lab, tuple(done), score, tuple(answers)) if fits else None

@@ -1,190 +1,156 @@
-"""One control group with a limit on memory: made, entered, read and removed."""
+"""The control groups that count a process's memory: found, read, made and removed.
+
+The kernel has two interfaces, versions 1 and 2, and a machine may have both mounted. See
+https://docs.kernel.org/admin-guide/cgroup-v1/memory.html and
+https://docs.kernel.org/admin-guide/cgroup-v2.html.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from ..model.facts import LimitView
+ROOT, PROC = Path("/sys/fs/cgroup"), Path("/proc")
+"""Where control groups and processes are mounted."""
 
-MB = 10**6
+UNLIMITED = 2**60
+"""Version 1 says a number near 2**63 where there is no limit, version 2 says `max`."""
 
 ENTER = 'echo $$ > "$0" && exec "$@"'
-"""A shell that goes into a group and then becomes the command: same pid, same environment."""
+"""A shell that enters a group and then becomes the command: same pid, same environment."""
 
 
-class Started(Protocol):
-    """A run that has started."""
-
-    pid: int
-
-
-class Group:
-    """A control group of our own.
-
-    Args:
-        parent: the group to make it in.
-        version: 1 or 2 of the kernel's interface.
-        size: bytes that its processes may have together, swap included.
-        freeze: tell the kernel not to kill (version 1).
+@dataclass(frozen=True)
+class ControlGroup:
+    """A control group that counts memory.
 
     Attributes:
-        group: its folder, once it is made.
-        trial: what a shell inside does to show that it works.
+        version: 1 or 2 of the kernel's interface.
+        folder: its files.
+        mount: the folder of the topmost group.
     """
 
-    trial = "true"
+    version: int
+    folder: Path
+    mount: Path
 
-    def __init__(self, parent: Path, version: int, size: int, *, freeze: bool = False) -> None:
-        self._parent, self._version, self._size, self._freeze = parent, version, size, freeze
-        self.group: Path | None = None
+    def above(self) -> list[ControlGroup]:
+        """This group and those around it, from the inside out."""
+        folders = [self.folder, *self.folder.parents]
+        if self.mount not in folders:
+            return [self]
+        inside = folders[: folders.index(self.mount) + 1]
+        return [ControlGroup(self.version, folder, self.mount) for folder in inside]
 
-    def open(self, name: str) -> tuple[str, ...]:
-        """Make the group and set its limit; returns the words that put a command into it.
+    def kills(self) -> int:
+        """How often the kernel has killed in it for memory; 0 where it cannot be read."""
+        return self._counters().get("oom_kill", 0)
+
+    def stalls(self) -> bool:
+        """Whether it is full and the kernel stalls processes instead of killing one (version 1)."""
+        counted = self._counters()
+        return bool(counted.get("oom_kill_disable") and counted.get("under_oom"))
+
+    def room(self) -> int | None:
+        """Bytes that this group still allows, without those around it; None without a limit."""
+        names = ("memory.max", "memory.current")
+        if self.version == 1:
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        limit, used = (_text(self.folder / name).strip() for name in names)
+        if limit.isdigit() and used.isdigit() and int(limit) < UNLIMITED:
+            return max(0, int(limit) - int(used))
+        return None
+
+    def can_hold_limits(self) -> bool:
+        """Whether groups with a limit can be made in it, and our processes moved into them."""
+        if self.version == 2:
+            limits = "memory" in _text(self.folder / "cgroup.subtree_control").split()
+        else:
+            limits = (self.folder / "memory.limit_in_bytes").exists()
+        return limits and all(os.access(f, os.W_OK) for f in (self.folder, self.folder / "cgroup.procs"))
+
+    def make(self, name: str, size: int, *, stall: bool) -> ControlGroup:
+        """Make a group with a limit inside this one.
+
+        Args:
+            name: of its folder.
+            size: bytes that its processes may have together, swap included.
+            stall: tell the kernel not to kill (version 1).
 
         Raises:
             OSError: this may not be done here. Nothing is left then.
         """
-        self.group = self._parent / name
-        self.group.mkdir()
+        made = ControlGroup(self.version, self.folder / name, self.mount)
+        if self.version == 2:
+            settings, swap = {"memory.max": str(size)}, ("memory.swap.max", "0")
+        else:
+            settings = {"memory.limit_in_bytes": str(size), "memory.oom_control": str(int(stall))}
+            swap = ("memory.memsw.limit_in_bytes", str(size))
+        made.folder.mkdir()
         try:
-            for file, text in self._settings().items():
-                if file.endswith(("memsw.limit_in_bytes", "swap.max")):
-                    with suppress(OSError):  # a kernel that does not count swap
-                        (self.group / file).write_text(text)
-                else:
-                    (self.group / file).write_text(text)
+            for file, text in settings.items():
+                (made.folder / file).write_text(text)
         except OSError:
-            self.close()
+            remove(made.folder)
             raise
-        return ("/bin/sh", "-c", ENTER, str(self.group / "cgroup.procs"))
+        with suppress(OSError):  # a kernel that does not count swap has no such file
+            (made.folder / swap[0]).write_text(swap[1])
+        return made
 
-    def watch(self, launch: Started) -> None:
-        """Nothing to do: the kernel counts."""
+    def enter(self) -> tuple[str, ...]:
+        """The words before a command that make it start in this group."""
+        return ("/bin/sh", "-c", ENTER, str(self.folder / "cgroup.procs"))
 
-    def view(self) -> LimitView:
-        """What the kernel has counted."""
-        file = "memory.oom_control" if self._version == 1 else "memory.events"
-        counted = counters(self.group / file) if self.group is not None else {}
-        how = ", told not to kill" if self._freeze else ""
-        return LimitView(
-            self._size // MB,
-            f"the kernel, in a memory control group (version {self._version}{how})",
-            counted.get("oom_kill", 0),
-            full=bool(counted.get("oom_kill_disable") and counted.get("under_oom")),
-        )
-
-    def close(self) -> None:
-        """Remove the group, whose processes have ended."""
-        if self.group is not None:
-            remove(self.group)
-
-    def _settings(self) -> Mapping[str, str]:
-        if self._version == 2:
-            return {"memory.max": str(self._size), "memory.swap.max": "0"}
-        return {
-            "memory.limit_in_bytes": str(self._size),
-            "memory.memsw.limit_in_bytes": str(self._size),
-            "memory.oom_control": str(int(self._freeze)),
-        }
+    def _counters(self) -> dict[str, int]:
+        file = "memory.oom_control" if self.version == 1 else "memory.events"
+        pairs = [line.split() for line in _text(self.folder / file).splitlines()]
+        return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
-class Scope:
-    """A scope of systemd's user manager, which removes it when its last process has ended.
+def memory_groups(pid: int | str = "self", root: Path = ROOT, proc: Path = PROC) -> list[ControlGroup]:
+    """The groups that count a process's memory: at most one of each version, version 2 first.
 
-    Args:
-        systemd: the path of `systemd-run`.
-        root, proc: where control groups (version 2) and processes are mounted.
-        size: bytes that its processes may have together.
-    """
-
-    trial = 'grep -q "[0-9]" "/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max"'
-
-    def __init__(self, systemd: str, root: Path, proc: Path, size: int) -> None:
-        self._systemd, self._root, self._proc, self._size = systemd, root, proc, size
-        self._events: Path | None = None
-        self._kills = 0
-        self.group: Path | None = None
-
-    def open(self, name: str) -> tuple[str, ...]:
-        """The words that put a command into a scope of this name.
-
-        `OOMPolicy=continue` keeps systemd from ending the whole scope when one process is killed.
-        """
-        settings = (f"MemoryMax={self._size}", "MemorySwapMax=0", "OOMPolicy=continue")
-        options = [word for setting in settings for word in ("-p", setting)]
-        start = (self._systemd, "--user", "--scope", "--quiet", "--collect", f"--unit={name}")
-        return (*start, *options, "--")
-
-    def watch(self, launch: Started) -> None:
-        """Remember where the kernel counts for the run."""
-        own = group_of(self._proc / str(launch.pid) / "cgroup", self._root, 2)
-        self._events = own / "memory.events" if own is not None else None
-
-    def view(self) -> LimitView:
-        """What the kernel has counted; the last that was read, once the scope has gone."""
-        if self._events is not None:
-            self._kills = counters(self._events).get("oom_kill", self._kills)
-        return LimitView(self._size // MB, "the kernel, in a scope of systemd", self._kills)
-
-    def close(self) -> None:
-        """systemd does it."""
-
-
-def group_parents(root: Path, proc: Path) -> list[tuple[int, Path]]:
-    """Where this process may make groups that limit memory: version and folder.
-
-    Version 2: the nearest group around our own that hands the memory controller on and whose
-    processes we may move. Version 1: our own group.
+    Inside a container /proc may name a path that only the host has: then it is the topmost group.
     """
     found = []
-    own = group_of(proc / "self" / "cgroup", root, 2)
-    around = [own, *own.parents] if own is not None else []
-    for folder in around[: around.index(root) + 1] if root in around else []:
-        handed_on = _text(folder / "cgroup.subtree_control").split()
-        if "memory" in handed_on and _ours(folder):
-            found.append((2, folder))
-            break
-    own = group_of(proc / "self" / "cgroup", root / "memory", 1)
-    if own is not None and (own / "memory.limit_in_bytes").exists() and _ours(own):
-        found.append((1, own))
+    for line in _text(proc / str(pid) / "cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controllers == "":
+            version, mount = 2, root
+        elif "memory" in controllers.split(","):
+            version, mount = 1, root / "memory"
+        else:
+            continue
+        folder = mount / path.strip("/")
+        found.append(ControlGroup(version, folder if folder.is_dir() else mount, mount))
+    return sorted(found, key=lambda group: -group.version)
+
+
+def group_parents(root: Path = ROOT, proc: Path = PROC) -> list[ControlGroup]:
+    """The groups in which this process may make groups with a limit, for processes of its own.
+
+    Version 2: the nearest group around our own that hands the memory controller on. Version 1: our own.
+    """
+    found = []
+    for group in memory_groups("self", root, proc):
+        around = group.above() if group.version == 2 else [group]
+        found += [one for one in around if one.can_hold_limits()][:1]
     return found
 
 
-def remove(group: Path) -> None:
-    """Remove a control group, as soon as the kernel has forgotten the last of its processes."""
+def remove(folder: Path) -> None:
+    """Remove a group, as soon as the kernel has forgotten the last of its processes."""
     for _ in range(40):
         try:
-            group.rmdir()
+            folder.rmdir()
             return
         except FileNotFoundError:
             return
         except OSError:
             time.sleep(0.05)
-
-
-def group_of(file: Path, root: Path, version: int) -> Path | None:
-    """The group that a /proc/PID/cgroup names; the root where only the host knows the path."""
-    for line in _text(file).splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers if version == 2 else "memory" in controllers.split(","):
-            folder = root / path.strip("/")
-            return folder if folder.is_dir() else root
-    return None
-
-
-def _ours(folder: Path) -> bool:
-    return os.access(folder, os.W_OK) and os.access(folder / "cgroup.procs", os.W_OK)
-
-
-def counters(file: Path) -> dict[str, int]:
-    """What the kernel counts in one of a group's files; empty where it cannot be read."""
-    pairs = [line.split() for line in _text(file).splitlines()]
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
 def _text(file: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from ipywidgets import Button
@@ -53,7 +52,7 @@ class LabPanel(RunPanel):
         self._lab, self._make = lab, make
         self._knobs = Knobs(lab.knobs)
         starts = [
-            self._start_button(program) for program in lab.programs.values() if program.name != MINE
+            self._start_button(name, program) for name, program in lab.programs.items() if name != MINE
         ]
         stop = button("Stop", "stop", "End everything that the run has started", self.stop)
         forgets = "Stop the run, clear what is shown, and forget where you stand in this lab"
@@ -73,8 +72,8 @@ class LabPanel(RunPanel):
             lambda frame: self._sources.line(frame),
             starts[0].focus,
         )
-        both = [lab.programs[name] for name in ("broken", "fixed") if name in lab.programs]
-        self._diff = DiffView({program.name: lab.folder / program.file for program in both})
+        both = [name for name in ("broken", "fixed") if name in lab.programs]
+        self._diff = DiffView({name: lab.folder / lab.programs[name].file for name in both})
         style, title, buttons, knobs, *screen = self.children
         course, form, turn = self._lesson.course, self._lesson.form, self._lesson.turn
         parts = (style, title, course, buttons, knobs, form, *screen, self._diff, turn)
@@ -106,7 +105,7 @@ class LabPanel(RunPanel):
         Raises:
             LabError, LaunchError: as for `run`.
         """
-        lab = self._lab if program in self._lab.programs else _with_file(self._lab, program)
+        lab = self._lab if program in self._lab.programs else self._lab.with_file(program)
         with RunFolder() as folder:
             run = self._prepared(lab, program, folder, knobs)
             return run.judge(await self._finished(self._start(run)))
@@ -145,11 +144,9 @@ class LabPanel(RunPanel):
         """The questions at the end."""
         return self._lesson.quiz
 
-    def _start_button(self, program: Program) -> Button:
-        lacks = self._lab.lacking(program.name)
-        widget = button(
-            lacks or f"Run {program.name}", "play", program.text, lambda: self._click(program.name)
-        )
+    def _start_button(self, name: str, program: Program) -> Button:
+        lacks = self._lab.lacking(name)
+        widget = button(lacks or f"Run {name}", "play", program.text, lambda: self._click(name))
         if lacks:
             widget.disabled, widget.layout.width = True, "auto"
         return widget
@@ -218,12 +215,3 @@ def open_lab(name: str) -> LabPanel:
         LabError: there is no such lab, or its `lab.toml` is wrong.
     """
     return LabPanel(find_lab(name), keep=in_jupyter())
-
-
-def _with_file(lab: Lab, path: str) -> Lab:
-    """The same lab with one more program: the file at `path`, which is also its name."""
-    if not Path(path).is_file():
-        raise LabError(f"{lab.name} has no program {path!r}, and there is no such file")
-    mine = lab.programs[MINE]
-    program = replace(mine, name=path, file=str(Path(path).absolute()), text="a program of your own")
-    return Lab(replace(lab.file, programs={**lab.programs, path: program}))

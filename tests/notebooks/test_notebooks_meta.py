@@ -10,7 +10,6 @@ import nbformat
 import pytest
 from refresh import WIDGET
 
-from helpers.labs.check import LABS
 from helpers.labs.lab import all_labs, labs_folder
 
 NOTEBOOKS = sorted(
@@ -100,4 +99,4 @@ def test_links_go_somewhere(path: Path) -> None:
             if target.startswith("https://"):
                 continue
             file = (path.parent / target).resolve()
-            assert file.is_file() or file.stem in LABS, target
+            assert file.is_file(), target

@@ -50,7 +50,7 @@ def test_a_model_takes_its_memory_before_it_is_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "knobs", "megabytes", "freeze"),
+    ("program", "knobs", "megabytes", "stall"),
     [
         ("broken", {}, 2050, False),
         ("broken", {"ranks": "4"}, 3300, False),
@@ -60,11 +60,11 @@ def test_a_model_takes_its_memory_before_it_is_moved() -> None:
     ],
 )
 def test_which_runs_are_limited(
-    program: str, knobs: dict[str, str], megabytes: int | None, freeze: bool
+    program: str, knobs: dict[str, str], megabytes: int | None, stall: bool
 ) -> None:
     limit = find_lab("03").memory_limit(program, knobs)
     assert (limit.megabytes if limit else None) == megabytes
-    assert bool(limit and limit.freeze) == freeze
+    assert bool(limit and limit.stall) == stall
 
 
 def test_a_machine_without_two_gpus_says_so() -> None:

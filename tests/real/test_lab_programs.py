@@ -31,7 +31,7 @@ def run_by_cells(lab: Lab) -> set[str]:
 
 def few_ranks(lab: Lab, program: str) -> dict[str, str]:
     """The knobs for a run that is as small as it can be."""
-    return {"ranks": "2"} if "ranks" in lab.programs[program].knobs else {}
+    return {"ranks": "2"} if "ranks" in lab.file.applying(program) else {}
 
 
 OTHERS = [lab for lab in all_labs() if lab.name != "02_fsdp_saving"]

@@ -6,6 +6,10 @@ import copy
 from pathlib import Path
 from typing import Any
 
+from helpers.labs.declaration import LabFile
+from helpers.labs.lab import Lab
+from helpers.labs.toml_file import convert
+
 GOOD: dict[str, Any] = {
     "title": "A lab",
     "minutes": 5,
@@ -31,8 +35,10 @@ GOOD: dict[str, Any] = {
         },
         "method": {
             "label": "Method",
-            "option": "--method",
-            "values": ["spawn", "fork"],
+            "values": {
+                "spawn": {"arguments": ["--method", "spawn"]},
+                "fork": {"arguments": ["--method", "fork"]},
+            },
             "default": "spawn",
         },
         "mode": {
@@ -45,7 +51,7 @@ GOOD: dict[str, Any] = {
             "default": "best",
             "values": {
                 "cpu": {},
-                "one-gpu": {"needs": "one-gpu", "arguments": ["-g"], "ranks": 1},
+                "one-gpu": {"needs": ["one-gpu"], "arguments": ["-g"], "ranks": 1},
                 "multi-gpu": {"needs": ["gpu-per-rank", "compiler"], "arguments": ["-g"]},
             },
         },
@@ -94,6 +100,11 @@ def write_programs(place: Path) -> Path:
     (folder / "broken.py").write_text("print('broken')\n")
     (folder / "fixed.py").write_text("print('fixed')\n")
     return folder
+
+
+def example(folder: Path, raw: dict[str, Any] = GOOD) -> Lab:
+    """The lab in a folder, as a `lab.toml` with that content declares it."""
+    return Lab(folder, convert(raw, LabFile, "lab.toml"))
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import histories
 from histories import ended
 from panel_fakes import DEADLINE, FakeSession, click, every_widget, html_of, snapshot
 
-from helpers.labs.lab import Lab
-from helpers.labs.lab_file import read_lab_file
+from helpers.labs.lab import Lab, read_lab
 from helpers.model.facts import Report, Verdict
 from helpers.panel.lab_panel import LabPanel
 from helpers.panel.widgets.native import Choices
@@ -42,15 +41,22 @@ task = "Write b."
 
 [knobs.few]
 label = "A few"
-option = "--few"
-values = ["one", "two"]
 default = "one"
+
+[knobs.few.values]
+one = { arguments = ["--few", "one"] }
+two = { arguments = ["--few", "two"] }
 
 [knobs.many]
 label = "Many"
-option = "--many"
-values = ["1", "2", "3", "4", "5"]
 default = "1"
+
+[knobs.many.values]
+1 = { arguments = ["--many", "1"] }
+2 = { arguments = ["--many", "2"] }
+3 = { arguments = ["--many", "3"] }
+4 = { arguments = ["--many", "4"] }
+5 = { arguments = ["--many", "5"] }
 
 [[expected]]
 program = "broken"
@@ -106,7 +112,7 @@ class LabBench:
         (folder / "lab.toml").write_text(LAB)
         (folder / "broken.py").write_text("print('a')\n")
         (folder / "fixed.py").write_text("print('b')\n")
-        self.lab = Lab(read_lab_file(folder / "lab.toml"))
+        self.lab = read_lab(folder)
         self.made: list[tuple[str, dict[str, str]]] = []
         self.folders: list[Path] = []
         self.sessions: list[FakeSession] = []

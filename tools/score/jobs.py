@@ -1,30 +1,20 @@
 """A folder of programs, and what the instrument has to say of each: jobs.toml and marked lines.
 
-A job's keys in jobs.toml:
-
-- command: as a user types it, with `{port}` for a free port and `{taken_port}` for one that a stranger
-  listens on; it names its program, a `.py` file of the folder.
-- options: of `diagnose`. beside: a command that runs beside the job, started before it.
-- outcome, cause, culprits, proved, exit: as in the command line's contract. No culprits: not asked,
-  where chance decides which rank is first.
-- blockers: the stranger is named. prompt: the verdict comes within 3 s of the stall.
-- states: what each rank is at the verdict, where that is always the same.
-- suite: `test`, `nightly` or `score`: the shortest run that it is part of; each runs those before it.
-
-Lines stand in the programs: `# <- culprit` is the line of the first cause (none: there is no such line,
-unless `where` is `any`), `# <- rank 0` is where rank 0 stands (none: not asked). Several marks of one
-line are separated by a comma.
+Marked lines are in the programs. `# <- culprit` is the line of the first cause; without it there is no
+such line, unless `where` is `any`. `# <- rank 0` is the line at which rank 0 is; without it that is not
+checked. Several marks of one line are separated by a comma.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-import tomllib
-from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Literal
 
+from msgspec import Meta, Struct, structs
+
+from helpers.labs import toml_file
 from helpers.model.facts import EXIT_CODES, Cause, Outcome
 
 FILE = "jobs.toml"
@@ -38,19 +28,31 @@ Line = tuple[str, int]
 
 
 class CollectionError(Exception):
-    """A folder is no collection of jobs; the text says why in one sentence."""
+    """A folder is not a collection of jobs; the text says why in one sentence."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One program and what has to be said of it; see the module for the keys."""
+class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What jobs.toml says of one program.
 
-    name: str
-    folder: Path
+    Attributes:
+        command: as a user types it, with `{port}` for a free port and `{taken_port}` for one that a
+            foreign process listens on; it names its program, a `.py` file of the folder.
+        outcome, cause, proved, exit: as in the command line's contract; the exit code is that of the
+            outcome when None.
+        suite: the shortest run that it is part of; each includes those before it.
+        options: of `diagnose`.
+        beside: a command that runs beside the job, started before it.
+        culprits: None where chance decides which rank is first: they are not asked then.
+        blockers: the foreign process is named.
+        prompt: the verdict comes within 3 s of the stall.
+        states: what each rank is at the verdict, where that is always the same.
+        where: see the module.
+    """
+
     command: str
-    outcome: str
-    cause: str
-    suite: str = "score"
+    outcome: Outcome
+    cause: Cause
+    suite: Literal["test", "nightly", "score"] = "score"
     options: tuple[str, ...] = ()
     beside: str = ""
     culprits: tuple[int, ...] | None = None
@@ -59,7 +61,23 @@ class Job:
     blockers: bool = False
     prompt: bool = False
     states: tuple[str, ...] | None = None
-    where: str = "marked"
+    where: Literal["marked", "any"] = "marked"
+
+    def __post_init__(self) -> None:
+        for command in (self.command, self.beside):
+            try:
+                shlex.split(command)
+            except ValueError as problem:
+                raise ValueError(f"the command {command!r} cannot be read: {problem}") from None
+        if not _PROGRAM.search(self.command):
+            raise ValueError("the command names no program (.py)")
+
+
+class Job(Declared, frozen=True, kw_only=True):
+    """One program and what has to be said of it."""
+
+    name: str
+    folder: Path
 
     @property
     def control(self) -> bool:
@@ -75,7 +93,8 @@ class Job:
     def program(self) -> Path:
         """The program that the command names."""
         found = _PROGRAM.search(self.command)
-        return self.folder / (found[0] if found else "")
+        assert found is not None
+        return self.folder / found[0]
 
     def lines(self) -> dict[str, Line]:
         """The marked lines by mark: `culprit`, `rank 0`, ...
@@ -96,22 +115,24 @@ class Job:
         return found
 
 
+Collection = Annotated[dict[str, Declared], Meta(min_length=1)]
+
+
 def read(folder: Path) -> dict[str, Job]:
     """Every job that a folder declares, by name.
 
     Raises:
-        CollectionError: there is no jobs.toml, it cannot be read, or a job in it is not complete.
+        CollectionError: jobs.toml cannot be read, a job in it is wrong, or its program is not there.
     """
-    file = folder / FILE
     try:
-        declared = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CollectionError(f"{folder} has no {FILE}, which declares its jobs") from None
-    except (OSError, ValueError) as problem:
-        raise CollectionError(f"{file} cannot be read: {problem}") from None
-    if not declared:
-        raise CollectionError(f"{file} declares no job")
-    return {name: _job(name, folder, values) for name, values in declared.items()}
+        declared = toml_file.read(folder / FILE, Collection)
+    except toml_file.TomlError as problem:
+        raise CollectionError(str(problem)) from None
+    jobs = {name: Job(name=name, folder=folder, **structs.asdict(one)) for name, one in declared.items()}
+    for job in jobs.values():
+        if not job.program.is_file():
+            raise CollectionError(f"{FILE}: {job.name} needs {job.program.name}, which is not there")
+    return jobs
 
 
 def select(jobs: dict[str, Job], names: str | None) -> dict[str, Job]:
@@ -125,45 +146,3 @@ def select(jobs: dict[str, Job], names: str | None) -> dict[str, Job]:
     if unknown:
         raise CollectionError(f"no job is called {unknown[0]}; see {FILE}")
     return {name: job for name, job in jobs.items() if not wanted or name in wanted}
-
-
-_KEYS = {field.name: field for field in fields(Job) if field.name not in ("name", "folder")}
-_ONE_OF = {
-    "outcome": get_args(Outcome),
-    "cause": get_args(Cause),
-    "where": ("marked", "any"),
-    "suite": ("test", "nightly", "score"),
-}
-
-
-def _job(name: str, folder: Path, values: Any) -> Job:
-    if not isinstance(values, dict):
-        raise CollectionError(f"{FILE}: {name} is no table of keys")
-    for key, field in _KEYS.items():
-        if key not in values and field.default is MISSING:
-            raise CollectionError(f"{FILE}: {name} has no `{key}`")
-    for key, value in values.items():
-        if key not in _KEYS:
-            raise CollectionError(f"{FILE}: {name} has the unknown key `{key}`")
-        if not _fits(str(_KEYS[key].type), value):
-            raise CollectionError(f"{FILE}: {name} has a `{key}` of the wrong type: {value!r}")
-        if key in _ONE_OF and value not in _ONE_OF[key]:
-            raise CollectionError(f"{FILE}: {name} has the unknown {key} {value!r}")
-    kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    job = Job(name, folder, **kept)
-    try:
-        shlex.split(job.command), shlex.split(job.beside)
-    except ValueError as problem:
-        raise CollectionError(f"{FILE}: a command of {name} cannot be read: {problem}") from None
-    if job.program == folder:
-        raise CollectionError(f"{FILE}: the command of {name} names no program (.py)")
-    if not job.program.is_file():
-        raise CollectionError(f"{FILE}: {name} needs {job.program.name}, which is not there")
-    return job
-
-
-def _fits(kind: str, value: Any) -> bool:
-    if kind.startswith("tuple"):
-        item = int if "int" in kind else str
-        return isinstance(value, list) and all(type(part) is item for part in value)
-    return type(value) is {"str": str, "bool": bool, "int | None": int}[kind]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 from ipywidgets import HTML, VBox
+from msgspec import structs
 
 from ...labs import progress
 from ...labs.progress import Progress, ProgressError
@@ -85,7 +85,7 @@ class Course(VBox):
         self._show()
 
     def _keep(self, **changes: object) -> None:
-        new = replace(self.progress, **changes)  # type: ignore[arg-type]
+        new = structs.replace(self.progress, **changes)
         if new == self.progress:
             return
         self.progress = new

@@ -135,7 +135,7 @@ class Lesson:
             return
         self._seen[run.program] = report
         self.predict.score()
-        if run.program == self._lab.file.copy_of:
+        if run.program == self._lab.file.your_turn.copy_of:
             self.course.done("broken")
         elif run.program == "fixed" and report.verdict.outcome == "ok":
             self.course.done("fixed")
@@ -146,7 +146,7 @@ class Lesson:
                 self.course.done("checked")
 
     def _score(self, choice: str) -> str:
-        broken = self._lab.file.copy_of
+        broken = self._lab.file.your_turn.copy_of
         if broken not in self._seen:
             return f"Noted. Run {broken}, and you see whether it is so."
         predict = self._lab.predict

@@ -80,7 +80,7 @@ class Quiz(Framed):
     def __init__(
         self, questions: Sequence[lab_model.Question], on_answer: Callable[[], None] = lambda: None
     ) -> None:
-        self._right = [question.answers[question.right] for question in questions]
+        self._right = [question.right for question in questions]
         self._on_answer = on_answer
         self.questions = tuple(
             Question(question.question, question.answers, question.said, self._answered)

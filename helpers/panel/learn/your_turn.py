@@ -42,14 +42,14 @@ class YourTurn(VBox):
                 button("No, keep mine", "times", "Leave your copy as it is", self._leave),
             ]
         )
-        self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.task}"))
+        self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.your_turn.task}"))
         super().__init__()
         self.add_class("sr-turn")
         self._show()
 
     @property
     def _original(self) -> str:
-        return self._lab.programs[self._lab.file.copy_of].file
+        return self._lab.programs[self._lab.file.your_turn.copy_of].file
 
     def judge(self, judgement: Judgement | None) -> None:
         """Show what a run of the copy is worth; with None, that it was stopped."""

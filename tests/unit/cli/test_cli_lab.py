@@ -10,9 +10,8 @@ import pytest
 from example_lab import write_programs
 
 from helpers.cli.main import main
-from helpers.labs import all_cases as matrix
+from helpers.labs import all_cases, machine
 from helpers.labs import lab as labs
-from helpers.labs import requirements
 from helpers.labs.all_cases import Case, Result
 from helpers.session import Session
 
@@ -62,7 +61,7 @@ def test_what_a_lab_does_not_have(line: str, sentence: str, capsys: pytest.Captu
 def test_a_machine_that_is_too_small(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(requirements, "free_memory", lambda: 5 * requirements.MB)
+    monkeypatch.setattr(machine, "free_memory", lambda: 5 * machine.MB)
     assert main(["lab", "05"]) == USAGE
     assert "MB of free memory, and 5 MB are free" in said(capsys)
 
@@ -80,7 +79,7 @@ def test_a_port_that_a_stranger_has(
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("title = ", "07_example/lab.toml is no valid TOML"), ("minutes = 1", "07_example/lab.toml: ")],
+    [("title = ", "07_example/lab.toml is not valid TOML"), ("minutes = 1", "07_example/lab.toml: ")],
 )
 @pytest.mark.parametrize("line", ["lab 07", "lab --all"])
 def test_a_lab_file_that_is_wrong(
@@ -101,7 +100,7 @@ def test_all_runs_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     def run(case: Case) -> Result:
         return Result(case.wanted, 1.0)
 
-    monkeypatch.setattr(matrix, "run", run)
+    monkeypatch.setattr(all_cases, "run", run)
     assert main(["lab", "05", "--all"]) == 0
     out = capsys.readouterr().out
     assert out.count("05_spawn_ports broken ") == 12

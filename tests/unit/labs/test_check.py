@@ -1,20 +1,20 @@
+"""The report of `check`: facts of machines that are made up, and how the labs run on them."""
+
 from __future__ import annotations
 
 import io
 import shlex
 import sys
-import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.version import Version
-from repository import ROOT
 from rich.console import Console
 
 from helpers.labs import check, machine
-from helpers.labs.check import LABS, exit_code, labs_on_this_machine, render
-from helpers.labs.machine import GIB, Fact
+from helpers.labs.check import GIB, Fact, LabLine, exit_code, lab_line, render
+from helpers.labs.lab import all_labs
 
 CPU_TORCH = {"version": "2.13.0+cpu", "cuda": None, "gpus": [], "nccl": [], "gloo": True}
 
@@ -25,56 +25,80 @@ def gpu_torch(count: int) -> dict[str, object]:
 
 
 def facts(torch: dict[str, object] = CPU_TORCH, without: tuple[str, ...] = ()) -> list[Fact]:
-    """The facts of a machine that has all but some things."""
-    packages = {**dict.fromkeys(machine.REQUIRED, "99.0.0"), **dict.fromkeys(machine.OPTIONAL, "1")}
+    """The facts of a machine that has everything but some packages."""
+    packages = {**dict.fromkeys(check.REQUIRED, "99.0.0"), **dict.fromkeys(check.OPTIONAL, "1")}
     return [
-        machine.python_fact((3, 12, 1)),
-        machine.platform_fact("Linux", "6.1"),
-        *machine.torch_facts(torch),
-        *(machine.package_fact(n, None if n in without else v) for n, v in packages.items()),
-        *(
-            machine.tool_fact(name, None if name in without else f"/usr/bin/{name}")
-            for name in ("C++ compiler", "ninja", "py-spy")
-        ),
-        machine.memory_fact((1 if "memory" in without else 8) * GIB, None),
-        machine.cores_fact(2),
+        check.python_fact((3, 12, 1)),
+        check.platform_fact("Linux", "6.1"),
+        *check.torch_facts(torch),
+        *(check.package_fact(n, None if n in without else v) for n, v in packages.items()),
+        *(check.tool_fact(name, f"/usr/bin/{name}") for name in ("C++ compiler", "ninja", "py-spy")),
+        check.memory_fact(8 * GIB, None),
+        check.cores_fact(2),
     ]
 
 
-def text(found: list[Fact]) -> str:
+def text(found: list[Fact], labs: list[LabLine] | None = None) -> str:
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(render(found, labs_on_this_machine(found)))
+    console.print(render(found, labs or []))
     return console.export_text()
 
 
-def test_a_machine_with_everything_is_fine_and_runs_all_labs_on_the_cpu() -> None:
+MakeUp = Callable[..., dict[str, LabLine]]
+
+
+@pytest.fixture
+def labs_on(monkeypatch: pytest.MonkeyPatch) -> MakeUp:
+    """How the labs run on a machine that has so many GPUs, and has everything but some things."""
+
+    def labs_on(
+        gpus: int = 0, without: tuple[str, ...] = (), memory: int = 8 * GIB
+    ) -> dict[str, LabLine]:
+        def path(name: str) -> Callable[[], str | None]:
+            return lambda: None if name in without else f"/bin/{name}"
+
+        monkeypatch.delenv(machine.PIN)
+        monkeypatch.setattr(machine, "_gpus", lambda: gpus)
+        monkeypatch.setattr(machine, "_can_stall", lambda: True)
+        monkeypatch.setattr(machine, "compiler", path("compiler"))
+        monkeypatch.setattr(machine, "ninja", path("ninja"))
+        monkeypatch.setattr(machine, "installed", lambda name: None if name in without else "1")
+        monkeypatch.setattr(machine, "free_memory", lambda: memory)
+        monkeypatch.setattr(sys, "prefix", "/env")
+        return {lab.name: lab_line(lab) for lab in all_labs()}
+
+    return labs_on
+
+
+def test_a_machine_with_everything_is_fine_and_runs_all_labs_on_the_cpu(labs_on: MakeUp) -> None:
     assert exit_code(facts()) == 0
-    assert {lab.runs for lab in labs_on_this_machine(facts())} == {"cpu gloo"}
+    labs = list(labs_on().values())
+    assert {lab.runs for lab in labs} == {"cpu"}
+    assert text(facts(), labs).count("cpu gloo") == len(labs)
     assert "Everything required is there." in text(facts())
 
 
 def test_without_torch_the_exit_code_is_1_and_a_sentence_says_so() -> None:
     found = facts({"error": "not installed"})
     assert exit_code(found) == 1
-    assert [(lab.runs, lab.note) for lab in labs_on_this_machine(found)] == [
-        ("skipped", "missing: torch")
-    ] * len(LABS)
-    assert "The guide cannot run here: torch missing." in text(found)
-    assert "No lab runs without torch. Run make lab" in text(found)
+    said = text(found, [LabLine("01", "cpu"), LabLine("02", "cpu")])
+    assert said.count("skipped") == said.count("missing: torch") == 2
+    assert "The guide cannot run here: torch missing." in said
+    assert "No lab runs without torch. Run make lab" in said
 
 
 def test_a_torch_without_gloo_does_not_do() -> None:
     assert exit_code(facts({**CPU_TORCH, "gloo": False})) == 1
 
 
-@pytest.mark.parametrize("name", machine.REQUIRED)
+@pytest.mark.parametrize("name", check.REQUIRED)
 def test_a_required_package_that_lacks_is_missing(name: str) -> None:
     found = facts(without=(name,))
     assert exit_code(found) == 1
     assert f"cannot run here: {name} missing" in text(found)
 
 
-@pytest.mark.parametrize("name", machine.OPTIONAL)
+@pytest.mark.parametrize("name", check.OPTIONAL)
 def test_an_optional_package_that_lacks_is_a_warning_with_advice(name: str) -> None:
     found = facts(without=(name,))
     (fact,) = [fact for fact in found if fact.name == name]
@@ -88,22 +112,28 @@ def test_an_optional_package_that_lacks_is_a_warning_with_advice(name: str) -> N
     [("8.1.9", "ok"), ("8.1.8", "warn"), ("8.2", "ok"), ("9.0.0rc1", "ok"), ("8.1.10+x.1", "ok")],
 )
 def test_versions_are_compared_as_numbers(version: str, status: str) -> None:
-    assert machine.package_fact("ipywidgets", version).status == status
+    assert check.package_fact("ipywidgets", version).status == status
 
 
-def test_the_lowest_versions_are_those_of_pyproject() -> None:
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    ranges = {r.name: r.specifier for r in map(Requirement, wanted)}
-    for name, floor in {**machine.REQUIRED, "torch": machine.TORCH_FLOOR}.items():
-        (lowest,) = [part.version for part in ranges[name] if part.operator == ">="]
-        assert Version(lowest).release == floor
+def test_the_lowest_versions_are_those_that_this_project_declares() -> None:
+    floors = check.floors()
+    assert {"torch", *check.REQUIRED} <= floors.keys()
+    assert floors["ipywidgets"] > Version("8")
+
+
+def test_a_checkout_that_is_not_installed_judges_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(name: str) -> list[str]:
+        raise check.importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(check.importlib.metadata, "requires", lost)
+    assert check.package_fact("ipywidgets", "0.1").status == "ok"
 
 
 @pytest.mark.parametrize(
     ("version", "status"), [((3, 10, 9), "missing"), ((3, 11), "ok"), ((3, 14, 0), "missing")]
 )
 def test_python_versions(version: tuple[int, ...], status: str) -> None:
-    assert machine.python_fact(version).status == status
+    assert check.python_fact(version).status == status
 
 
 @pytest.mark.parametrize(
@@ -116,7 +146,7 @@ def test_python_versions(version: tuple[int, ...], status: str) -> None:
     ],
 )
 def test_platforms(system: str, release: str, value: str, status: str) -> None:
-    fact = machine.platform_fact(system, release)
+    fact = check.platform_fact(system, release)
     assert value in fact.value
     assert fact.status == status
 
@@ -124,35 +154,48 @@ def test_platforms(system: str, release: str, value: str, status: str) -> None:
 @pytest.mark.parametrize(
     ("count", "runs"),
     [
-        (1, ["cpu gloo", "cpu gloo", "cpu gloo", "one-gpu", "cpu gloo"]),
-        (2, ["multi-gpu", "cpu gloo", "multi-gpu", "multi-gpu", "multi-gpu"]),
+        (1, ["cpu", "cpu", "cpu", "one-gpu", "cpu"]),
+        (2, ["multi-gpu", "cpu", "multi-gpu", "multi-gpu", "multi-gpu"]),
         (8, ["multi-gpu"] * 5),
     ],
 )
-def test_gpus_are_used_and_named_once(count: int, runs: list[str]) -> None:
-    found = facts(gpu_torch(count))
-    assert [lab.runs for lab in labs_on_this_machine(found)] == runs
-    assert f"{count}: NVIDIA H200 " in text(found)
-    assert "2.28.9" in text(found)
+def test_gpus_are_used_and_named_once(labs_on: MakeUp, count: int, runs: list[str]) -> None:
+    assert [lab.runs for lab in labs_on(count).values()] == runs
+    assert f"{count}: NVIDIA H200 " in text(facts(gpu_torch(count)))
+    assert "2.28.9" in text(facts(gpu_torch(count)))
 
 
 @pytest.mark.parametrize(
-    ("without", "runs", "note"),
+    ("count", "lab", "note"),
     [
-        (("deepspeed",), "cpu gloo", "Left out: DeepSpeed (no deepspeed)."),
-        (("C++ compiler", "ninja"), "cpu gloo", "Left out: DeepSpeed (no C++ compiler, ninja)."),
-        (("memory",), "cpu gloo", "Left out: host memory (less than 2 GiB free)."),
-        (
-            ("transformers", "ninja"),
-            "skipped",
-            "Left out: host memory (no transformers); DeepSpeed (no ninja).",
-        ),
+        (0, "01_launch_placement", ""),
+        (0, "02_fsdp_saving", "FSDP2 on the CPU stands in for FSDPStrategy, which wants 3 GPUs."),
+        (0, "04_ddp_dataloader", "Same chain of errors; the text that names cuda needs a GPU."),
+        (1, "01_launch_placement", "Its ranks need a GPU each."),
+        (1, "04_ddp_dataloader", "One rank has the GPU."),
+        (2, "02_fsdp_saving", "FSDP2 on the CPU stands in for FSDPStrategy, which wants 3 GPUs."),
+        (8, "02_fsdp_saving", ""),
     ],
 )
-def test_lab_03_says_what_it_leaves_out(without: tuple[str, ...], runs: str, note: str) -> None:
-    labs = {lab.name: lab for lab in labs_on_this_machine(facts(without=without))}
-    assert (labs["03_multigpu_stall"].runs, labs["03_multigpu_stall"].note) == (runs, note)
-    assert labs["05_spawn_ports"].runs == "cpu gloo"
+def test_what_a_lab_does_differently_here_is_noted(
+    labs_on: MakeUp, count: int, lab: str, note: str
+) -> None:
+    assert labs_on(count)[lab].note == note
+
+
+def test_programs_that_cannot_run_here_are_left_out(labs_on: MakeUp) -> None:
+    labs = labs_on(without=("transformers", "compiler", "ninja"))
+    assert labs["03_multigpu_stall"].note == (
+        "Left out: pretrained (needs the package transformers), "
+        "prebuilt (needs a C++ compiler and ninja)."
+    )
+    assert labs["05_spawn_ports"].note == ""
+
+
+def test_too_little_memory_is_noted(labs_on: MakeUp) -> None:
+    labs = labs_on(memory=1200 * machine.MB)
+    assert labs["03_multigpu_stall"].note == "It needs 2500 MB of free memory, and 1200 MB are free."
+    assert labs["01_launch_placement"].note == ""
 
 
 def test_a_torch_that_does_not_import_gives_its_last_line(tmp_path: Path) -> None:
@@ -168,52 +211,12 @@ def test_a_torch_that_does_not_import_gives_its_last_line(tmp_path: Path) -> Non
     assert "No such file" in str(machine.probe_torch(str(tmp_path / "none"))["error"])
 
 
-def cgroup(folder: Path, membership: str, files: dict[str, int | str]) -> tuple[Path, Path]:
-    proc, root = folder / "proc", folder / "cgroup"
-    (proc / "self").mkdir(parents=True)
-    (proc / "self" / "cgroup").write_text(membership)
-    for name, value in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"{value}\n")
-    return root, proc
-
-
-def test_the_tightest_group_of_version_2_counts(tmp_path: Path) -> None:
-    files: dict[str, int | str] = {
-        "job/step/memory.max": "max",
-        "job/step/memory.current": 10,
-        "job/memory.max": 1000,
-        "job/memory.current": 400,
-        "memory.max": 5000,
-        "memory.current": 900,
-    }
-    assert machine.memory_room(*cgroup(tmp_path, "0::/job/step\n", files)) == 600
-
-
-def test_version_1_and_a_path_that_only_the_host_has(tmp_path: Path) -> None:
-    files: dict[str, int | str] = {
-        "memory/memory.limit_in_bytes": 1000,
-        "memory/memory.usage_in_bytes": 1500,
-    }
-    found = cgroup(tmp_path, "5:cpu:/\n4:rdma,memory:/docker/abc\n", files)
-    assert machine.memory_room(*found) == 0
-
-
-def test_no_limit_is_none(tmp_path: Path) -> None:
-    files: dict[str, int | str] = {
-        "memory/memory.limit_in_bytes": 9223372036854771712,
-        "memory/memory.usage_in_bytes": 1500,
-    }
-    assert machine.memory_room(*cgroup(tmp_path, "4:memory:/\nnonsense\n", files)) is None
-    assert machine.memory_room(tmp_path, tmp_path / "nowhere") is None
-
-
 def test_the_smaller_of_free_memory_and_the_groups_room_is_judged() -> None:
-    limited = machine.memory_fact(64 * GIB, GIB)
-    assert (limited.status, limited.number) == ("warn", GIB)
+    limited = check.memory_fact(64 * GIB, GIB)
+    assert (limited.status, limited.value[:3]) == ("warn", "1.0")
     assert "limit" in limited.value
-    free = machine.memory_fact(4 * GIB, 8 * GIB)
-    assert (free.status, free.number) == ("ok", 4 * GIB)
+    free = check.memory_fact(4 * GIB, 8 * GIB)
+    assert (free.status, free.value[:3]) == ("ok", "4.0")
     assert "limit" not in free.value
 
 
@@ -229,13 +232,13 @@ def test_the_smaller_of_free_memory_and_the_groups_room_is_judged() -> None:
     ],
 )
 def test_ptrace(scope: str, status: str, word: str) -> None:
-    assert word in machine.ptrace_fact(scope, status).value
+    assert word in check.ptrace_fact(scope, status).value
 
 
 def test_little_disk_and_one_core_are_warnings() -> None:
-    assert machine.disk_fact(GIB).status == "warn"
-    assert machine.disk_fact(3 * GIB).status == "ok"
-    assert machine.cores_fact(1).status == "warn"
+    assert check.disk_fact(GIB).status == "warn"
+    assert check.disk_fact(3 * GIB).status == "ok"
+    assert check.cores_fact(1).status == "warn"
 
 
 def test_brackets_in_what_was_found_are_shown_as_they_are() -> None:
@@ -246,5 +249,24 @@ def test_this_machine_is_described_in_full(capsys: pytest.CaptureFixture[str]) -
     code = check.main()
     said = capsys.readouterr().out
     assert code == 0
-    for name in ("Python", "torch", "GPUs", "memory", "cores", "ptrace", "disk", *LABS):
+    for name in (
+        "Python",
+        "torch",
+        "GPUs",
+        "memory",
+        "cores",
+        "ptrace",
+        "disk",
+        *(lab.name for lab in all_labs()),
+    ):
         assert name in said
+
+
+def test_without_the_labs_the_machine_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STUCK_RANKS_NOTEBOOKS", str(tmp_path / "lost"))
+    assert check.main() == 0
+    said = capsys.readouterr().out
+    assert "The labs are left out: there are no labs at" in said
+    assert "Everything required is there." in said

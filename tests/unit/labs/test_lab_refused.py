@@ -6,12 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from example_lab import GOOD, changed, write_programs
+from example_lab import changed, example, write_programs
 from panel_fakes import click, every_widget, html_of
 
-from helpers.labs import machine, requirements
+from helpers.labs import machine
 from helpers.labs.lab import Lab, LabError
-from helpers.labs.lab_file import parse_lab
 from helpers.panel.lab_panel import LabPanel
 from helpers.session import Session
 
@@ -28,8 +27,8 @@ def test_a_program_that_cannot_run_here_has_a_button_that_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "compiler", lambda: None)
-    raw = changed("programs/broken/needs", "compiler")
-    panel = LabPanel(Lab(parse_lab(raw, write_programs(tmp_path), "lab.toml")))
+    raw = changed("programs/broken/needs", ["compiler"])
+    panel = LabPanel(example(write_programs(tmp_path), raw))
     buttons = {w.description: w.disabled for w in every_widget(panel) if hasattr(w, "on_click")}
     assert buttons["broken needs a C++ compiler"]
     assert not buttons["Run fixed"]
@@ -38,7 +37,7 @@ def test_a_program_that_cannot_run_here_has_a_button_that_says_why(
 
 
 def test_a_value_that_cannot_run_here_says_why(tmp_path: Path) -> None:
-    panel = LabPanel(Lab(parse_lab(GOOD, write_programs(tmp_path), "lab.toml")))
+    panel = LabPanel(example(write_programs(tmp_path)))
     [control] = [w for w in every_widget(panel) if getattr(w, "label", "") == "Hardware"]
     assert control.value == "cpu"
     refused = "one-gpu (not here: it needs a GPU, and STUCK_RANKS_HARDWARE=cpu leaves them out)"
@@ -56,7 +55,7 @@ def test_controls_that_do_not_apply_are_left_alone(tmp_path: Path) -> None:
         made.append((name, dict(knobs)))
         raise LabError("enough")
 
-    lab = Lab(parse_lab(GOOD, write_programs(tmp_path), "lab.toml"))
+    lab = example(write_programs(tmp_path))
     panel = LabPanel(lab, make)
     click(panel, "Run alone")
     panel._run.wait()
@@ -66,9 +65,9 @@ def test_controls_that_do_not_apply_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_is_said_in_the_panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements, "free_memory", lambda: 7 * requirements.MB)
+    monkeypatch.setattr(machine, "free_memory", lambda: 7 * machine.MB)
     raw = changed("memory_mb", 100)
-    panel = LabPanel(Lab(parse_lab(raw, write_programs(tmp_path), "lab.toml")))
+    panel = LabPanel(example(write_programs(tmp_path), raw))
     with pytest.raises(LabError, match="it needs 100 MB of free memory, and 7 MB are free"):
         asyncio.run(panel.run("broken"))
     assert "it needs 100 MB of free memory" in html_of(panel)

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_lab import GOOD, changed, write_programs
+from example_lab import changed, example, write_programs
 
 from helpers.labs import lab as labs
-from helpers.labs.declaration import combinations
-from helpers.labs.lab import Lab, LabError, RunFolder, all_labs, find_lab
-from helpers.labs.lab_file import parse_lab, read_lab_file
+from helpers.labs.lab import Lab, LabError, RunFolder, all_labs, find_lab, read_lab
+from helpers.labs.toml_file import TomlError
 
 
 @pytest.fixture
@@ -25,48 +24,53 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lab(folder: Path) -> Lab:
-    return Lab(parse_lab(GOOD, folder, "07_example/lab.toml"))
+    return example(folder)
 
 
 BAD = [
-    ("title", None, "lab.toml: title: this is missing"),
-    ("title", 3, "lab.toml: title: this must be text"),
-    ("title", "  ", "lab.toml: title: this is empty"),
-    ("minutes", 0, "lab.toml: minutes: this must be a whole number above 0"),
-    ("minutes", True, "lab.toml: minutes: this must be a whole number above 0"),
-    ("ranks", "two", "lab.toml: ranks: this must be a whole number"),
-    ("colour", "red", "lab.toml: colour: this key is not known"),
-    ("hints", [], "lab.toml: hints: this must be a list of texts"),
-    ("environment", {"A": 1}, "lab.toml: environment: all values must be text"),
-    ("programs", {}, "lab.toml: programs: this is empty"),
-    ("memory_mb", -1, "lab.toml: memory_mb: this must be a whole number above 0"),
-    ("programs/fixed/colour", "red", "lab.toml: programs.fixed.colour: this key is not known"),
-    ("programs/fixed/knobs", ["speed"], 'programs.fixed.knobs: there is no knob "speed", only'),
-    ("programs/fixed/needs", "luck", 'programs.fixed.needs: "luck" is not one of: one-gpu, two-gpus'),
-    ("knobs/mode/values/lazy/needs", ["luck"], 'values.lazy.needs: "luck" is not one of: one-gpu'),
-    ("refused/0/knobs", {"speed": "9"}, "refused[0].knobs.speed: there is no such knob, only"),
-    ("refused/0/why", None, "refused[0].why: this is missing"),
-    ("expected/3/knobs", {"mode": "lazy"}, "expected[3].knobs.mode: this knob does not apply to alone"),
+    ("title", None, "lab.toml: Object missing required field `title`"),
+    ("title", 3, "lab.toml: title: Expected `str`, got `int`"),
+    ("title", "", "lab.toml: title: Expected `str` of length >= 1"),
+    ("minutes", 0, "lab.toml: minutes: Expected `int` >= 1"),
+    ("minutes", True, "lab.toml: minutes: Expected `int`, got `bool`"),
+    ("ranks", "two", "lab.toml: ranks: Expected `int`, got `str`"),
+    ("colour", "red", "lab.toml: Object contains unknown field `colour`"),
+    ("hints", [], "lab.toml: hints: Expected `array` of length >= 1"),
+    ("hints", ["a", 1], "lab.toml: hints[1]: Expected `str`, got `int`"),
+    ("environment", {"A": 1}, "lab.toml: environment.A: Expected `str`, got `int`"),
+    ("programs", {}, "lab.toml: programs: Expected `object` of length >= 1"),
+    ("programs", "all", "lab.toml: programs: Expected `object`, got `str`"),
+    ("memory_mb", -1, "lab.toml: memory_mb: Expected `int` >= 1"),
+    ("notes_on", {"tpu": "x"}, 'lab.toml: notes_on: "tpu" is not one of: cpu, one-gpu, multi-gpu'),
+    ("programs/fixed/colour", "red", "programs.fixed: Object contains unknown field `colour`"),
+    ("programs/fixed/knobs", ["speed"], 'programs.fixed.knobs: "speed" is not one of: launcher, '),
+    ("programs/fixed/needs", ["luck"], 'programs.fixed.needs[0]: "luck" is not one of: one-gpu, two'),
+    ("knobs/mode/values/lazy/needs", ["luck"], 'values.lazy.needs[0]: "luck" is not one of: one-gpu'),
+    ("refused/0/knobs", {"speed": "9"}, 'refused[0].knobs: "speed" is not one of: launcher, '),
+    ("refused/0/why", None, "refused[0]: Object missing required field `why`"),
+    ("expected/3/knobs", {"mode": "lazy"}, 'expected[3].knobs: "mode" is not one of: none'),
     ("programs/broken/file", "lost.py", "lab.toml: programs.broken.file: there is no lost.py"),
-    ("knobs/mode/values/lazy/at_limit", "stop", 'at_limit: "stop" is not one of: kill, freeze'),
-    ("knobs/mode/values/lazy/memory_limit_mb", 0, "memory_limit_mb: this must be a whole number above"),
-    ("expected/0/culprits", "chance", "expected[0].culprits: this must be a list of whole numbers"),
+    ("knobs/mode/values/lazy/at_limit", "stop", 'lazy.at_limit: "stop" is not one of: kill, stall'),
+    ("knobs/mode/values/lazy/memory_limit_mb", 0, "lazy.memory_limit_mb: Expected `int` >= 1"),
+    ("expected/0/culprits", "chance", 'expected[0].culprits: "chance" is not one of: by chance'),
     ("programs/mine", {"file": "fixed.py", "text": "x"}, "programs.mine: this name is kept"),
-    ("knobs/method/default", "thread", 'knobs.method.default: "thread" is not one of: spawn, fork'),
-    ("knobs/method/colour", "red", "knobs.method.colour: this key is not known"),
-    ("knobs/mode/values/lazy/colour", "red", "knobs.mode.values.lazy.colour: this key is not"),
-    ("knobs/program", {}, "knobs.program: this cannot be the name of a knob"),
+    ("knobs/method/default", "thread", 'knobs.method: default: "thread" is not one of: spawn, fork'),
+    ("knobs/method/colour", "red", "knobs.method: Object contains unknown field `colour`"),
+    ("knobs/mode/values/lazy/colour", "red", "knobs.mode.values.lazy: Object contains unknown field"),
+    ("knobs/program", {"label": "x", "default": "best", "values": {"a": {}}}, "cannot be the name of"),
     ("expected/0/outcome", "stuck", 'expected[0].outcome: "stuck" is not one of: hang, error'),
     ("expected/0/cause", "bad luck", 'expected[0].cause: "bad luck" is not one of: address-in-use'),
     ("expected/0/program", "mine", 'expected[0].program: "mine" is not one of: broken, fixed'),
-    ("expected/0/culprits", ["1"], "expected[0].culprits: this must be a list of whole numbers"),
-    ("expected/0/knobs", {"speed": "9"}, "expected[0].knobs.speed: there is no such knob, only"),
+    ("expected/0/culprits", ["1"], "expected[0].culprits[0]: Expected `int`, got `str`"),
+    ("expected/0/knobs", {"speed": "9"}, 'expected[0].knobs: "speed" is not one of: launcher, '),
     ("expected/0/knobs", {"method": "x"}, 'expected[0].knobs.method: "x" is not one of: spawn'),
+    ("expected/0/knobs", {"method": 5}, "expected[0].knobs.method: Expected `str | array`, got `int`"),
     ("expected/0/knobs", {}, "expected: 2 reports are expected of broken with launcher python"),
     ("expected/1/program", "fixed", "expected: no report is expected of broken with launcher"),
-    ("results/file", "result.json", "results.file: {rank} is missing"),
-    ("predict/answers", [], "predict.answers: this must be a list of tables"),
-    ("quiz/0/right", "maybe", 'quiz[0].right: "maybe" is not one of: so, not so'),
+    ("results/file", "result.json", "results: {rank} is missing in `file`"),
+    ("predict/answers", [], "predict.answers: Expected `array` of length >= 1"),
+    ("quiz/0/right", "maybe", 'quiz[0]: right: "maybe" is not one of: so, not so'),
+    ("quiz/0/wrong", ["a", "b"], "quiz[0]: `wrong` must hold a sentence on each answer that is not"),
     ("claims/0/verdict", "true", 'claims[0].verdict: "true" is not one of: confirmed here'),
     ("your_turn/copy_of", "best", 'your_turn.copy_of: "best" is not one of: broken, fixed'),
 ]
@@ -76,22 +80,22 @@ BAD = [
 def test_a_fault_is_one_sentence_with_file_and_key(
     folder: Path, path: str, value: Any, said: str
 ) -> None:
-    with pytest.raises(LabError) as caught:
-        parse_lab(changed(path, value), folder, "lab.toml")
+    with pytest.raises((TomlError, LabError)) as caught:
+        example(folder, changed(path, value))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"title = ", "is no valid TOML"), (b"\xff", "cannot be read"), (None, "cannot be read")],
+    [(b"title = ", "is not valid TOML"), (b"\xff", "cannot be read"), (None, "cannot be read")],
 )
 def test_a_file_that_is_no_lab(tmp_path: Path, content: bytes | None, said: str) -> None:
     file = tmp_path / "lab.toml"
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(LabError, match=said):
-        read_lab_file(file)
+        read_lab(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +116,8 @@ def test_knobs_that_do_not_apply_are_left_out(lab: Lab) -> None:
     assert lab.applying("alone", shown) == {}
     assert lab.applying("broken", shown) == shown
     assert lab.command("alone", {}) == ["python", "fixed.py"]
-    assert len(list(combinations(lab.file, "alone"))) == 1
-    assert len(list(combinations(lab.file, "broken"))) == 2 * 2 * 2 * 3 - 4
+    assert len(list(lab.file.combinations("alone"))) == 1
+    assert len(list(lab.file.combinations("broken"))) == 2 * 2 * 2 * 3 - 4
 
 
 def test_knobs_and_the_lab_become_the_environment(lab: Lab) -> None:
@@ -221,8 +225,8 @@ def test_every_lab_of_the_guide_is_whole(lab: Lab) -> None:
     assert len(lab.hints) == 3
     assert 3 <= len(lab.quiz) <= 4
     assert (lab.folder / f"{lab.name}.ipynb").is_file()
-    truths = {str(list(one.culprits or ())) for one in lab.file.expected if one.program == "broken"}
+    truths = {str(list(one.culprits)) for one in lab.file.expected if one.program == "broken"}
     if lab.predict.field == "culprits":
         assert truths & {str(answer.value) for answer in lab.predict.answers}
-    for settings in combinations(lab.file, "fixed"):
+    for settings in lab.file.combinations("fixed"):
         assert lab.expected("fixed", settings).outcome == "ok"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from histories import in_collective, raised, snapshot, steady
+from msgspec import structs
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.labs.declaration import Answer, Predict
@@ -75,11 +76,13 @@ def test_an_error_asks_which_of_them_came_first() -> None:
 
 
 def test_the_lab_s_own_question_comes_first_where_the_report_answers_it() -> None:
-    own = replace(PREDICT, field="culprits", answers=(Answer("the second", [1]), Answer("nobody", [])))
+    own = structs.replace(
+        PREDICT, field="culprits", answers=(Answer("the second", [1]), Answer("nobody", []))
+    )
 
     assert list(asked(ODD, own)) == ["Which cause?", "What does", "Which line"]
     assert asked(ODD, own)["Which cause?"].right == {"the second"}
-    assert "Which cause?" not in asked(ODD, replace(own, answers=(Answer("nobody", []),)))
+    assert "Which cause?" not in asked(ODD, structs.replace(own, answers=(Answer("nobody", []),)))
 
 
 def test_a_report_without_a_culprit_blames_no_rank() -> None:

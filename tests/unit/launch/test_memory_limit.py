@@ -1,4 +1,4 @@
-"""Who limits the memory of a job: found on trees of files, tried with the kernel where it lets us."""
+"""What limits the memory of a job: on trees of files, and with the kernel where it allows that."""
 
 from __future__ import annotations
 
@@ -17,10 +17,20 @@ import psutil
 import pytest
 from repository import ROOT
 
+from helpers.labs import machine
 from helpers.launch import memory_limit
-from helpers.launch.control_group import Group, Scope, group_parents, remove
+from helpers.launch.control_group import ControlGroup, group_parents, memory_groups, remove
 from helpers.launch.launch import LaunchError, launch, reap_leftovers
-from helpers.launch.memory_limit import Limit, LimitError, Monitor, candidates, enforcer, too_large
+from helpers.launch.memory_limit import (
+    Limit,
+    LimitError,
+    Monitor,
+    OwnGroup,
+    Scope,
+    candidates,
+    enforcer,
+    too_large,
+)
 from helpers.model.facts import Snapshot
 from helpers.observe import memory
 from helpers.observe.memory import Kills
@@ -28,7 +38,7 @@ from helpers.observe.observer import Observer
 from helpers.observe.sampler import Sampler
 from helpers.session import Session
 
-GROUPS = group_parents(Path("/sys/fs/cgroup"), Path("/proc"))
+GROUPS = group_parents()
 needs_group = pytest.mark.skipif(not GROUPS, reason="no memory control group can be made here")
 
 TAKE = """
@@ -83,11 +93,14 @@ def test_where_groups_can_be_made(
     tmp_path: Path, files: dict[str, str], found: list[tuple[int, str]]
 ) -> None:
     root, proc = tree(tmp_path, files)
-    assert group_parents(root, proc) == [(version, root / name) for version, name in found]
+    parents = group_parents(root, proc)
+    assert [(parent.version, parent.folder) for parent in parents] == [
+        (version, root / name) for version, name in found
+    ]
 
 
 @pytest.mark.parametrize(
-    ("version", "freeze", "settings"),
+    ("version", "stall", "settings"),
     [
         (2, False, {"memory.max": "7000000", "memory.swap.max": "0"}),
         (1, False, {"memory.limit_in_bytes": "7000000", "memory.oom_control": "0"}),
@@ -95,9 +108,9 @@ def test_where_groups_can_be_made(
     ],
 )
 def test_a_group_gets_its_limit(
-    tmp_path: Path, version: int, freeze: bool, settings: dict[str, str]
+    tmp_path: Path, version: int, stall: bool, settings: dict[str, str]
 ) -> None:
-    group = Group(tmp_path, version, 7_000_000, freeze=freeze)
+    group = OwnGroup(ControlGroup(version, tmp_path, tmp_path), Limit(7, stall))
     words = group.open("a run")
     assert words[-1] == str(tmp_path / "a run" / "cgroup.procs")
     assert settings.items() <= {f.name: f.read_text() for f in (tmp_path / "a run").iterdir()}.items()
@@ -115,7 +128,7 @@ def test_a_group_gets_its_limit(
 def test_what_the_kernel_has_counted(
     tmp_path: Path, version: int, file: str, text: str, kills: int, full: bool
 ) -> None:
-    group = Group(tmp_path, version, 7_000_000, freeze="disable 1" in text)
+    group = OwnGroup(ControlGroup(version, tmp_path, tmp_path), Limit(7, "disable 1" in text))
     group.open("run")
     (tmp_path / "run" / file).write_text(text)
     view = group.view()
@@ -144,6 +157,39 @@ def test_kills_are_counted_in_the_group_of_the_job_even_when_it_has_ended(
     assert kills.count() == 2
     counts.unlink()
     assert kills.count() == 2
+
+
+def room(files: Mapping[str, str], folder: Path) -> int | None:
+    root, proc = tree(folder, files)
+    return machine.memory_room(root, proc)
+
+
+def test_the_tightest_group_around_a_process_says_how_much_memory_is_left(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "0::/job/step\n",
+        "cgroup/job/step/memory.max": "max\n",
+        "cgroup/job/step/memory.current": "10\n",
+        "cgroup/job/memory.max": "1000\n",
+        "cgroup/job/memory.current": "400\n",
+        "cgroup/memory.max": "5000\n",
+        "cgroup/memory.current": "900\n",
+    }
+    assert room(files, tmp_path) == 600
+
+
+@pytest.mark.parametrize(("limit", "left"), [("1000", 0), ("2000", 500), ("9223372036854771712", None)])
+def test_memory_left_in_a_container_with_version_1(tmp_path: Path, limit: str, left: int | None) -> None:
+    files = {
+        "proc/self/cgroup": "5:cpu:/\n4:rdma,memory:/docker/abc\nnonsense\n",
+        "cgroup/memory/memory.limit_in_bytes": f"{limit}\n",
+        "cgroup/memory/memory.usage_in_bytes": "1500\n",
+    }
+    assert room(files, tmp_path) == left
+
+
+def test_where_no_control_group_is_mounted_none_limits(tmp_path: Path) -> None:
+    assert memory_groups("self", tmp_path, tmp_path) == []
+    assert room({}, tmp_path) is None
 
 
 class Killed:
@@ -204,14 +250,14 @@ def test_a_scope_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert scope.view().kills == 1
 
 
-def test_only_version_1_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_version_1_stalls_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, proc = tree(tmp_path, V2)
-    assert candidates(Limit(7, freeze=True), root, proc) == []
+    assert candidates(Limit(7, stall=True), root, proc) == []
     with pytest.raises(LimitError, match="version 1"):
-        enforcer(Limit(7, freeze=True), root, proc)
+        enforcer(Limit(7, stall=True), root, proc)
     monkeypatch.setattr("helpers.session.enforcer", lambda limit: enforcer(limit, root, proc))
     with pytest.raises(LaunchError, match="version 1"):
-        Session([sys.executable, "-c", ""], memory_limit=Limit(7, freeze=True)).start()
+        Session([sys.executable, "-c", ""], memory_limit=Limit(7, stall=True)).start()
 
 
 def test_where_no_group_works_a_monitor_does_it(tmp_path: Path) -> None:
@@ -257,16 +303,16 @@ def test_a_monitor_kills_and_says_what_it_may_miss(
 
 @pytest.mark.real
 @needs_group
-@pytest.mark.parametrize("freeze", [False, True])
+@pytest.mark.parametrize("stall", [False, True])
 def test_the_kernel_limits_a_job_and_its_group_is_removed(
-    freeze: bool, processes_left: Callable[[], list[psutil.Process]]
+    stall: bool, processes_left: Callable[[], list[psutil.Process]]
 ) -> None:
-    if freeze and all(version != 1 for version, _ in GROUPS):
-        pytest.skip("only control groups of version 1 stand still")
-    snapshot, session = run(Limit(200, freeze))
+    if stall and all(parent.version != 1 for parent in GROUPS):
+        pytest.skip("only control groups of version 1 stall processes")
+    snapshot, session = run(Limit(200, stall))
     report = session.report
     assert report.verdict.cause == "out-of-memory"
-    assert report.verdict.outcome == ("hang" if freeze else "error")
+    assert report.verdict.outcome == ("hang" if stall else "error")
     assert any("the kernel" in line for line in report.verdict.evidence)
     assert snapshot.not_seen == ()
     assert processes_left() == []
@@ -317,5 +363,5 @@ def test_to_remove_a_group_that_is_gone_is_no_error(tmp_path: Path) -> None:
 
 
 def groups_left(kind: str) -> list[Path]:
-    """The groups of runs of a kind; groups of other kinds may belong to somebody else's runs."""
-    return [path for _, parent in GROUPS for path in parent.glob(f"{kind}-*")]
+    """The groups of runs of a kind; groups of other kinds may belong to other people's runs."""
+    return [path for parent in GROUPS for path in parent.folder.glob(f"{kind}-*")]

@@ -296,7 +296,9 @@ def test_a_damaged_file_is_set_aside_with_one_sentence(tmp_path: Path, state: Pa
     state.mkdir(parents=True)
     (state / f"{NAME}.json").write_text("{half")
     bench = LabBench(tmp_path, keep=True)
-    assert "is damaged; it is kept as" in bench.shown and "Go on" not in buttons(bench)
+    assert "is damaged or of another version; it is kept as" in bench.shown and "Go on" not in buttons(
+        bench
+    )
     bench.panel.quiz.questions[0].answer("b")
     assert (state / f"{NAME}.damaged-1.json").read_text() == "{half"
     assert json.loads((state / f"{NAME}.json").read_text())["answers"] == ["b"]

@@ -14,7 +14,7 @@ import gpu
 import pins
 import pytest
 import wheels
-from example_lab import GOOD, write_programs
+from example_lab import example, write_programs
 from gpu import Row, Task
 from packaging.requirements import Requirement
 from repository import JOBS, ROOT
@@ -24,7 +24,6 @@ from score.trial import Trial
 from helpers.labs import all_cases
 from helpers.labs.all_cases import Case
 from helpers.labs.lab import Lab, all_labs
-from helpers.labs.lab_file import parse_lab
 
 DECLARED = collection.read(JOBS)
 CHOSEN = [DECLARED[name] for name in gpu.JOBS]
@@ -59,7 +58,7 @@ def test_without_a_gpu_one_sentence_is_all(
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    return Lab(parse_lab(GOOD, write_programs(tmp_path), "07_example/lab.toml"))
+    return example(write_programs(tmp_path))
 
 
 def test_the_cases_of_a_lab_that_use_a_gpu(lab: Lab) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from helpers.labs.declaration import Results
 from helpers.labs.lab import Lab, all_labs
@@ -236,7 +237,7 @@ def test_helper_processes_of_python_may_end_a_little_later() -> None:
 
 
 def test_html_says_the_same_and_escapes() -> None:
-    kept = replace(KEPT, equal=("<b>",))
+    kept = structs.replace(KEPT, equal=("<b>",))
     html = judge_results(HEALTHY, GOOD, 2, kept)._repr_html_()
     assert "not yet: 1 of 7 fail" in html
     assert "<b>" not in html

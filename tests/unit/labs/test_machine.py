@@ -9,12 +9,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from example_lab import GOOD, changed, write_programs
+from example_lab import changed, example, write_programs
 
-from helpers.labs import machine, requirements
-from helpers.labs import requirements as needs
-from helpers.labs.lab import Lab, LabError
-from helpers.labs.lab_file import parse_lab
+from helpers.labs import machine
+from helpers.labs.lab import LabError
 
 
 @pytest.fixture
@@ -24,12 +22,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.delenv(needs.PIN, raising=False)
+    monkeypatch.delenv(machine.PIN, raising=False)
     return monkeypatch
 
 
 def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(needs, "_gpus", lambda: count)
+    monkeypatch.setattr(machine, "_gpus", lambda: count)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +43,13 @@ def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 )
 def test_gpus(gpus: pytest.MonkeyPatch, count: int, need: str, ranks: int, said: str) -> None:
     with_gpus(gpus, count)
-    assert needs.lacking(need, ranks) == said
+    assert machine.lacking(need, ranks) == said
 
 
 def test_gpus_can_be_left_out(gpus: pytest.MonkeyPatch) -> None:
     with_gpus(gpus, 8)
-    gpus.setenv(needs.PIN, "cpu")
-    assert needs.lacking("one-gpu", 1) == "needs a GPU, and STUCK_RANKS_HARDWARE=cpu leaves them out"
+    gpus.setenv(machine.PIN, "cpu")
+    assert machine.lacking("one-gpu", 1) == "needs a GPU, and STUCK_RANKS_HARDWARE=cpu leaves them out"
 
 
 def test_without_a_driver_nobody_asks_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +70,14 @@ def test_without_a_driver_nobody_asks_torch(monkeypatch: pytest.MonkeyPatch) -> 
 def test_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "compiler", lambda: None)
     monkeypatch.setattr(machine, "ninja", lambda: "/bin/ninja")
-    assert needs.lacking("compiler", 2) == "needs a C++ compiler"
+    assert machine.lacking("compiler", 2) == "needs a C++ compiler"
     monkeypatch.setattr(machine, "compiler", lambda: "/bin/g++")
     monkeypatch.setattr(sys, "prefix", "/my env")
-    assert needs.lacking("compiler", 2).startswith("needs an environment in a path without spaces")
+    assert machine.lacking("compiler", 2).startswith("needs an environment in a path without spaces")
     monkeypatch.setattr(sys, "prefix", "/env")
-    assert needs.lacking("compiler", 2) == ""
+    assert machine.lacking("compiler", 2) == ""
     monkeypatch.setattr(machine, "installed", lambda name: None)
-    assert needs.lacking("deepspeed", 2) == "needs the package deepspeed"
+    assert machine.lacking("deepspeed", 2) == "needs the package deepspeed"
 
 
 @pytest.mark.parametrize(("count", "best"), [(0, "cpu"), (1, "one-gpu"), (2, "multi-gpu")])
@@ -90,7 +88,7 @@ def test_hardware_is_the_best_found(
     gpus.setattr(machine, "compiler", lambda: "/bin/g++")
     gpus.setattr(machine, "ninja", lambda: "/bin/ninja")
     gpus.setattr(sys, "prefix", "/env")
-    lab = Lab(parse_lab(GOOD, folder, "lab.toml"))
+    lab = example(folder)
     assert lab.knobs["hardware"].default == best
     assert lab.ranks("fixed", {}) == (1 if best == "one-gpu" else 2)
     assert ("not here" in lab.knobs["hardware"].values["multi-gpu"].text) == (count < 2)
@@ -99,7 +97,7 @@ def test_hardware_is_the_best_found(
 def test_what_cannot_run_here_is_refused_and_says_why(gpus: pytest.MonkeyPatch, folder: Path) -> None:
     with_gpus(gpus, 0)
     gpus.setattr(machine, "compiler", lambda: None)
-    lab = Lab(parse_lab(changed("programs/broken/needs", "compiler"), folder, "lab.toml"))
+    lab = example(folder, changed("programs/broken/needs", ["compiler"]))
     assert lab.knobs["hardware"].values["one-gpu"].text == (
         "one-gpu (not here: it needs a GPU, and this machine has none)"
     )
@@ -112,11 +110,11 @@ def test_what_cannot_run_here_is_refused_and_says_why(gpus: pytest.MonkeyPatch, 
 
 def refusal(folder: Path, memory: int = 0, disk: int = 0, port: str = "", word: str = "python") -> str:
     environment = {"MASTER_PORT": port} if port else {}
-    return requirements.refusal(memory, disk, [folder], [word, "broken.py"], environment)
+    return machine.refusal(memory, disk, [folder], [word, "broken.py"], environment)
 
 
 def test_too_little_memory_or_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements, "free_memory", lambda: 900 * requirements.MB)
+    monkeypatch.setattr(machine, "free_memory", lambda: 900 * machine.MB)
     assert refusal(tmp_path, memory=900) == ""
     assert refusal(tmp_path, memory=1000).startswith(
         "it needs 1000 MB of free memory, and 900 MB are free"
@@ -136,11 +134,11 @@ def test_the_port_of_a_stranger(tmp_path: Path) -> None:
         assert refusal(tmp_path, port=port, word="torchrun") == ""
     assert refusal(tmp_path, port=port) == ""
     assert refusal(tmp_path) == refusal(tmp_path, port="many") == ""
-    assert refusal(tmp_path, port="99999") == "MASTER_PORT=99999 is no port: unset it"
+    assert refusal(tmp_path, port="99999") == "MASTER_PORT=99999 is not a port: unset it"
 
 
 def test_a_session_is_refused_for_want_of_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements, "free_memory", lambda: 10)
-    lab = Lab(parse_lab(changed("memory_mb", 100), folder, "lab.toml"))
+    monkeypatch.setattr(machine, "free_memory", lambda: 10)
+    lab = example(folder, changed("memory_mb", 100))
     with pytest.raises(LabError, match="07_example is not started: it needs 100 MB of free memory"):
         lab.session("broken")

@@ -25,7 +25,7 @@ class Ask(IndexCommand):
     """`pip index`, for many packages."""
 
     def run(self, options: Values, args: list[str]) -> int:
-        """Print what the index has; raise whatever pip raises when it cannot be asked."""
+        """Print what the index has; raise what pip raises when it cannot be asked."""
         wanted = [Requirement(text) for text in args]
         wanted = [one for one in wanted if one.marker is None or one.marker.evaluate()]
         with self._build_session(options) as session:

@@ -3,8 +3,8 @@
 An ordinary user with an empty home, pip without settings, the system's Python, `umask 077`, `LANG=C`,
 a TMPDIR of its own and a clone in a path with a space. `make lab` is interrupted twice in the middle
 and run again, until its server answers; `make test` then runs without the network. Run by root, it makes
-that user and removes it; run by another, it stays that user, and the network stays. Where PyTorch's CPU
-index cannot be reached, a folder of wheels that pip is set to (`find-links`) stands in, for torch alone.
+that user and removes it; run by another user, it runs as that user, with the network. Where PyTorch's
+CPU index cannot be reached, torch comes from a folder of wheels that pip is set to (`find-links`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FreshError(Exception):
 
 @dataclass(frozen=True)
 class User:
-    """Whom the commands are run as.
+    """The user as whom the commands run.
 
     Attributes:
         become: the words before a command, which make it that user's.
@@ -62,7 +62,7 @@ class User:
 
 @contextmanager
 def new_user(home: Path) -> Iterator[User]:
-    """An ordinary user with this home; made and removed by root, else the one who runs this."""
+    """An ordinary user with this home; made and removed by root, otherwise the current user."""
     if os.getuid() != 0:
         home.mkdir(mode=0o700)
         yield User((), None)
@@ -98,7 +98,7 @@ def stand_in(folder: Path) -> dict[str, str]:
     folder.mkdir()
     for wheel in wheels:
         shutil.copy(wheel, folder)
-    print(f"PyTorch's CPU index does not answer; {wheels[0].name} stands in.", flush=True)
+    print(f"PyTorch's CPU index does not answer; {wheels[0].name} is used instead.", flush=True)
     return {"PIP_FIND_LINKS": str(folder)}
 
 

@@ -46,7 +46,7 @@ HEADER = """\
 
 
 class LockError(Exception):
-    """There is no such lock; the text is one sentence."""
+    """No lock can be made; the text is one sentence."""
 
 
 def environments() -> list[dict[str, str]]:
@@ -141,7 +141,7 @@ def described(pins: Sequence[Pin], files: Iterable[Path], for_labs: set[str]) ->
     for file in files:
         told = header(file)
         if told["Name"] == "torch" and "+cpu" not in told["Version"]:
-            raise LockError("The CPU build of torch cannot be had here, so its size is not known.")
+            raise LockError("The CPU build of torch is not available here, so its size is not known.")
         said[canonicalize_name(told["Name"])] = (file.stat().st_size / 1e6, told["Requires-Python"])
     found = []
     for pin in pins:
@@ -224,7 +224,7 @@ class Registry:
 
 
 def make(version: str, folder: Path) -> str:
-    """The text of a new lock, with torch at `version`; what the CUDA build brings is written beside."""
+    """The text of a new lock, with torch at `version`; writes `CUDA_BUILD`, too."""
     registry = Registry(folder)
     whole = registry.resolve(["labs", "test"], [f"torch=={version}"])
     pins = pins_of(whole)
@@ -240,7 +240,7 @@ def make(version: str, folder: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the lock anew; an argument is the version of torch to take."""
+    """Make a new lock; an argument is the version of torch to take."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if importlib.util.find_spec("uv") is None:

@@ -1,4 +1,4 @@
-"""Make tests/recordings anew: run the jobs of tests/jobs, and keep the end of what was seen of each.
+"""Makes tests/recordings: runs the jobs of tests/jobs, and keeps the end of what was seen of each.
 
     python tools/make_recordings.py                 every job
     python tools/make_recordings.py killed stopped  these jobs
@@ -28,7 +28,7 @@ JOBS = ROOT / "tests" / "jobs"
 FOLDER = ROOT / "tests" / "recordings"
 
 KEPT = 1.0
-"""Seconds before the last look of which every look is kept; a proof takes half of one."""
+"""Seconds before the last look from which every look is kept; a proof takes half a second."""
 
 PLACES = (
     (re.compile(r'/[^"\s\\]*?/(site-packages|dist-packages)/'), r"/env/lib/\1/"),
@@ -43,7 +43,7 @@ def trimmed(recording: Path, seconds: float) -> bytes:
     """The last `seconds` of a recording, without this machine's own paths.
 
     Raises:
-        RecordingError: the file is no recording.
+        RecordingError: the file is not a recording.
     """
     last = max(snapshot.time for snapshot in replay(recording))
     kept = [snapshot.time >= last - seconds for snapshot in replay(recording)]

@@ -9,7 +9,6 @@ to say of them. Exit codes: 0 all is as promised, 1 it is not, 64 wrong usage, 1
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +27,6 @@ def parser() -> argparse.ArgumentParser:
         "--controls", type=int, default=0, metavar="N", help="repeat controls up to N runs"
     )
     made.add_argument("--record", type=Path, metavar="DIR", help="write a recording of each job there")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON, too")
     made.add_argument("--markdown", type=Path, metavar="FILE", help="write the result as a page, too")
     return made
 
@@ -50,8 +48,6 @@ def main(words: Sequence[str] | None = None) -> int:
     print(page, end="", flush=True)
     if options.markdown:
         options.markdown.write_text(page)
-    if options.json:
-        options.json.write_text(json.dumps(score.to_json(found), indent=1) + "\n")
     if len(found.trials) < found.planned:
         return 130
     return int(not all(found.bar().values()))

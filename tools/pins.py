@@ -60,7 +60,7 @@ def read(text: str) -> list[Pin]:
     """Return the pins of a lock file's text, in its order.
 
     Raises:
-        PinsError: a line is no pin, or torch has none.
+        PinsError: a line is not a pin, or torch has none.
     """
     pins = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -69,7 +69,7 @@ def read(text: str) -> list[Pin]:
         found = LINE.fullmatch(line)
         if found is None:
             raise PinsError(
-                f"requirements.lock, line {number}, is no pin: make it anew with `make lock`."
+                f"requirements.lock, line {number}, is not a pin: make a new lock with `make lock`."
             )
         pins.append(
             Pin(
@@ -91,4 +91,4 @@ def torch_pin(pins: Iterable[Pin]) -> Pin:
     for pin in pins:
         if pin.name == "torch":
             return pin
-    raise PinsError("requirements.lock has no pin of torch: make it anew with `make lock`.")
+    raise PinsError("requirements.lock has no pin of torch: make a new lock with `make lock`.")

@@ -16,7 +16,7 @@ CELL_SECONDS = 600
 """Seconds that one cell may take."""
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
-"""A widget ends with its kernel; in a file, its number stands for nothing."""
+"""A widget ends with its kernel; in a file, its number means nothing."""
 
 
 class RefreshError(Exception):
@@ -51,7 +51,7 @@ def refresh(path: Path) -> None:
     """Execute a notebook in its folder and write it with its outputs, or leave it as it is.
 
     Raises:
-        RefreshError: nbclient is missing, the file is no notebook, or a cell fails.
+        RefreshError: nbclient is missing, the file is not a notebook, or a cell fails.
     """
     try:
         import nbclient
@@ -62,7 +62,7 @@ def refresh(path: Path) -> None:
     try:
         notebook = nbformat.read(path, as_version=4)
     except (OSError, ValueError, nbformat.ValidationError) as error:
-        raise RefreshError(f"this is no notebook that can be read: {error}") from error
+        raise RefreshError(f"this is not a notebook that can be read: {error}") from error
     client = nbclient.NotebookClient(
         notebook,
         timeout=CELL_SECONDS,

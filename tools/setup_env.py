@@ -47,7 +47,7 @@ class Build:
     """One build of PyTorch.
 
     Attributes:
-        index: where pip finds it, beside its own index; None where that has it.
+        index: where pip finds it, in addition to its own index; None when that has it.
         needed_bytes: of disk, for a whole set-up with it.
     """
 
@@ -194,7 +194,7 @@ def check_disk(build: Build, free_bytes: int) -> None:
 def pip_environment() -> dict[str, str]:
     """Return the environment pip runs in: none of the user's settings that move an install."""
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    # Large wheels are unpacked beside .venv: a small /tmp is common, and one disk is checked.
+    # Large wheels are unpacked in .venv: a small /tmp is common, and one disk is checked.
     env.update(PIP_USER="0", PIP_DISABLE_PIP_VERSION_CHECK="1", TMPDIR=str(VENV / "tmp"))
     return env
 
@@ -275,7 +275,7 @@ def ask_index(pins: Sequence[Pin], build: Build) -> Build:
         raise SetupError(
             f"The package index has no {', '.join(absent)} for Python {platform.python_version()} on "
             f"{platform.system()} {platform.machine()}, which requirements.lock asks for: try another "
-            "Python (make lab PYTHON=/path/to/python3.12), or make the lock anew (make lock)."
+            "Python (make lab PYTHON=/path/to/python3.12), or make a new lock (make lock)."
         )
     torch = next((versions for name, versions in has.items() if name.startswith("torch==")), None)
     return build if torch is None else found_build(platform.system(), torch)

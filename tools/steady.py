@@ -1,9 +1,9 @@
 """Repeats the real and the browser tests, to find those that pass only sometimes: `make steady`.
 
-Ten rounds, of which the last three run beside as many busy loops as there are cores. Each round is
+Ten rounds, of which the last three run next to as many busy loops as there are cores. Each round is
 added to benchmarks/steady.md as it ends. Rounds add up across commits as long as the code under test is
-the same; when it changes they start again from zero. The first failure ends the run: a test that fails
-only sometimes has a fault to be found, or has found one.
+the same; when it changes they start again from zero. A failure ends the run: a test that fails only
+sometimes has a fault, or has found one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from run_tests import ROOT, Count, Step, provide_chromium, run_step
 PAGE = ROOT / "benchmarks" / "steady.md"
 UNDER_TEST = ("helpers", "notebooks", "tests", "conftest.py", "pyproject.toml", "requirements.lock")
 ROUNDS, BUSY = 10, 3
+"""Rounds in all, and how many of them, at the end, run on a busy machine."""
 TESTS = ("tests/real", "tests/browser")
 
 HEAD = """\
 # The real and the browser tests, again and again
 
-Each round runs all of them, those of `make nightly` included; "busy": beside a busy loop on every core.
+Each round runs all of them, those of `make nightly` included; "busy": next to a busy loop on every core.
 Made by `make steady` with the code `{code}`.
 
 | round | commit | date | machine | passed | failed | skipped | minutes |
@@ -60,11 +61,13 @@ def code() -> str:
     return hashlib.sha256(git("ls-tree", "-r", "HEAD", "--", *UNDER_TEST).encode()).hexdigest()[:12]
 
 
-def rounds(page: str, code: str) -> int:
-    """How many rounds without a failure a page has for this code."""
+def failures(page: str, code: str) -> list[int]:
+    """The number of failed tests of each round that a page has for this code."""
     if f"`{code}`" not in page:
-        return 0
-    return len(re.findall(r"^\| \d+ (\|[^|]+){4}\| 0 \|", page, re.MULTILINE))
+        return []
+    return [
+        int(failed) for failed in re.findall(r"^\| \d+ (?:\|[^|]+){4}\| (\d+) \|", page, re.MULTILINE)
+    ]
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def run_round(busy: bool) -> tuple[Count, float]:
 
 
 def main() -> int:
-    """Run what is missing of the ten rounds; return 0 when ten are there and nothing failed."""
+    """Run the rounds that are missing; return 0 when there are ten and nothing failed in any."""
     try:
         tested = code()
     except SteadyError as problem:
@@ -98,25 +101,23 @@ def main() -> int:
         return 64
     provide_chromium()
     page = PAGE.read_text() if PAGE.exists() else ""
-    done = rounds(page, tested)
-    if not done:
+    failed = failures(page, tested)
+    if not failed:
         page = HEAD.format(code=tested)
-    while done < ROUNDS:
-        busy = done >= ROUNDS - BUSY
+    while len(failed) < ROUNDS and not any(failed):
+        busy = len(failed) >= ROUNDS - BUSY
         count, seconds = run_round(busy)
-        done += 1
+        failed.append(count.failed)
         page += (
-            f"| {done} | {git('rev-parse', '--short', 'HEAD').strip()} | {datetime.now(UTC):%Y-%m-%d} "
-            f"| {'busy' if busy else 'quiet'} | {count.passed} | {count.failed} | {count.skipped} "
-            f"| {seconds / 60:.1f} |\n"
+            f"| {len(failed)} | {git('rev-parse', '--short', 'HEAD').strip()} "
+            f"| {datetime.now(UTC):%Y-%m-%d} | {'busy' if busy else 'quiet'} "
+            f"| {count.passed} | {count.failed} | {count.skipped} | {seconds / 60:.1f} |\n"
         )
         PAGE.write_text(page)
-        print(f"{time.strftime('%H:%M')} round {done} of {ROUNDS}: {count}", flush=True)
-        if count.failed:
-            return 1
-    return int(
-        any(failed != "0" for failed in re.findall(r"^(?:\|[^|]*){5}\| (\d+) ", page, re.MULTILINE))
-    )
+        print(f"{time.strftime('%H:%M')} round {len(failed)} of {ROUNDS}: {count}", flush=True)
+    if any(failed):
+        print(f"Round {len(failed)} failed; without {PAGE.name} the next run starts again.")
+    return int(any(failed))
 
 
 if __name__ == "__main__":

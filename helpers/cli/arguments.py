@@ -1,4 +1,4 @@
-"""What the verbs share: their options, the values that these take, and what is wrong with them."""
+"""What the verbs share: options, the values that they take, and the error for wrong ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises what it finds wrong, in place of printing a page and exiting."""
+    """A parser that raises what it finds wrong instead of printing a page and exiting."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
@@ -49,12 +49,12 @@ def positive(text: str) -> float:
     """A number greater than 0.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+        argparse.ArgumentTypeError: it is not.
     """
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not more than 0")
     return value
@@ -64,10 +64,10 @@ def pid(text: str) -> int:
     """The number of a process.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+        argparse.ArgumentTypeError: it is not.
     """
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
     return int(text)
 
 

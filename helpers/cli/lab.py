@@ -45,7 +45,7 @@ def knob(word: str) -> tuple[str, str]:
     """Name and value of a `--knob`.
 
     Raises:
-        UsageError: it is no NAME=VALUE.
+        UsageError: it is not NAME=VALUE.
     """
     name, equals, value = word.partition("=")
     if not equals:

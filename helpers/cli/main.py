@@ -19,7 +19,7 @@ USAGE, FAULT = 64, 70
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The verb and its options; `command` is what stands after `--`, which is never parsed.
+    """The verb and its options; `command` is everything after `--`, which is never parsed.
 
     Raises:
         UsageError: they cannot be understood.

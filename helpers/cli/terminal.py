@@ -1,4 +1,4 @@
-"""A run in a terminal: a live table on stderr, or plain lines where there is no terminal."""
+"""A run in a terminal: a live table on stderr, or plain lines when stderr is not a terminal."""
 
 from __future__ import annotations
 

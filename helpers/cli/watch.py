@@ -107,5 +107,5 @@ def _publish(report: Report, json_path: str | None) -> None:
             raise LostFileError(f"{json_path} cannot be written: {problem.strerror}") from None
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # `| head -1`: the verdict stands, and is in the exit code
+    except BrokenPipeError:  # `| head -1`: the verdict is still in the exit code
         discard(sys.stdout)

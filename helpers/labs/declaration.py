@@ -45,7 +45,7 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Program(_Table, frozen=True):
-    """One program of a lab: a file beside `lab.toml`, and what it is, in a few words.
+    """One program of a lab: a file next to `lab.toml`, and what it is, in a few words.
 
     Attributes:
         knobs: names of the knobs that apply to it; all when None.
@@ -99,7 +99,7 @@ class Knob(_Table, frozen=True):
 
 
 class Expected(_Table, frozen=True):
-    """What the instrument is to say of a program with some values of the knobs.
+    """What the instrument has to say about a program with some values of the knobs.
 
     Attributes:
         knobs: the values it holds for; a knob that is not named may have any.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 NOTEBOOKS = "STUCK_RANKS_NOTEBOOKS"
-"""Variable that names the folder of the labs; without it, `notebooks/` beside this package."""
+"""Variable that names the folder of the labs; without it, `notebooks/` next to this package."""
 
 
 class LabError(Exception):
@@ -138,7 +138,7 @@ class Lab:
         return words + [word for value in chosen for word in value.arguments]
 
     def ranks(self, program: str, knobs: Mapping[str, str]) -> int:
-        """The world size that a run is to have. Raises LabError."""
+        """The world size of a run. Raises LabError."""
         chosen = self._chosen(program, knobs)
         return next((value.ranks for value in chosen if value.ranks), self.file.ranks)
 
@@ -158,7 +158,7 @@ class Lab:
         return Limit(megabytes, stall=at_limit == "stall") if megabytes and at_limit else None
 
     def lacking(self, program: str, knobs: Mapping[str, str] | None = None) -> str:
-        """What this machine lacks for a program with some knobs: who needs what, or "".
+        """What this machine lacks for a program with some knobs: what needs what, or "".
 
         Args:
             program: its name.
@@ -216,7 +216,7 @@ class Lab:
         return session
 
     def expected(self, program: str, knobs: Mapping[str, str]) -> Expected:
-        """The report that a program is to get. Raises LabError, also for the learner's copy."""
+        """The report that a program should get. Raises LabError, also for the learner's copy."""
         settings = self.settings(program, knobs)
         for one in self.file.expected:
             if one.covers(program, settings):

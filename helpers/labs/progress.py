@@ -1,4 +1,4 @@
-"""Where a learner stands in a lab, remembered on disk: one small JSON file per lab.
+"""How far a learner has come in a lab, remembered on disk: one small JSON file per lab.
 
 The files lie in `$STUCK_RANKS_STATE`, else where this system keeps a user's state: on Linux in
 `~/.local/state/stuck-ranks`.
@@ -26,7 +26,7 @@ class ProgressError(Exception):
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a learner stands in one lab.
+    """How far a learner has come in one lab.
 
     Attributes:
         lab: its name, `05_spawn_ports`.
@@ -59,7 +59,7 @@ def folder() -> Path:
 
 
 def load(lab: str) -> Progress | None:
-    """Where the learner stands in `lab`; None before the first step and when `read` fails."""
+    """How far the learner has come in `lab`; None before the first step and when `read` fails."""
     with suppress(ProgressError):
         return read(lab)
     return None
@@ -102,7 +102,7 @@ def save(progress: Progress) -> None:
 
 
 def clear(lab: str) -> None:
-    """Forget where the learner stands in `lab`.
+    """Forget how far the learner has come in `lab`.
 
     Raises:
         ProgressError: the file cannot be removed.

@@ -1,4 +1,4 @@
-"""Judges a run by how its ranks ended and by what they have left."""
+"""Judges a run by how its ranks ended and by the results that they left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .lab import Lab
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a healthy run has.
+    """One thing that holds of a healthy run.
 
     Attributes:
         what: the thing, as a short sentence.
@@ -35,7 +35,7 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Judgement:
-    """What a run is worth: every check, in the order in which they are made."""
+    """Every check of a run, in the order in which they are made."""
 
     checks: tuple[Check, ...]
 
@@ -124,7 +124,7 @@ def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: in
 
 
 def _ends(report: Report, world_size: int) -> str:
-    """How a failed rank ended is not said: after the first error, the others end in a race."""
+    """How a failed rank ended is left out: after the first error, the others end in any order."""
     ends = {view.rank: view.process for view in report.snapshot.ranks}
     wrong = [str(rank) for rank in range(world_size) if not _clean(ends.get(rank))]
     return f"not rank {', '.join(wrong)}" if wrong else ""
@@ -191,5 +191,5 @@ def _left(report: Report) -> str:
 
 
 def _failed_first(report: Report) -> bool:
-    """True when the instrument ended the run, at a moment that chance has a part in."""
+    """True when the instrument ended the run, which happens at a moment that varies."""
     return report.verdict.outcome != "ok" and report.verdict.cause != "duplicate-rank"

@@ -1,4 +1,4 @@
-"""Reads a TOML file into a msgspec type; whatever is wrong is one sentence with file and key."""
+"""Reads a TOML file into a msgspec type; an error is one sentence with file and key."""
 
 from __future__ import annotations
 

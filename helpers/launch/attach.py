@@ -25,7 +25,7 @@ class AttachError(Exception):
 
 @dataclass
 class Attached:
-    """A job that somebody else has started; nothing here changes it.
+    """A job that was started elsewhere; nothing here changes it.
 
     Attributes:
         pid: its outermost process, a launcher or the program itself.
@@ -174,6 +174,6 @@ def _name(process: psutil.Process) -> str:
 
 
 def _this_and_above() -> set[int]:
-    """This process and those it was started by: never part of the job."""
+    """This process and its ancestors, which are never part of the job."""
     this = psutil.Process()
     return {process.pid for process in (this, *this.parents())}

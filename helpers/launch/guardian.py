@@ -1,4 +1,4 @@
-"""The process between the instrument and a job: whatever happens, it ends the whole job.
+"""The process between the instrument and a job: it ends the whole job, whatever happens.
 
 `helpers.launch.launch` starts it in a session of its own, as
 `python -I -S guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only and
@@ -215,7 +215,7 @@ def parents() -> dict[int, int]:
 
 
 def _parents_by_ps() -> dict[int, int]:
-    import subprocess  # only where there is no /proc (macOS)
+    import subprocess  # only without /proc (macOS)
 
     listing = subprocess.run(
         ["ps", "-A", "-o", "pid=,ppid="], stdin=subprocess.DEVNULL, capture_output=True, check=False
@@ -238,7 +238,7 @@ def below(root: int, parent_of: dict[int, int]) -> set[int]:
 
 
 def carriers(mark: bytes) -> set[int]:
-    """Processes whose environment at their start had the entry `mark`; none where no /proc is."""
+    """Processes whose environment at their start had the entry `mark`; none without /proc."""
     if not mark or not os.path.exists("/proc/self/environ"):
         return set()
     return {

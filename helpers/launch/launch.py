@@ -43,7 +43,7 @@ class Launch:
     Attributes:
         run_id: name of the run; every process of the job carries it as STUCK_RANKS_ID.
         folder: the run directory (see `helpers.launch.run_folder`).
-        guardian_pid: the guardian, which is no part of the job.
+        guardian_pid: the guardian, which is not part of the job.
         pid: the command's own process.
         started: `time.time()` when the command was started.
     """
@@ -102,7 +102,7 @@ class Launch:
         """End every process of this run; returns when none is left, within about 2 seconds.
 
         May be called from any thread, and more than once. A process that even SIGKILL does not
-        end (it stands in the kernel, or runs as another user) makes it return all the same.
+        end (it is blocked in the kernel, or runs as another user) does not keep it from returning.
         """
         with suppress(OSError, ValueError):  # the guardian has gone, or `close` was here before
             self._lifeline.write(b"stop\n")
@@ -150,7 +150,7 @@ class Launch:
             self._listen()
 
     def _limited(self, command: list[str], path: str, undo: ExitStack) -> tuple[list[str], str]:
-        """The command and its program, with what puts it under the limit on memory before it."""
+        """The command and its program, preceded by the words that put it under the memory limit."""
         if self._limit is None:
             return command, path
         undo.callback(self._limit.close)
@@ -263,7 +263,7 @@ def launch(
         stdin: `inherit` gives it the standard input of this process, `silent` an open pipe that
             never delivers.
         kind_of_run: first part of the run's id.
-        limit: who limits the memory of the job.
+        limit: what limits the memory of the job.
 
     Raises:
         LaunchError: the command or the folder does not exist or cannot be used, or the run
@@ -292,7 +292,7 @@ def reap_leftovers(spared: Iterable[int] = ()) -> int:
     """End what is left of this user's runs whose owner has gone, and remove their directories.
 
     A process is part of a run by the run's id in its environment, by the pid and the start that the
-    run has recorded, or by descent. A run that this process is part of is no leftover.
+    run has recorded, or by descent. A run that this process is part of is not a leftover.
 
     Args:
         spared: pids of other processes whose run is to go on.
@@ -346,7 +346,7 @@ def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, st
 
 
 def _as_latin_1(text: str) -> str:
-    """Text of the operating system in a form that JSON carries, whatever its bytes are."""
+    """Text of the operating system in a form in which JSON carries any bytes."""
     return os.fsencode(text).decode("latin-1")
 
 

@@ -212,7 +212,7 @@ class Monitor:
 
 
 def too_large(sizes: Mapping[psutil.Process, int], limit: int) -> psutil.Process | None:
-    """The largest process when all of them together are above the limit, in bytes; else None."""
+    """The largest process if all of them together are above the limit, in bytes; else None."""
     return max(sizes, key=lambda process: sizes[process]) if sum(sizes.values()) > limit else None
 
 
@@ -236,7 +236,7 @@ def resident(process: psutil.Process) -> int:
 
 
 def enforcer(limit: Limit, root: Path = ROOT, proc: Path = PROC) -> Enforcer:
-    """What can enforce a limit here; each candidate is tried with a small command first.
+    """The enforcer for a limit here; each candidate is tried with a small command first.
 
     Args:
         limit: what to enforce.

@@ -40,7 +40,7 @@ def carriers(run_id: str) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs: it has not ended, even if nobody has reaped it."""
+    """Whether it still runs: it has not ended; a process that is not reaped yet has."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -60,7 +60,7 @@ def identity(pid: int) -> tuple[int, float]:
 
 
 def same_start(one: float, other: float) -> bool:
-    """True for two readings of when a process started that may be of one and the same."""
+    """True for two readings of a start time that may belong to the same process."""
     return abs(one - other) < CLOCK
 
 
@@ -75,7 +75,7 @@ def same_process(pid: int, started: float) -> psutil.Process | None:
 
 
 def families(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """What is alive of these and of all that descends from them."""
+    """Those of these processes, and of all that descends from them, that are alive."""
     found: dict[psutil.Process, None] = {}
     for process in processes:
         with suppress(psutil.Error):

@@ -93,7 +93,7 @@ def leftovers() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _boot() -> str:
-    """Between which two starts of this machine this is; empty where the system does not say (macOS)."""
+    """The id of this boot of the machine; empty where the system has none (macOS)."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -101,7 +101,7 @@ def _boot() -> str:
 
 
 def _place() -> list[str]:
-    """Where pids mean what they mean here: hosts and containers may share the folder."""
+    """The host and pid namespace in which our pids are valid: others may share the folder."""
     try:
         return [platform.node(), os.readlink("/proc/self/ns/pid")]
     except OSError:

@@ -1,1 +1,1 @@
-"""How often the instrument is right: a folder of jobs, one run of each, and what came out."""
+"""How often the instrument is right: it runs a folder of jobs and compares the reports."""

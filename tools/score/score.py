@@ -1,4 +1,4 @@
-"""The measure: every job of a collection once, the controls often, and what of it came out right."""
+"""Runs every job of a collection once and the controls often, and counts what is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -25,15 +24,15 @@ from .jobs import Job
 from .trial import Check, Trial
 
 LEAST = 0.95
-"""The share of causes and of lines that is right at least."""
+"""The least share of causes and of lines that has to be right."""
 
 CONTROL_RUNS = 100
-"""Runs of controls among which no false alarm may be."""
+"""Runs of controls without a single false alarm that the bar asks for."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a number of trials amount to.
+    """The result of a number of trials.
 
     Attributes:
         planned: how many runs were to be made; more than there are when the run was interrupted.
@@ -169,26 +168,6 @@ def to_markdown(score: Score) -> str:
     if mistakes:
         parts += ["", "Not as it should be:", "", *mistakes]
     return "\n".join(parts) + "\n"
-
-
-def to_json(score: Score) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "schema": 1,
-        "made": provenance(),
-        "bar": score.bar(),
-        "runs": [
-            {
-                "job": trial.job.name,
-                "outcome": trial.report.get("outcome"),
-                "cause": trial.report.get("cause"),
-                "wrong": [{"what": c.what, "wanted": c.wanted, "seen": c.seen} for c in trial.wrong()],
-                "seconds": {"verdict": trial.verdict, "ended": trial.ended, "took": trial.took},
-                "left": trial.left,
-            }
-            for trial in score.trials
-        ],
-    }
 
 
 def _counted(score: Score) -> str:

@@ -1,4 +1,4 @@
-"""One job of a collection under the command line: what came out of it, and what was to come out.
+"""Runs one job of a collection under the command line, and compares the report with what is declared.
 
 The job notes the moment before its blocking call in a file of the folder STALL_MARKS: a JSON object
 with `stalled`, the seconds since the start of its command, and `monotonic`, that clock's reading. The
@@ -51,7 +51,7 @@ LISTENER = (
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was to come out, and what did.
+    """One thing that is declared of a job, and what was seen.
 
     Attributes:
         kind: `outcome`, `cause`, `culprits`, `line`, `state`, `time` or `left`.
@@ -77,7 +77,7 @@ class Trial:
         report: the JSON report; empty when there is none.
         exit_code: of the instrument; None when it was ended after `LIMIT` seconds.
         errors: the end of what it wrote to standard error.
-        stranger: pid of the process beside the job, None when there was none.
+        foreign: pid of the process outside the job, None when there was none.
         verdict: seconds from the job's own mark to the verdict, None when it left no mark.
         ended: the same to the end of the instrument, when all that it started is stopped.
         took: seconds in all.
@@ -88,7 +88,7 @@ class Trial:
     report: Mapping[str, Any]
     exit_code: int | None
     errors: str
-    stranger: int | None
+    foreign: int | None
     verdict: float | None
     ended: float | None
     took: float
@@ -100,7 +100,7 @@ class Trial:
         return self.job.control and self.report.get("outcome") in ("hang", "error")
 
     def checks(self) -> tuple[Check, ...]:
-        """Everything that the collection declares of the job, against what came out."""
+        """Everything that the collection declares of the job, against what was seen."""
         job, report = self.job, self.report
         found = [
             Check("outcome", key, wanted, report.get(key))
@@ -116,7 +116,7 @@ class Trial:
             culprits = tuple(report.get("culprits", ()))
             found.append(Check("culprits", "culprits", job.culprits, culprits))
         blockers = tuple(blocker["pid"] for blocker in report.get("blockers", ()))
-        found.append(Check("culprits", "blockers", (self.stranger,) * job.blockers, blockers))
+        found.append(Check("culprits", "blockers", (self.foreign,) * job.blockers, blockers))
         found += self._lines()
         if job.states is not None:
             found.append(Check("state", "states", job.states, self._states()))
@@ -178,8 +178,8 @@ def run(job: Job, record: Path | None = None) -> Trial:
             "OMP_NUM_THREADS": "1",
             MARKER: mark,
         }
-        with _stranger(job, folder / "place", environment) as (stranger, said):
-            return _run(job, folder, environment, record, stranger, said)
+        with _foreign_process(job, folder / "place", environment) as (foreign, said):
+            return _run(job, folder, environment, record, foreign, said)
 
 
 def _run(
@@ -187,7 +187,7 @@ def _run(
     folder: Path,
     environment: Mapping[str, str],
     record: Path | None,
-    stranger: int | None,
+    foreign: int | None,
     said: str,
 ) -> Trial:
     port = free_port()
@@ -196,7 +196,7 @@ def _run(
     words = [sys.executable, "-m", "helpers", "diagnose", "--json", str(report_file), *job.options]
     if record is not None:
         words += ["--record", str(record.resolve())]
-    silence, keep_open = os.pipe()  # an input that never comes, so that nobody reads an end
+    silence, keep_open = os.pipe()  # a standard input that never delivers and never ends
     began = time.monotonic()
     exit_code: int | None = None
     try:
@@ -226,7 +226,7 @@ def _run(
         report,
         exit_code,
         errors.decode(errors="replace")[-1500:],
-        stranger,
+        foreign,
         verdict - stalled["stalled"] if stalled and verdict is not None else None,
         over - stalled["monotonic"] if stalled else None,
         over - began,
@@ -235,14 +235,16 @@ def _run(
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
+    """A TCP port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextmanager
-def _stranger(job: Job, place: Path, environment: Mapping[str, str]) -> Iterator[tuple[int | None, str]]:
+def _foreign_process(
+    job: Job, place: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[int | None, str]]:
     """A process outside the job, when it asks for one: its pid and the first line it prints."""
     words = shlex.split(job.beside)
     if "{taken_port}" in job.command:
@@ -277,7 +279,8 @@ def _marked(folder: Path) -> dict[str, float] | None:
 def left_processes(marker: str, value: str, within: float = GRACE) -> list[psutil.Process]:
     """Processes of runs that do not end within that many seconds.
 
-    The run's id beside `marker` in its environment tells a process of a run, its program a guardian.
+    A process of a run has the run's id and `marker` in its environment; a guardian is known by its
+    program.
     """
     found = []
     for process in psutil.process_iter():
@@ -290,7 +293,7 @@ def left_processes(marker: str, value: str, within: float = GRACE) -> list[psuti
 
 
 def _left(mark: str, temporary: Path, ports: set[int]) -> tuple[str, ...]:
-    """What is left of a run; processes are ended, so that they disturb no other run."""
+    """What is left of a run; processes are ended so that they do not disturb another run."""
     processes = left_processes(MARKER, mark)
     found = []
     for process in processes:

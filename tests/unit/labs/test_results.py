@@ -152,7 +152,7 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         },
     ),
     (
-        "a loss that is no number",
+        "a loss that is not a number",
         HEALTHY,
         with_value("loss", True),
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +60,7 @@ def hang(folder: Path, **changes: Any) -> Trial:
     facts: dict[str, Any] = {"verdict": 1.0, "ended": 2.0, "left": (), "exit_code": 2}
     facts.update({key: changes.pop(key) for key in facts if key in changes})
     job = collection.read(folder)["late"]
-    return Trial(job, {**report, **changes}, errors="", stranger=None, took=4.0, **facts)
+    return Trial(job, {**report, **changes}, errors="", foreign=None, took=4.0, **facts)
 
 
 def control(folder: Path, outcome: str) -> Trial:
@@ -182,11 +182,11 @@ def test_a_folder_of_anyone_is_run(tmp_path: Path) -> None:
         '[b]\ncommand = "python b.py"\noutcome = "error"\ncause = "none"\n'
     )
     words = [sys.executable, "tools/make_score.py", str(tmp_path), "--controls", "2"]
-    words += ["--record", str(tmp_path), "--json", str(tmp_path / "score.json")]
+    words += ["--record", str(tmp_path)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1, done.stderr
     assert "| cause right | 0 of 1 (0.0%) |" in done.stdout
     assert "| b | error | **cause error, not none** |" in done.stdout
-    runs = json.loads((tmp_path / "score.json").read_text())["runs"]
-    assert [(run["job"], run["outcome"]) for run in runs] == [("a", "ok"), ("b", "error"), ("a", "ok")]
+    told = [line.split(" (")[0] for line in done.stderr.splitlines() if re.match(r"\d/3 ", line)]
+    assert told == ["1/3 a: right", "2/3 b: cause error, not none", "3/3 a: right"]
     assert {path.name for path in tmp_path.glob("*.gz")} == {"a.jsonl.gz", "b.jsonl.gz"}

@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..model.facts import ProcessView, RankView, Snapshot, Verdict
-from ..model.wording import doing, operation, place
+from ..model.facts import RankView, Snapshot, Verdict
+from ..model.wording import doing, one_line, operation, place
 from ..report.files import discard
 from ..session import Event, Output, Sample
 
@@ -30,10 +30,14 @@ SHOWN = 32
 
 
 class Terminal:
-    """Shows events of a session as they come; use it as a context manager."""
+    """Shows events of a session as they come; use it as a context manager.
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+    Args:
+        console: where they are shown; standard error unless given.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._last = ""
         if self._console.is_terminal:
@@ -76,14 +80,14 @@ class Terminal:
 
 
 def _table(snapshot: Snapshot, verdict: Verdict) -> Table:
-    table = Table(title=_title(snapshot), title_justify="left", caption_justify="left")
+    table = Table(title=Text(_title(snapshot)), title_justify="left", caption_justify="left")
     for name in ("rank", "state", "at", "in", "cpu %", "MiB", "ports"):
         table.add_column(name, justify="right" if name in ("rank", "cpu %", "MiB") else "left")
     for view in snapshot.ranks[:SHOWN]:
         table.add_row(*_row(view))
     if len(snapshot.ranks) > SHOWN:
         table.add_row("…", f"{len(snapshot.ranks) - SHOWN} more")
-    table.caption = verdict.suspicion or verdict.summary
+    table.caption = Text(one_line(verdict.suspicion or verdict.summary))
     return table
 
 
@@ -94,26 +98,19 @@ def _title(snapshot: Snapshot) -> str:
     return f"{job.launcher}, {world}, {job.hardware} {backends} {snapshot.time:.1f} s"
 
 
-def _row(view: RankView) -> tuple[str | Text, ...]:
+def _row(view: RankView) -> tuple[Text, ...]:
+    """The cells of a rank, as `Text`: rich reads a string as markup, and `[/x]` in it is an error."""
     mark, style = MARKS[view.state]
-    rank = "?" if view.rank is None else str(view.rank)
+    rank = Text("?" if view.rank is None else str(view.rank))
     state = Text(f"{mark} {view.state}", style=style)
     process = view.process
     if process is None:
         return (rank, state)
-    ports = " ".join(f"{port.port} {port.role}" for port in process.ports)
-    where = place(process.where) if process.where else ""
-    return (
-        rank,
-        state,
-        where,
-        _standing(process),
+    cells = (
+        place(process.where) if process.where else "",
+        operation(process.blocking[0]) if process.blocking else doing(process),
         f"{process.cpu:.0f}",
         f"{process.memory / 2**20:.0f}",
-        ports,
+        " ".join(f"{port.port} {port.role}" for port in process.ports),
     )
-
-
-def _standing(process: ProcessView) -> str:
-    waits = process.blocking
-    return operation(waits[0]) if waits else doing(process)
+    return (rank, state, *(Text(one_line(cell)) for cell in cells))

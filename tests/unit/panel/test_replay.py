@@ -46,7 +46,7 @@ def replayed(ticks: int = 0) -> ReplayPanel:
 
 
 def test_a_recording_comes_back_whole(tmp_path: Path) -> None:
-    whole = Recording(MADE, stalled(), "a run", {"rank 0": ("hello",)}, {"train.py:41": "barrier()"})
+    whole = Recording(MADE, stalled(), "a run", {"rank 0": ["hello"]}, {"train.py:41": "barrier()"})
     (tmp_path / "run.gz").write_bytes(pack(whole))
     assert load(tmp_path / "run.gz") == whole
     assert pack(whole) == pack(whole)
@@ -74,10 +74,10 @@ def test_an_old_recording_without_a_date_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"time": "soon"}, "'soon' is no float"),
-        ({"job": {"command": ["x"], "launcher": 3}}, "3 is no str"),
-        ({"ranks": [{"rank": 0, "state": "<b>"}]}, "'<b>' is none of starting"),
-        ({"ranks": 7}, "not iterable"),
+        ({"time": "soon"}, r"`float`, got `str` - at `\$\.time`"),
+        ({"job": {"command": ["x"], "launcher": 3}}, r"`str`, got `int` - at `\$\.job\.launcher`"),
+        ({"ranks": [{"rank": 0, "state": "<b>"}]}, "Invalid enum value '<b>'"),
+        ({"ranks": 7}, "`array`, got `int`"),
     ],
 )
 def test_a_recording_of_something_else_is_one_sentence(
@@ -176,7 +176,7 @@ def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pyt
     document = json.loads(next((tmp_path / FOLDER).glob("*.json")).read_text())
     assert document["cause"] == "collective-mismatch"
     saved = load(next((tmp_path / FOLDER).glob("*.gz")))
-    assert saved.logs == {"rank 0": ("hello",), "rank 1": ("world",)}
+    assert saved.logs == {"rank 0": ["hello"], "rank 1": ["world"]}
     assert saved.sources == {"train.py:41": "dist.barrier()"}
     assert len(saved.snapshots) == len(stalled())
     bar.offer(None)

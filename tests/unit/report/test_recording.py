@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,7 @@ from histories import (
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Snapshot
-from helpers.report.recording import Recorder, RecordingError, provenance, replay
+from helpers.report.recording import Recorder, RecordingError, load, provenance, replay
 
 
 def rich() -> Snapshot:
@@ -132,6 +133,11 @@ def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
     assert list(replay(path)) == [rich()]
 
 
+def test_names_that_are_not_utf_8_and_numbers_without_end_come_back(tmp_path: Path) -> None:
+    strange = snapshot(rank(0, at="caf\udce9.py:3 f", still=math.inf, command=("a\udce9",)))
+    assert list(replay(written(tmp_path / "run.rec", strange))) == [strange]
+
+
 def packed(*lines: str) -> bytes:
     return gzip.compress("".join(f"{line}\n" for line in lines).encode())
 
@@ -159,6 +165,8 @@ BAD = [
     ("a line that is a number", packed(HEAD, "7")),
     ("a line that is null", packed(HEAD, "null")),
     ("a rank that is a number", packed(HEAD, '{"time":1.0,"job":{"command":[]},"ranks":[7]}')),
+    ("lists in lists without end", packed(HEAD, "[" * 100_000)),
+    ("a label of another kind", packed('{"recording":1,"made":7}')),
     ("half a line", packed(HEAD, '{"time":1.0,"job":{"comm')),
     ("bytes that are no text", gzip.compress(b"\xff\xfe\n")),
     ("cut off", packed(HEAD, '{"time":1.0,"job":{"command":[]}}')[:-12]),
@@ -171,7 +179,7 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path: Path, data: bytes) -> N
     path = tmp_path / "bad.rec"
     path.write_bytes(data)
     with pytest.raises(RecordingError, match=r"bad\.rec") as refused:
-        list(replay(path))
+        load(path)
     assert "\n" not in str(refused.value)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..model.facts import STILL, Cause, Outcome, ProcessView, Snapshot, Verdict
-from ..model.wording import doing, place, spoken
+from ..model.wording import doing, place, plural, sentence, spoken
 from .causes import (
     address_in_use,
     collective_mismatch,
@@ -129,10 +129,8 @@ def _live_line(facts: Facts) -> str | None:
         waiting = [r for r in sorted(facts.alive) if facts.graph.waited_for[r] == peers]
         peer = min(peers)
         process = facts.graph.ranks[peer].process if peer in facts.graph.ranks else None
-        verb = "waits" if len(waiting) == 1 else "wait"
-        which = "which" if len(peers) == 1 else f"of which rank {peer}"
-        awaited = f"{spoken(waiting).capitalize()} {verb} for {spoken(sorted(peers))}"
-        return f"{awaited}, {which} {_is_at(process)}."
+        waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {spoken(sorted(peers))}"
+        return f"{sentence(waits)}, {plural(peers, 'which', f'of which rank {peer}')} {_is_at(process)}."
     return None
 
 

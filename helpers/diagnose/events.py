@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot
+from ..model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot, innermost_user
 from .graph import AGENTS
 
 SIGTERM = 15
@@ -72,7 +71,7 @@ class Event:
         if self.process.kind == "launcher" and self.process.wraps is None:
             return None
         if self.error is not None and self.error.stack:
-            return _user_line(self.error.stack) or self.started_at
+            return innermost_user(self.error.stack) or self.started_at
         return self.process.where
 
     @property
@@ -107,7 +106,7 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
             continue
         own = _event(process, view.rank, own=True)
         if own is not None and process.parent in starters:
-            own = replace(own, started_at=_standing(starters[process.parent]))
+            own = replace(own, started_at=last_line(starters[process.parent]))
         if own is not None:
             found.append(own)
         hurt = own is not None or snapshot.job.exit_code not in (0, None) or _needs_ended(view)
@@ -143,13 +142,9 @@ def twins(view: RankView) -> frozenset[int]:
     )
 
 
-def _standing(process: ProcessView) -> Frame | None:
-    """The user's line that a process is in, or was in when it failed."""
-    return (_user_line(process.error.stack) if process.error else None) or process.where
-
-
-def _user_line(stack: Sequence[Frame]) -> Frame | None:
-    return next((frame for frame in stack if frame.user), None)
+def last_line(process: ProcessView) -> Frame | None:
+    """The user's line at which a process failed, else the one at which it was last seen."""
+    return (innermost_user(process.error.stack) if process.error else None) or process.where
 
 
 def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None:

@@ -6,6 +6,7 @@ Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,6 +65,11 @@ class Frame:
     line: int
     function: str
     user: bool = True
+
+
+def innermost_user(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code, of a stack with its innermost frame first."""
+    return next((frame for frame in stack if frame.user), None)
 
 
 @dataclass(frozen=True)

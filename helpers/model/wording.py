@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
+from typing import TypeVar
 
-from .facts import ChildView, Frame, ProcessView, RankView, Wait
+from .facts import ChildView, Frame, ProcessView, RankView, Verdict, Wait, innermost_user
+
+T = TypeVar("T")
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 FROZEN = "stopped by the kernel until memory is free"
-"""What is said of a process that wants more memory than the job may have."""
+"""Said of a process that wants more memory than the job may have."""
 
 
 def printable(text: str) -> str:
@@ -29,12 +32,22 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
+def sentence(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def plural(things: Sized, one: T, many: T) -> T:
+    """`one` for a single thing, else `many`: `plural(ranks, "waits", "wait")`."""
+    return one if len(things) == 1 else many
+
+
 def spoken(ranks: Sequence[int]) -> str:
     """`rank 1`, `ranks 0 and 2`, `ranks 0, 1 and 3`; long lists in runs: `ranks 0-5 and 7`."""
     parts = runs(sorted(ranks))
     if not parts:
         return "no rank"
-    word = "rank" if len(ranks) == 1 else "ranks"
+    word = plural(ranks, "rank", "ranks")
     if len(parts) == 1:
         return f"{word} {parts[0]}"
     return f"{word} {', '.join(parts[:-1])} and {parts[-1]}"
@@ -92,7 +105,7 @@ def last_seen(frame: Frame | None) -> str:
 def where_of(process: ProcessView) -> Frame | None:
     """The user's line that a process stands at; the line of its error, when one ended it."""
     if process.error and process.error.stack:
-        return next((frame for frame in process.error.stack if frame.user), None)
+        return innermost_user(process.error.stack)
     return process.where
 
 
@@ -108,12 +121,31 @@ def group_name(group: str | None) -> str:
     return "the default group" if group in (None, "default") else f"group {group}"
 
 
+def outcome_text(verdict: Verdict, *, interrupted: bool = False) -> str:
+    """`hang (proved)`, `hang (not proved, interrupted)`, `error`."""
+    notes = []
+    if verdict.outcome == "hang":
+        notes.append("proved" if verdict.proved else "not proved")
+    if interrupted:
+        notes.append("interrupted")
+    return verdict.outcome + (f" ({', '.join(notes)})" if notes else "")
+
+
+def verdict_line(verdict: Verdict, *, interrupted: bool = False) -> str:
+    """`hang (proved): collective-mismatch`."""
+    said = outcome_text(verdict, interrupted=interrupted)
+    return said if verdict.cause == "none" else f"{said}: {verdict.cause}"
+
+
+def call(wait: Wait) -> str:
+    """The operation by its name and number: `all_reduce #7`, `recv`."""
+    return wait.op if wait.seq is None else f"{wait.op} #{wait.seq}"
+
+
 def operation(wait: Wait) -> str:
-    """`all_reduce #7 of the default group`, `recv from rank 1`, `the key 'x' of the store`."""
+    """A wait within a sentence: `all_reduce #7 of the default group`, `the store key 'x'`."""
     if wait.kind == "collective":
-        number = f" #{wait.seq}" if wait.seq is not None else ""
-        group = f" of {group_name(wait.group)}" if wait.group else ""
-        return f"{wait.op}{number}{group}"
+        return call(wait) + (f" of {group_name(wait.group)}" if wait.group else "")
     if wait.kind == "p2p":
         peers = f" {'to' if 'send' in wait.op else 'from'} {spoken(wait.peers)}" if wait.peers else ""
         return f"{wait.op}{peers}"
@@ -131,8 +163,8 @@ def operation(wait: Wait) -> str:
 
 
 def wait_text(wait: Wait) -> str:
-    """`all_reduce #7 in group default, sizes [1]`."""
-    parts = [wait.op if wait.seq is None else f"{wait.op} #{wait.seq}"]
+    """A wait in a table: `all_reduce #7 in group default, sizes [1]`."""
+    parts = [call(wait)]
     if wait.kind == "p2p" and wait.peers:
         parts.append(f"with rank {spans(wait.peers)}")
     if wait.group is not None:
@@ -145,6 +177,13 @@ def wait_text(wait: Wait) -> str:
     if wait.sizes:
         text += ", sizes " + " ".join(str(list(size)) for size in wait.sizes)
     return one_line(text if wait.blocking else f"pending: {text}")
+
+
+def wait_label(wait: Wait) -> str:
+    """A wait in a word or two, for a picture: `all_reduce #7`, `store get`, `lock`, `DataLoader`."""
+    if wait.kind in ("rendezvous", "lock", "input"):
+        return wait.kind
+    return f"store {wait.op}" if wait.kind == "store" else call(wait)
 
 
 def doing(process: ProcessView | None) -> str:
@@ -163,10 +202,10 @@ def doing(process: ProcessView | None) -> str:
         return "asleep"
     if process.state == "importing":
         return "importing"
-    standing = process.blocking
-    if standing:
-        inside = standing[0].kind in ("collective", "p2p", "rendezvous", "io")
-        return f"{'in' if inside else 'waiting for'} {operation(standing[0])}"
+    if process.blocking:
+        wait = process.blocking[0]
+        inside = wait.kind in ("collective", "p2p", "rendezvous", "io")
+        return f"{'in' if inside else 'waiting for'} {operation(wait)}"
     return "working" if process.cpu > 5 else "idle"
 
 
@@ -211,6 +250,13 @@ def child_name(child: ChildView) -> str:
     """`DataLoader worker 0`, or the kind of another child."""
     kind = "DataLoader worker" if child.process.kind == "dataloader-worker" else child.process.kind
     return one_line(kind if child.worker_id is None else f"{kind} {child.worker_id}")
+
+
+def child_phrase(child: ChildView) -> str:
+    """A child within a sentence: `DataLoader worker 0`, `a DataLoader worker`, `a child process`."""
+    if child.process.kind != "dataloader-worker":
+        return "a child process"
+    return "a DataLoader worker" if child.worker_id is None else child_name(child)
 
 
 def child_text(child: ChildView) -> str:

@@ -18,6 +18,7 @@ from ..model.facts import (
     RankView,
     Snapshot,
     State,
+    innermost_user,
 )
 from . import no_beacon as blind
 from . import process_view as views
@@ -249,7 +250,7 @@ class Observer:
             entries = self.identities[other].joined_from
             frames = [waits.frame(entry, self.watched.cwd) for entry in entries]
             if frames:
-                return waits.innermost_user(frames)
+                return innermost_user(frames)
         return None
 
     def _view(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:

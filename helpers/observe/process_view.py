@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..model.facts import ErrorView, Frame, Port, ProcessView, State, Wait
+from ..model.facts import ErrorView, Frame, Port, ProcessView, State, Wait, innermost_user
 from . import pyspy_record as dumped
 from . import tracebacks, waits
 from .process_table import Row
@@ -96,7 +96,7 @@ def view(
         command=row.command,
         state="running" if held else _state(row, record, found, now - start - job_time(row, start)),
         stack=stack,
-        where=waits.innermost_user(stack),
+        where=innermost_user(stack),
         waits=tuple(found),
         collectives=waits.collectives(record) if record else (),
         ports=tuple(ports),
@@ -148,7 +148,7 @@ def _waiting_thread(
         shown = distributed[0] if distributed else None
         return shown, _merged([inside[id(thread)] for thread in distributed])
     if not any(wait.blocking for wait in found):
-        common = {"thread": "MainThread", "where": waits.innermost_user(_frames(main, sources.cwd))}
+        common = {"thread": "MainThread", "where": innermost_user(_frames(main, sources.cwd))}
         pending = waits.pending_waits(record, common)
         aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
         return main, [replace(wait, blocking=False) for wait in aside]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from ..model.facts import Collective, Frame, Wait, WaitKind
+from ..model.facts import Collective, Frame, Wait, WaitKind, innermost_user
 from . import locks, polling, source, timeouts
 from .source import Sources
 
@@ -41,11 +41,6 @@ def relative(file: str, cwd: str) -> str:
     absolute = os.path.normpath(os.path.join(cwd, file))
     inside = absolute.startswith(cwd.rstrip(os.sep) + os.sep)
     return os.path.relpath(absolute, cwd) if inside else absolute
-
-
-def innermost_user(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of the user's own code."""
-    return next((frame for frame in frames if frame.user), None)
 
 
 def collectives(record: Record) -> tuple[Collective, ...]:

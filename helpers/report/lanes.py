@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State, Wait
-from ..model.wording import doing, ending, signal_name, where_of
+from ..model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State
+from ..model.wording import call, doing, ending, signal_name, wait_label, where_of
 
 Kind = Literal[
     "starting",
@@ -213,9 +213,8 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
     wait = process.blocking[0]
     text = doing(replace(process, asleep=None) if process.asleep else process)
     if kind != "collective":
-        return Segment(kind, text, _short(wait), start, now, where)
-    label = wait.op if wait.seq is None else f"{wait.op} #{wait.seq}"
-    return Segment(kind, text, label, start, now, where, wait.op, wait.group, wait.seq)
+        return Segment(kind, text, wait_label(wait), start, now, where)
+    return Segment(kind, text, call(wait), start, now, where, wait.op, wait.group, wait.seq)
 
 
 def _kind(process: ProcessView, *, child: bool) -> Kind:
@@ -234,13 +233,6 @@ def _kind(process: ProcessView, *, child: bool) -> Kind:
     if process.state in ("starting", "importing"):
         return "importing" if process.state == "importing" else "starting"
     return "idle" if child and process.where is None else "running"
-
-
-def _short(wait: Wait) -> str:
-    """`recv`, `store get`, `lock`, `DataLoader`: a wait in a word or two."""
-    if wait.kind in ("rendezvous", "lock", "input"):
-        return wait.kind
-    return f"store {wait.op}" if wait.kind == "store" else wait.op
 
 
 def _short_end(process: ProcessView) -> str:

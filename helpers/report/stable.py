@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from ..model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
-from ..model.wording import by_number, child_name, one_line, signal_name, spans, where_of
+from ..model.wording import by_number, child_name, one_line, outcome_text, signal_name, spans, where_of
 from .parts import matters
 
 _TYPE = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
@@ -45,12 +45,9 @@ def stable_text(report: Report) -> str:
       fail, how it ended, since its rank ends it when the job is over.
     """
     verdict, job = report.verdict, report.snapshot.job
-    certain = " (proved)" if verdict.outcome == "hang" and verdict.proved else ""
-    if verdict.outcome == "hang" and not verdict.proved:
-        certain = " (not proved)"
     world = "unknown" if job.world_size is None else job.world_size
     lines = [
-        f"outcome: {verdict.outcome}{certain}",
+        f"outcome: {outcome_text(verdict)}",
         f"cause: {verdict.cause}",
         f"job: {one_line(job.launcher)}, world size {world}{_exit(report)}",
     ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..diagnose.pages import blocks
 from ..model.facts import Report
-from ..model.wording import one_line, place_in, spans
+from ..model.wording import one_line, place_in, spans, verdict_line
 from .parts import Row, table
 
 WIDTH = 100
@@ -18,14 +18,9 @@ HEAD = ("rank", "state", "waits in, or ended with", "at")
 
 def headline(report: Report) -> str:
     """`HANG (proved): collective-mismatch`."""
-    verdict = report.verdict
-    notes = []
-    if verdict.outcome == "hang":
-        notes.append("proved" if verdict.proved else "not proved")
-    if report.interrupted:
-        notes.append("interrupted")
-    text = verdict.outcome.upper() + (f" ({', '.join(notes)})" if notes else "")
-    return text if verdict.cause == "none" else f"{text}: {verdict.cause}"
+    outcome = report.verdict.outcome
+    said = verdict_line(report.verdict, interrupted=report.interrupted)
+    return outcome.upper() + said.removeprefix(outcome)
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..diagnose.graph import Graph
 from ..diagnose.scene import odd_ones
 from ..model.facts import Collective, Job, Snapshot, Verdict
-from ..model.wording import group_name, spoken
+from ..model.wording import group_name, spoken, verdict_line
 from .draw import WORDS, axis, blocks, captions, full_name, head, lane, names
 from .lanes import LASTING, Lane, Segment, folded, lanes, meetings, without_errors
 from .layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, spot, text
@@ -146,14 +146,8 @@ def _pins(
     if verdict and verdict.since is not None:
         pins.append(Pin(verdict.since, f"stall from {verdict.since:.1f} s", "stall"))
     if verdict and found and verdict.outcome != "running":
-        pins.append(Pin(verdict_at, _outcome(verdict), "over" if verdict.outcome == "ok" else "end"))
+        pins.append(Pin(verdict_at, verdict_line(verdict), "over" if verdict.outcome == "ok" else "end"))
     return sorted(pins, key=lambda pin: -pin.time)
-
-
-def _outcome(verdict: Verdict) -> str:
-    """`hang: missing-rank, not proved`."""
-    cause = "" if verdict.cause == "none" else f": {verdict.cause}"
-    return f"{verdict.outcome}{cause}{'' if verdict.proved else ', not proved'}"
 
 
 def _description(found: Sequence[Lane], verdict: Verdict | None, odd: Divergence | None) -> str:
@@ -179,7 +173,7 @@ def _description(found: Sequence[Lane], verdict: Verdict | None, odd: Divergence
     if verdict and verdict.since is not None:
         said.append(f"Stall from {verdict.since:.1f} s.")
     if verdict and verdict.outcome != "running":
-        said.append(f"Verdict: {_outcome(verdict)}. {verdict.summary}")
+        said.append(f"Verdict: {verdict_line(verdict)}. {verdict.summary}")
     return " ".join(said)
 
 

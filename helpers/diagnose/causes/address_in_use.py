@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.facts import ChildView, RankView
-from ...model.wording import place, spoken
+from ...model.wording import child_phrase, place, sentence, spoken
 from ..events import Event, is_taken, refused, twins
 from ..scene import Facts, Finding
 
@@ -22,10 +22,11 @@ def find(facts: Facts) -> Finding | None:
         evidence = (f"{name} belongs to process {blockers[0].pid}: {blockers[0].command}",)
     holder = f", which {owner} holds" if owner else ""
     who, why = _who(facts, event)
+    refusal = f"{who} cannot listen on {name}{holder}"
     return Finding(
         cause="address-in-use",
-        detail=f"{who} cannot listen on {name}{holder}",
-        summary=f"{who[0].upper()}{who[1:]} cannot listen on {name}{holder}: {why}.",
+        detail=refusal,
+        summary=f"{sentence(refusal)}: {why}.",
         culprits=() if blockers or event.rank is None else (event.rank,),
         where=event.where,
         evidence=(f"{who}: {event.error.text}", *evidence),
@@ -65,10 +66,7 @@ def _who(facts: Facts, event: Event) -> tuple[str, str]:
 
 
 def _child(view: RankView, child: ChildView) -> str:
-    if child.process.kind == "dataloader-worker":
-        number = "" if child.worker_id is None else f" {child.worker_id}"
-        return f"DataLoader worker{number} of "
-    return "a second process as " if child.process.pid in twins(view) else "a child process of "
+    return "a second process as " if child.process.pid in twins(view) else f"{child_phrase(child)} of "
 
 
 def _runs_module_again(event: Event) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Collective, Wait
-from ...model.wording import group_name, operation, place, spoken
+from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..matching import SENDS
 from ..scene import Facts, Finding, odd_ones
 
@@ -86,13 +86,13 @@ def _summary(facts: Facts, calls: dict[int, Wait], odd: Sequence[int]) -> str:
         for ranks, wait in _together({rank: wait for rank, wait in calls.items() if rank in odd})
     )
     direct = {r: wait for r, wait in rest.items() if facts.graph.waited_for[r] & set(odd)}
-    come, answer = ("comes to", "answers") if len(odd) == 1 else ("come to", "answer")
+    come, answer = plural(odd, ("comes to", "answers"), ("come to", "answer"))
     missed = " and never ".join(
         f"{answer if wait.kind == 'p2p' else come} {operation(wait)}{_at(wait)}, where {spoken(ranks)} "
-        f"{'waits' if len(ranks) == 1 else 'wait'}"
+        f"{plural(ranks, 'waits', 'wait')}"
         for ranks, wait in _together(direct or rest)
     )
-    return f"{is_in[0].upper()}{is_in[1:]} and never {missed}"
+    return f"{sentence(is_in)} and never {missed}"
 
 
 def _parted(calls: dict[int, Wait], diverged: Divergence | None) -> str:
@@ -128,7 +128,7 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
     }
     if not at_barrier or not others or before != {("barrier", True)}:
         return ()
-    come = "comes" if len(at_barrier) == 1 else "come"
+    come = plural(at_barrier, "comes", "come")
     twice = f"{spoken(at_barrier)} {come} to a barrier twice in a row, at #{seq - 1} and #{seq}"
     once = f"{spoken(others)} only at #{seq - 1}"
     return (f"{twice}, {once}: there they have met, perhaps from different lines",)
@@ -145,8 +145,8 @@ def _together(calls: dict[int, Wait]) -> list[tuple[list[int], Wait]]:
 
 
 def _sentence(ranks: list[int], wait: Wait, root: bool = False) -> str:
-    verb = "is" if len(ranks) == 1 else "are"
-    return f"{spoken(ranks)} {verb} in {_rooted(wait) if root else operation(wait)}{_at(wait)}"
+    said = _rooted(wait) if root else operation(wait)
+    return f"{spoken(ranks)} {plural(ranks, 'is', 'are')} in {said}{_at(wait)}"
 
 
 def _roots_differ(calls: dict[int, Wait]) -> bool:

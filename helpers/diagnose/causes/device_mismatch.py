@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...model.wording import place, spoken
+from ...model.wording import place, sentence, spoken
 from ..scene import Facts, Finding
 
 _MISMATCH = re.compile(
@@ -31,7 +31,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         cause="device-mismatch",
         detail=f"{spoken(ranks)}: {event.error.text}",
-        summary=f"{spoken(ranks).capitalize()} mix devices at {place(event.where)}: {event.error.text}",
+        summary=f"{sentence(spoken(ranks))} mix devices at {place(event.where)}: {event.error.text}",
         culprits=ranks,
         where=event.where,
         evidence=(f"rank {event.rank}: {event.error.text}",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.wording import place, spoken
+from ...model.wording import place, plural, sentence, spoken
 from ..scene import Facts, Finding
 
 
@@ -25,7 +25,7 @@ def find(facts: Facts) -> Finding | None:
         cause="duplicate-rank",
         detail=f"{what} has joined the process group a second time as {spoken(ranks)}",
         summary=(
-            f"{spoken(ranks).capitalize()} exist{'s' if len(ranks) == 1 else ''} twice: {what} runs "
+            f"{sentence(spoken(ranks))} {plural(ranks, 'exists', 'exist')} twice: {what} runs "
             f"the launch code again{line} and joins the job as the rank it inherited."
         ),
         culprits=ranks,

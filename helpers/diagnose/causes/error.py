@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.wording import place, spoken
+from ...model.wording import place, sentence, spoken
 from ..scene import Facts, Finding
 
 
@@ -29,7 +29,7 @@ def find(facts: Facts) -> Finding | None:
         )
     )
     ranks = same or (() if event.rank is None else (event.rank,))
-    who = spoken(ranks).capitalize() if ranks else "The command"
+    who = sentence(spoken(ranks)) if ranks else "The command"
     where = f" at {place(event.where)}" if event.where else ""
     return Finding(
         cause="error",

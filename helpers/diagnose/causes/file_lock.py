@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.facts import Blocker, Wait
-from ...model.wording import doing, place, spoken
+from ...model.wording import doing, place, plural, sentence, spoken
 from ..scene import Facts, Finding
 
 
@@ -48,11 +48,13 @@ def _finding(facts: Facts, wait: Wait) -> Finding:
     else:
         who = "nobody that can be seen from here"
     culprits = () if holder is None else _holders(facts, holder)
-    verb = "waits" if len(waiting) == 1 else "wait"
+    stuck = (
+        f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for the lock {wait.key}, held by {who}"
+    )
     return Finding(
         cause="file-lock",
-        detail=f"{spoken(waiting)} {verb} for the lock {wait.key}, held by {who}",
-        summary=f"{spoken(waiting).capitalize()} {verb} for the lock {wait.key}, held by {who}.",
+        detail=stuck,
+        summary=f"{sentence(stuck)}.",
         culprits=culprits,
         where=facts.where(culprits or tuple(waiting)),
         evidence=(

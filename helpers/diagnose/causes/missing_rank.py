@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import ProcessView
-from ...model.wording import doing, operation, place, spoken
+from ...model.wording import doing, operation, place, plural, sentence, spoken
 from ..events import Event
 from ..scene import Facts, Finding
 
@@ -38,12 +38,12 @@ def _gave_up(facts: Facts, first: Event) -> Finding | None:
     if not absent:
         return None
     where = facts.where(absent)
-    was = "was" if len(absent) == 1 else "were"
+    was = plural(absent, "was", "were")
     return Finding(
         cause="missing-rank",
         detail=f"{spoken(absent)} {was} at {place(where)} when {spoken((first.rank,))} gave up waiting",
         summary=(
-            f"{spoken(absent).capitalize()} {was} still at {place(where)} when "
+            f"{sentence(spoken(absent))} {was} still at {place(where)} when "
             f"{spoken((first.rank,))} gave up waiting at {place(first.where)}: {first.text}."
         ),
         culprits=absent,
@@ -86,10 +86,11 @@ def _finding(facts: Facts, ranks: Sequence[int]) -> Finding:
     view = facts.graph.ranks[ranks[0]]
     state = doing(view.process)
     where = view.process.where if view.process else None
-    verb, has, them = ("is", "has", "it") if len(ranks) == 1 else ("are", "have", "them")
+    verb, has, them = plural(ranks, ("is", "has", "it"), ("are", "have", "them"))
+    stay = f"{spoken(ranks)} {verb} {state} at {place(where)}"
     after = ""
     if waiting:
-        need = "waits" if len(waiting) == 1 else "wait"
+        need = plural(waiting, "waits", "wait")
         waits = facts.waits(waiting[0])
         if waits and waits[0].kind in ("collective", "p2p"):
             after = f" and {has} not come to {operation(waits[0])}, where {spoken(waiting)} {need}"
@@ -97,8 +98,8 @@ def _finding(facts: Facts, ranks: Sequence[int]) -> Finding:
             after = f", and {spoken(waiting)} {need} for {them}"
     return Finding(
         cause="missing-rank",
-        detail=f"{spoken(ranks)} {verb} {state} at {place(where)}",
-        summary=f"{spoken(ranks).capitalize()} {verb} {state} at {place(where)}{after}.",
+        detail=stay,
+        summary=f"{sentence(stay)}{after}.",
         culprits=tuple(ranks),
         where=where,
         evidence=tuple(_evidence(facts, rank) for rank in (*ranks, *waiting)),

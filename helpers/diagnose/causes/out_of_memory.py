@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...model.wording import FROZEN, place, spoken
+from ...model.wording import FROZEN, place, plural, sentence, spoken
 from ..scene import Facts, Finding
 
 _FAILED = re.compile(
@@ -31,7 +31,7 @@ def find(facts: Facts) -> Finding | None:
         evidence: tuple[str, ...] = (f"{spoken(culprits)}: {event.error.text}",)
     elif event.by_signal == 9 and facts.snapshot.memory_kills > 0:
         culprits = _killed(facts)
-        were = "was" if len(culprits) == 1 else "were"
+        were = plural(culprits, "was", "were")
         detail = f"{spoken(culprits)} {were} killed because the job ran out of memory"
         evidence = (
             f"{spoken(culprits)} ended by SIGKILL",
@@ -43,7 +43,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         cause="out-of-memory",
         detail=detail,
-        summary=f"{detail[0].upper()}{detail[1:]}{others}.",
+        summary=f"{sentence(detail)}{others}.",
         culprits=culprits,
         where=event.where,
         evidence=evidence,
@@ -61,13 +61,13 @@ def _frozen(facts: Facts) -> Finding | None:
     limit = facts.snapshot.limit
     if not ranks or limit is None:
         return None
-    verb = "stands" if len(ranks) == 1 else "stand"
+    verb = plural(ranks, "stands", "stand")
     detail = f"{spoken(ranks)} {verb} still in the kernel: the memory of the job is used up"
     return Finding(
         cause="out-of-memory",
         detail=detail,
         summary=(
-            f"{detail[0].upper()}{detail[1:]}, {limit.megabytes} MB in all, and nobody is killed "
+            f"{sentence(detail)}, {limit.megabytes} MB in all, and nobody is killed "
             "who would give some back."
         ),
         culprits=ranks,

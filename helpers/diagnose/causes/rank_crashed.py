@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.wording import last_seen, signal_name, spoken
+from ...model.wording import last_seen, plural, signal_name, spoken
 from ..scene import Facts, Finding
 
 
@@ -13,7 +13,7 @@ def find(facts: Facts) -> Finding | None:
         return None
     name = signal_name(event.by_signal)
     waiting = [rank for rank in sorted(facts.stuck) if rank != event.rank]
-    after = f"; {spoken(waiting)} still wait{'s' if len(waiting) == 1 else ''} for it" if waiting else ""
+    after = f"; {spoken(waiting)} still {plural(waiting, 'waits', 'wait')} for it" if waiting else ""
     return Finding(
         cause="rank-crashed",
         detail=f"rank {event.rank} was ended by {name}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import Frame, RankView
-from ...model.wording import last_seen, place, spoken
+from ...model.wording import last_seen, place, plural, sentence, spoken
 from ..scene import Facts, Finding
 
 SEEN_LATE = 1.0
@@ -75,10 +75,10 @@ def _finding(facts: Facts, left: tuple[int, ...], how: str) -> Finding:
     first = facts.first
     view = facts.graph.ranks[left[0]].process
     where = view.where if view else None
-    them = "it" if len(left) == 1 else "them"
+    them = plural(left, "it", "them")
     after = ""
     if waiting:
-        after = f" while {spoken(waiting)} still {'need' if len(waiting) != 1 else 'needs'} {them}"
+        after = f" while {spoken(waiting)} still {plural(waiting, 'needs', 'need')} {them}"
     elif first is not None and first.rank is not None and first.rank not in left:
         after = (
             f", and {spoken((first.rank,))}, which still needed {them}, failed at {place(first.where)}"
@@ -86,7 +86,7 @@ def _finding(facts: Facts, left: tuple[int, ...], how: str) -> Finding:
     return Finding(
         cause="rank-exited",
         detail=f"{spoken(left)} ended {how}",
-        summary=f"{spoken(left).capitalize()} ended {how}{after}{last_seen(where)}.",
+        summary=f"{sentence(spoken(left))} ended {how}{after}{last_seen(where)}.",
         culprits=_odd(facts, left),
         where=where or _needed_at(facts, waiting),
         evidence=tuple(f"rank {rank} ended {how}" for rank in left),

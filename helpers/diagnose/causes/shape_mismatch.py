@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ...model.facts import Frame, ProcessView
-from ...model.wording import place, spoken
+from ...model.wording import place, plural, spoken
+from ..events import last_line
 from ..matching import SAME_SIZE, Sizes, differ
 from ..scene import Facts, Finding, odd_ones
 
@@ -45,7 +45,10 @@ def _failing(facts: Facts) -> tuple[int, ...]:
                 sizes[rank] = entry.sizes
     if len(set(sizes.values())) > 1:
         return odd_ones(sizes)
-    places: dict[int, object] = {rank: _stood(view.process) for rank, view in facts.graph.ranks.items()}
+    places: dict[int, object] = {
+        rank: last_line(view.process) if view.process else None
+        for rank, view in facts.graph.ranks.items()
+    }
     odd = odd_ones(places)
     if None not in places.values() and 0 < len(odd) < len(places):
         return odd
@@ -60,14 +63,6 @@ def _failing(facts: Facts) -> tuple[int, ...]:
     if 2 * len(complain) < len(ranks):
         return tuple(sorted(complain))
     return tuple(ranks)
-
-
-def _stood(process: ProcessView | None) -> Frame | None:
-    """Where a rank stood when it failed, else where it was seen last."""
-    if process is None:
-        return None
-    stack = process.error.stack if process.error is not None else ()
-    return next((frame for frame in stack if frame.user), process.where)
 
 
 def _newest(facts: Facts) -> tuple[str, int] | None:
@@ -104,7 +99,7 @@ def _stuck(facts: Facts) -> Finding | None:
         first, *rest = sizes.values()
         if op in SAME_SIZE and same_root and any(differ(first, other) for other in rest):
             culprits = odd_ones(dict(sizes))
-            are = "one is" if len(culprits) == 1 else "ones are"
+            are = plural(culprits, "one is", "ones are")
             odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(sizes) else ""
             listed = "; ".join(f"rank {rank} has {_shapes(sizes[rank])}" for rank in sorted(sizes))
             return Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.wording import operation, place, spoken
+from ...model.wording import operation, place, plural, sentence, spoken
 from ..scene import Facts, Finding
 
 
@@ -11,7 +11,7 @@ def find(facts: Facts) -> Finding | None:
     event = facts.first
     job = facts.snapshot.job
     if event is not None:
-        who = spoken((event.rank,)).capitalize() if event.rank is not None else "The command"
+        who = "The command" if event.rank is None else f"Rank {event.rank}"
         return Finding(
             cause="unknown",
             detail=event.text,
@@ -37,13 +37,12 @@ def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
     """Ranks that use no CPU and into which nobody can see."""
     if any(process.visible for process in facts.processes(ranks)):
         return None
-    verb = "uses" if len(ranks) == 1 else "use"
+    idle = f"{spoken(ranks)} {plural(ranks, 'uses', 'use')} no CPU"
     return Finding(
         cause="unknown",
-        detail=f"{spoken(ranks)} {verb} no CPU, and no beacon says why",
+        detail=f"{idle}, and no beacon says why",
         summary=(
-            f"{spoken(ranks).capitalize()} {verb} no CPU for {facts.patience:.0f} s, and no beacon runs "
-            "there that could say why."
+            f"{sentence(idle)} for {facts.patience:.0f} s, and no beacon runs there that could say why."
         ),
         hang=True,
     )
@@ -61,7 +60,7 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
         cause="unknown",
         detail=f"{who} are in the same {call}, which does not finish",
         summary=(
-            f"{who.capitalize()} are in the same {call} at {place(where)} and it does not finish: "
+            f"{sentence(who)} are in the same {call} at {place(where)} and it does not finish: "
             "nobody is missing, so look at the network or the devices."
         ),
         where=where,
@@ -80,7 +79,7 @@ def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Finding:
     return Finding(
         cause="unknown",
         detail=f"{who} cannot go on: {listed}",
-        summary=f"{who.capitalize()} cannot go on, and nothing that was seen says why: {listed}.",
+        summary=f"{sentence(who)} cannot go on, and nothing that was seen says why: {listed}.",
         where=facts.where(ranks),
         hang=True,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...model.facts import ChildView, ErrorView
-from ...model.wording import doing, place, spoken
+from ...model.wording import child_phrase, doing, place, sentence, spoken
 from ..events import Event
 from ..scene import Facts, Finding
 
@@ -29,7 +29,7 @@ def _stalled(facts: Facts) -> Finding | None:
         return None
     rank, child = next(iter(waiting.items()))
     process = facts.graph.ranks[rank].process
-    name = _name(child)
+    name = child_phrase(child)
     state = doing(child.process)
     return Finding(
         cause="worker-stall",
@@ -41,7 +41,7 @@ def _stalled(facts: Facts) -> Finding | None:
         culprits=tuple(waiting),
         where=child.process.where,
         evidence=tuple(
-            f"{_name(c)} of rank {r} has not moved for a while: {doing(c.process)}"
+            f"{child_phrase(c)} of rank {r} has not moved for a while: {doing(c.process)}"
             for r, c in waiting.items()
         ),
         hang=True,
@@ -66,15 +66,17 @@ def _died(facts: Facts, event: Event) -> Finding | None:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
         name, how, where = "a DataLoader worker", "ended", event.where
-    elif child is not None and (child.process.kind == "dataloader-worker" or _named(facts, child)):
-        name, how, where = _name(child), event.text, event.where
+    elif child is not None and child.process.kind == "dataloader-worker":
+        name, how, where = child_phrase(child), event.text, event.where
+    elif child is not None and _named(facts, child):
+        name, how, where = "a DataLoader worker", event.text, event.where
     else:
         return None
     return Finding(
         cause="worker-stall",
         detail=f"{name} of {spoken((event.rank,))} died: {how}",
         summary=(
-            f"{name[0].upper()}{name[1:]} of rank {event.rank} died ({how}) at {place(where)}, and "
+            f"{sentence(name)} of rank {event.rank} died ({how}) at {place(where)}, and "
             f"rank {event.rank} cannot get its next batch."
         ),
         culprits=(event.rank,),
@@ -94,7 +96,7 @@ def _late(facts: Facts, rank: int, event: Event) -> Finding:
     """A rank has waited for its worker as long as the `timeout` of its DataLoader allows."""
     workers = [c for c in facts.graph.ranks[rank].children if c.process.kind == "dataloader-worker"]
     late = next((c for c in workers if c.process.where is not None and not _idle_worker(c)), None)
-    name = _name(late) if late is not None else "a DataLoader worker"
+    name = child_phrase(late) if late is not None else "a DataLoader worker"
     where = late.process.where if late is not None else event.where
     last = f", last seen at {place(where)}" if late is not None else ""
     return Finding(
@@ -121,7 +123,3 @@ def _idle_worker(child: ChildView) -> bool:
     return any(frame.function == "_worker_loop" for frame in child.process.stack) and not any(
         frame.function == "fetch" for frame in child.process.stack
     )
-
-
-def _name(child: ChildView) -> str:
-    return "a DataLoader worker" if child.worker_id is None else f"DataLoader worker {child.worker_id}"

@@ -307,10 +307,10 @@ def test_the_verdict_is_pinned() -> None:
     )
     svg = timeline(mismatch(), verdict)
 
-    assert {"stall from 1.5 s", "hang: missing-rank, not proved"} <= set(texts(svg))
+    assert {"stall from 1.5 s", "hang (not proved): missing-rank"} <= set(texts(svg))
     assert len(of_class(svg, "stall")) == len(of_class(svg, "end")) == 1
     assert [e.text for e in of_class(svg, "named")] == ["rank 1"]
-    assert described(svg).endswith("Verdict: hang: missing-rank, not proved. Rank 1 is asleep.")
+    assert described(svg).endswith("Verdict: hang (not proved): missing-rank. Rank 1 is asleep.")
 
 
 def test_a_picture_that_does_not_reveal_shows_only_what_was_seen() -> None:

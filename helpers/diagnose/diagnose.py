@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model.facts import STILL, Cause, Outcome, ProcessView, Snapshot, Verdict
+from ..model.facts import STILL, Cause, ProcessView, Snapshot, Verdict
 from ..model.wording import doing, place, plural, sentence, spoken
 from .causes import (
     address_in_use,
@@ -25,9 +25,9 @@ from .causes import (
     worker_stall,
 )
 from .events import events
-from .scene import Facts, Finding
+from .scene import Facts
 
-Find = Callable[[Facts], Finding | None]
+Find = Callable[[Facts], Verdict | None]
 
 CAUSES: dict[Cause, Find] = {
     "address-in-use": address_in_use.find,
@@ -70,54 +70,56 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         raise ValueError("diagnose needs at least one snapshot")
     snapshot = history[-1]
     seen = Facts(snapshot)
-    proof = _first_finding(seen)
-    if proof is not None and (not proof.hang or _lasting(history, proof)):
-        return _verdict(seen, proof)
+    proof = _find(seen)
+    if proof is not None and (proof.outcome != "hang" or _lasting(history, proof)):
+        return _completed(seen, proof)
     assumed = Facts(snapshot, max(patience, STILL))
     suspicion = _suspect(assumed)
-    if final and suspicion is not None and suspicion.hang:
-        return _verdict(assumed, suspicion)
+    hangs = suspicion is not None and suspicion.outcome == "hang"
+    if final and suspicion is not None and hangs:
+        return _completed(assumed, suspicion)
     if snapshot.job.exit_code == 0:
         summary = "The job ended well: every rank came to its end."
         evidence = (*_earlier(snapshot), *_limit(snapshot))
         return Verdict("ok", "none", summary=summary, evidence=evidence)
     if final and suspicion is not None:
-        return replace(_verdict(assumed, suspicion), outcome="running")
+        return _completed(assumed, suspicion)
     waiting = _live_line(seen)
     return Verdict(
         outcome="running",
         cause="none",
         summary=waiting or "The job is running.",
-        suspicion=suspicion.summary if suspicion is not None and suspicion.hang else waiting,
+        suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
 
 
-def _first_finding(facts: Facts) -> Finding | None:
-    found = (find(facts) for find in CAUSES.values())
-    return next((finding for finding in found if finding is not None), None)
+def _find(facts: Facts) -> Verdict | None:
+    """The answer of the first cause that has one."""
+    verdicts = (find(facts) for find in CAUSES.values())
+    return next((verdict for verdict in verdicts if verdict is not None), None)
 
 
-def _lasting(history: Sequence[Snapshot], finding: Finding) -> bool:
+def _lasting(history: Sequence[Snapshot], verdict: Verdict) -> bool:
     """True when the snapshots of the last `PROOF_SPAN` seconds all prove the same."""
     newest = history[-1].time
     for snapshot in reversed(history[:-1]):
-        earlier = _first_finding(Facts(snapshot))
-        if earlier is None or (earlier.cause, earlier.culprits) != (finding.cause, finding.culprits):
+        earlier = _find(Facts(snapshot))
+        if earlier is None or (earlier.cause, earlier.culprits) != (verdict.cause, verdict.culprits):
             return False
         if newest - snapshot.time >= PROOF_SPAN:
             return True
     return False
 
 
-def _suspect(facts: Facts) -> Finding | None:
-    """The finding under the assumption that what has not moved for `patience` seconds never will.
+def _suspect(facts: Facts) -> Verdict | None:
+    """The verdict under the assumption that what has not moved for `patience` seconds never will.
 
-    Ranks that are stuck although none is given up have not been so long enough for a proof. A finding
-    that is no hang names ranks at work for which others wait.
+    Ranks that are stuck although none is given up have not been stuck long enough for a proof. A
+    verdict of `running` names ranks at work for which others wait.
     """
     if facts.stuck and not facts.graph.given_up:
         return None
-    return _first_finding(facts)
+    return _find(facts)
 
 
 def _live_line(facts: Facts) -> str | None:
@@ -143,24 +145,18 @@ def _is_at(process: ProcessView | None) -> str:
     return f"is {doing(process)}" if process.alive else "has ended"
 
 
-def _verdict(facts: Facts, finding: Finding) -> Verdict:
-    outcome: Outcome = "error"
+def _completed(facts: Facts, verdict: Verdict) -> Verdict:
+    """What a cause has found, completed with all that is the same for every cause."""
     command_ended = facts.snapshot.job.ended is not None
     raised = any(event.error is not None for event in facts.events)
-    if finding.hang and not raised and not (command_ended and facts.snapshot.job.exit_code):
-        outcome = "hang"
-    return Verdict(
-        outcome=outcome,
-        cause=finding.cause,
+    failed = raised or (command_ended and bool(facts.snapshot.job.exit_code))
+    return replace(
+        verdict,
+        outcome="error" if failed else verdict.outcome,
         proved=facts.patience == math.inf,
-        detail=finding.detail,
-        culprits=finding.culprits,
-        blockers=finding.blockers,
-        where=finding.where,
-        summary=finding.summary,
-        masked=_masked(facts, finding),
-        evidence=(*finding.evidence, *_earlier(facts.snapshot), *_limit(facts.snapshot)),
-        since=_since(facts, finding),
+        masked=_masked(facts, verdict),
+        evidence=(*verdict.evidence, *_earlier(facts.snapshot), *_limit(facts.snapshot)),
+        since=_since(facts, verdict),
     )
 
 
@@ -185,12 +181,12 @@ def _limit(snapshot: Snapshot) -> tuple[str, ...]:
     return (f"the job might use {limit.megabytes} MB of memory; enforced by {limit.enforcer}",)
 
 
-def _masked(facts: Facts, finding: Finding) -> tuple[str, ...]:
+def _masked(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """The exceptions that follow from the first event, and those that hide another on the way out."""
     first = facts.first
     if first is None:
         return ()
-    told = first.error if finding.cause == "error" or not first.consequence else None
+    told = first.error if verdict.cause == "error" or not first.consequence else None
     found = list(told.masked) if told is not None else []
     for event in facts.events:
         error = event.error
@@ -205,9 +201,9 @@ def _masked(facts: Facts, finding: Finding) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _since(facts: Facts, finding: Finding) -> float | None:
+def _since(facts: Facts, verdict: Verdict) -> float | None:
     """When the stall began: the time from which the newest of the waiting ranks has not moved."""
-    if not finding.hang:
+    if verdict.outcome != "hang":
         return None
     held = [process.still for process in facts.processes(sorted(facts.stuck))]
     return max(0.0, facts.snapshot.time - min(held)) if held else None

@@ -1,4 +1,4 @@
-"""What the causes look at: one snapshot, its wait-for graph and its events; and what they answer."""
+"""What the causes look at: one snapshot, its wait-for graph and its events."""
 
 from __future__ import annotations
 
@@ -7,29 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..model.facts import Blocker, Cause, Frame, ProcessView, RankView, Snapshot, Wait
+from ..model.facts import Frame, ProcessView, RankView, Snapshot, Wait
 from .events import Event, events
 from .graph import Graph
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one cause makes of the facts.
-
-    Attributes:
-        detail: the cause in this job's own terms, one clause.
-        summary: one sentence that a tired person understands.
-        hang: True when nothing has failed: the job stands still.
-    """
-
-    cause: Cause
-    detail: str
-    summary: str
-    culprits: tuple[int, ...] = ()
-    where: Frame | None = None
-    evidence: tuple[str, ...] = ()
-    blockers: tuple[Blocker, ...] = ()
-    hang: bool = False
 
 
 @dataclass(frozen=True)

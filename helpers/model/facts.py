@@ -401,11 +401,16 @@ class Snapshot:
 class Verdict:
     """What `diagnose` makes of a history of snapshots.
 
+    A cause answers with a verdict, too; `diagnose` then fills in what is the same for every cause:
+    `proved`, `masked`, `since`, and the outcome `error` where a hang has made something fail.
+
     Attributes:
         proved: True when the outcome follows from what was seen, False when only patience says so.
         detail: the cause in this job's own terms, one clause.
         culprits: the ranks that must change for the job to go on.
         where: the line of the first cause; it may be in a child.
+        summary: one sentence that a tired person understands.
+        masked: errors that follow from the first cause or hide it, as `Type: message (rank 1)`.
         since: seconds at which the stall began.
         suspicion: the sentence that a live view shows while nothing is proved.
     """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...model.facts import ChildView, RankView
+from ...model.facts import ChildView, RankView, Verdict
 from ...model.wording import child_phrase, place, sentence, spoken
 from ..events import Event, is_taken, refused, twins
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """The first failure is a bind that the kernel refused with EADDRINUSE."""
     event = facts.first
     if event is None or event.error is None or not is_taken(event.error):
@@ -23,7 +23,8 @@ def find(facts: Facts) -> Finding | None:
     holder = f", which {owner} holds" if owner else ""
     who, why = _who(facts, event)
     refusal = f"{who} cannot listen on {name}{holder}"
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="address-in-use",
         detail=refusal,
         summary=f"{sentence(refusal)}: {why}.",

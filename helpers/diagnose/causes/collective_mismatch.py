@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import Collective, Wait
+from ...model.facts import Collective, Verdict, Wait
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..matching import SENDS
-from ..scene import Facts, Finding, odd_ones
+from ..scene import Facts, odd_ones
 
 Divergence = tuple[str, int, dict[int, Collective]]
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """Stuck ranks stand in different calls, and each call needs the others."""
     if facts.first is not None:
         return None
@@ -33,14 +33,14 @@ def find(facts: Facts) -> Finding | None:
     odd = tuple(rank for rank in apart if rank in calls) or tuple(calls)
     behind = {rank: wait for rank, wait in standing.items() if rank not in calls}
     said = [_sentence(ranks, wait) for ranks, wait in [*_together(calls), *_together(behind)]]
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="collective-mismatch",
         detail=_against(calls, diverged),
         summary=_summary(facts, calls, odd) + _parted(calls, diverged) + ".",
         culprits=odd,
         where=next((calls[rank].where for rank in odd if calls[rank].where), facts.where(odd)),
         evidence=(*said, *_met_before(facts, diverged)),
-        hang=True,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ...model.facts import Verdict
 from ...model.wording import place, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 _MISMATCH = re.compile(
     r"Expected all tensors to be on the same device|Expected a '\w+' device type for generator"
@@ -14,7 +15,7 @@ _MISMATCH = re.compile(
 )
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """The first failure is torch's own complaint about devices."""
     event = facts.first
     if event is None or event.error is None or not _MISMATCH.search(event.error.message):
@@ -28,7 +29,8 @@ def find(facts: Facts) -> Finding | None:
             }
         )
     )
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="device-mismatch",
         detail=f"{spoken(ranks)}: {event.error.text}",
         summary=f"{sentence(spoken(ranks))} mix devices at {place(event.where)}: {event.error.text}",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...model.facts import Verdict
 from ...model.wording import place, plural, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """A child of a rank has joined the job's process group under a rank that is taken already."""
     found = [
         (view, child)
@@ -21,7 +22,8 @@ def find(facts: Facts) -> Finding | None:
     what = "a DataLoader worker" if worker else "a child process"
     where = next((child.joined_at for _, child in found if child.joined_at), None)
     line = f" at {place(where)}" if where else ""
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="duplicate-rank",
         detail=f"{what} has joined the process group a second time as {spoken(ranks)}",
         summary=(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...model.facts import Verdict
 from ...model.wording import place, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """Python cannot run the script, or the first failure is an exception.
 
     Ranks that raise the same one are named together.
@@ -31,7 +32,8 @@ def find(facts: Facts) -> Finding | None:
     ranks = same or (() if event.rank is None else (event.rank,))
     who = sentence(spoken(ranks)) if ranks else "The command"
     where = f" at {place(event.where)}" if event.where else ""
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="error",
         detail=event.error.text,
         summary=f"{who} raised {event.error.text}{where}.",
@@ -41,9 +43,10 @@ def find(facts: Facts) -> Finding | None:
     )
 
 
-def _unreadable_script(facts: Facts, reason: str) -> Finding:
+def _unreadable_script(facts: Facts, reason: str) -> Verdict:
     """Python could not find or parse the script: no line of the job has run."""
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="error",
         detail=reason,
         summary=f"Python cannot run the script: {reason}.",

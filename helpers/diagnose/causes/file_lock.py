@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ...model.facts import Blocker, Wait
+from ...model.facts import Blocker, Verdict, Wait
 from ...model.wording import doing, place, plural, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """A stuck rank waits for a lock: its holder is stuck too, or no process holds it."""
     if facts.first is not None:
         return None
     for rank in sorted(facts.graph.core):
         for wait in facts.waits(rank):
             if wait.kind == "lock" and wait.key:
-                return _finding(facts, wait)
+                return _verdict(facts, wait)
     return None
 
 
@@ -29,7 +29,7 @@ def _holders(facts: Facts, first: int) -> tuple[int, ...]:
     return tuple(sorted({first, *(rank for rank in found if rank is not None)}))
 
 
-def _finding(facts: Facts, wait: Wait) -> Finding:
+def _verdict(facts: Facts, wait: Wait) -> Verdict:
     waiting = sorted(
         rank
         for rank in facts.alive
@@ -51,7 +51,8 @@ def _finding(facts: Facts, wait: Wait) -> Finding:
     stuck = (
         f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for the lock {wait.key}, held by {who}"
     )
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="file-lock",
         detail=stuck,
         summary=f"{sentence(stuck)}.",
@@ -63,5 +64,4 @@ def _finding(facts: Facts, wait: Wait) -> Finding:
             *(f"rank {rank} waits for it at {place(facts.where([rank]))}" for rank in waiting),
         ),
         blockers=blockers,
-        hang=True,
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import ProcessView
+from ...model.facts import ProcessView, Verdict
 from ...model.wording import doing, operation, place, plural, sentence, spoken
 from ..events import Event
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """A stuck rank is somewhere else than in a call to which the others could come.
 
     Or nobody is stuck, but others have waited for a rank at work for longer than patience. Or the first
@@ -22,10 +22,10 @@ def find(facts: Facts) -> Finding | None:
         absent = sorted(rank for rank in facts.graph.core if _is_elsewhere(facts, rank))
     else:
         absent = _late(facts)
-    return _finding(facts, absent) if absent else None
+    return _verdict(facts, absent) if absent else None
 
 
-def _gave_up(facts: Facts, first: Event) -> Finding | None:
+def _gave_up(facts: Facts, first: Event) -> Verdict | None:
     """The first failure is a rank that has waited for others until its own timeout."""
     if first.rank is None or not (first.consequence and first.timeout):
         return None
@@ -39,7 +39,8 @@ def _gave_up(facts: Facts, first: Event) -> Finding | None:
         return None
     where = facts.where(absent)
     was = plural(absent, "was", "were")
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="missing-rank",
         detail=f"{spoken(absent)} {was} at {place(where)} when {spoken((first.rank,))} gave up waiting",
         summary=(
@@ -76,8 +77,8 @@ def _late(facts: Facts) -> list[int]:
     return sorted(peer for peer in late if not waited_for[peer])
 
 
-def _finding(facts: Facts, ranks: Sequence[int]) -> Finding:
-    """The finding for `ranks` that are somewhere else than where the others wait."""
+def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
+    """The verdict on `ranks` that are elsewhere than where the others wait."""
     waiting = sorted(
         rank
         for rank, peers in facts.graph.waited_for.items()
@@ -96,14 +97,14 @@ def _finding(facts: Facts, ranks: Sequence[int]) -> Finding:
             after = f" and {has} not come to {operation(waits[0])}, where {spoken(waiting)} {need}"
         else:
             after = f", and {spoken(waiting)} {need} for {them}"
-    return Finding(
+    return Verdict(
+        outcome="hang" if facts.stuck else "running",
         cause="missing-rank",
         detail=stay,
         summary=f"{sentence(stay)}{after}.",
         culprits=tuple(ranks),
         where=where,
         evidence=tuple(_evidence(facts, rank) for rank in (*ranks, *waiting)),
-        hang=bool(facts.stuck),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ...model.facts import Verdict
 from ...model.wording import FROZEN, place, plural, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 _FAILED = re.compile(
     r"[Oo]ut of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator"
@@ -13,7 +14,7 @@ _FAILED = re.compile(
 _TYPES = ("MemoryError", "OutOfMemoryError")
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """The first failure is a failed allocation, or a SIGKILL that a memory counter explains.
 
     Without a failure: ranks that the kernel stops at the limit, where it may not kill.
@@ -40,7 +41,8 @@ def find(facts: Facts) -> Finding | None:
     else:
         return None
     others = "; the other ranks depend on it" if len(culprits) < len(facts.graph.ranks) else ""
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="out-of-memory",
         detail=detail,
         summary=f"{sentence(detail)}{others}.",
@@ -56,14 +58,15 @@ def _killed(facts: Facts) -> tuple[int, ...]:
     return tuple(sorted({rank for _, rank in killed[: facts.snapshot.memory_kills]}))
 
 
-def _frozen(facts: Facts) -> Finding | None:
+def _frozen(facts: Facts) -> Verdict | None:
     ranks = tuple(r for r in sorted(facts.stuck) if any(p.frozen for p in facts.processes((r,))))
     limit = facts.snapshot.limit
     if not ranks or limit is None:
         return None
     verb = plural(ranks, "stands", "stand")
     detail = f"{spoken(ranks)} {verb} still in the kernel: the memory of the job is used up"
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="out-of-memory",
         detail=detail,
         summary=(
@@ -73,5 +76,4 @@ def _frozen(facts: Facts) -> Finding | None:
         culprits=ranks,
         where=facts.where(ranks),
         evidence=(f"{spoken(ranks)}: {FROZEN}",),
-        hang=True,
     )

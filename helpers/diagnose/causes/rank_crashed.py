@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...model.facts import Verdict
 from ...model.wording import last_seen, plural, signal_name, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """The first failure is a rank's death by a signal."""
     event = facts.first
     if event is None or event.by_signal is None or not event.own or event.rank is None:
@@ -14,12 +15,12 @@ def find(facts: Facts) -> Finding | None:
     name = signal_name(event.by_signal)
     waiting = [rank for rank in sorted(facts.stuck) if rank != event.rank]
     after = f"; {spoken(waiting)} still {plural(waiting, 'waits', 'wait')} for it" if waiting else ""
-    return Finding(
+    return Verdict(
+        outcome="hang" if waiting else "error",
         cause="rank-crashed",
         detail=f"rank {event.rank} was ended by {name}",
         summary=(f"Rank {event.rank} was ended by {name}{last_seen(event.where)}{after}."),
         culprits=(event.rank,),
         where=event.where,
         evidence=(f"rank {event.rank} ended by signal {event.by_signal} ({name})",),
-        hang=bool(waiting),
     )

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import Frame, RankView
+from ...model.facts import Frame, RankView, Verdict
 from ...model.wording import last_seen, place, plural, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 SEEN_LATE = 1.0
 """Seconds by which an end may be seen later than it was; an exception tells its own time."""
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """A rank left without an exception; others failed because of that, or wait for it."""
     event = facts.first
     if event is not None and not event.consequence:
         if event.error is not None or event.by_signal is not None:
             return None
         if event.own and event.rank is not None:
-            return _finding(facts, (event.rank,), f"with exit code {event.process.exit_code}")
+            return _verdict(facts, (event.rank,), f"with exit code {event.process.exit_code}")
         return None
     gone = tuple(rank for rank, view in sorted(facts.graph.ranks.items()) if _left(view))
     early = tuple(rank for rank in gone if _before(facts, rank))
@@ -30,7 +30,7 @@ def find(facts: Facts) -> Finding | None:
         or _only_they_could_have_set_it(facts)
     )
     left = early if event is not None else needed
-    return _finding(facts, left, _how(facts, left)) if left else None
+    return _verdict(facts, left, _how(facts, left)) if left else None
 
 
 def _left(view: RankView) -> bool:
@@ -70,7 +70,7 @@ def _before(facts: Facts, rank: int) -> bool:
     return first.own and (not first.timeout or view.ended <= first.time + SEEN_LATE)
 
 
-def _finding(facts: Facts, left: tuple[int, ...], how: str) -> Finding:
+def _verdict(facts: Facts, left: tuple[int, ...], how: str) -> Verdict:
     waiting = [rank for rank in sorted(facts.stuck) if rank not in left]
     first = facts.first
     view = facts.graph.ranks[left[0]].process
@@ -83,14 +83,14 @@ def _finding(facts: Facts, left: tuple[int, ...], how: str) -> Finding:
         after = (
             f", and {spoken((first.rank,))}, which still needed {them}, failed at {place(first.where)}"
         )
-    return Finding(
+    return Verdict(
+        outcome="hang" if waiting and first is None else "error",
         cause="rank-exited",
         detail=f"{spoken(left)} ended {how}",
         summary=f"{sentence(spoken(left))} ended {how}{after}{last_seen(where)}.",
         culprits=_odd(facts, left),
         where=where or _needed_at(facts, waiting),
         evidence=tuple(f"rank {rank} ended {how}" for rank in left),
-        hang=bool(waiting) and first is None,
     )
 
 

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import re
 
+from ...model.facts import Verdict
 from ...model.wording import doing, place, spoken
-from ..scene import Facts, Finding, odd_ones
+from ..scene import Facts, odd_ones
 
 _TIMEOUT = re.compile(r"waiting for clients\. (\d+)/(\d+) clients joined|worker_count=(\d+)")
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
     event = facts.first
     if event is not None:
         if event.error is None or not _TIMEOUT.search(event.error.message):
             return None
-        return _finding(facts, hang=False)
+        return _verdict(facts, hang=False)
     if not facts.snapshot.ranks:
         return _without_ranks(facts)
     waiting = [rank for rank in facts.stuck if facts.graph.ranks[rank].state == "rendezvous"]
     if not waiting or any(w.kind == "lock" for rank in facts.graph.core for w in facts.waits(rank)):
         return None
-    return _finding(facts, hang=True)
+    return _verdict(facts, hang=True)
 
 
-def _finding(facts: Facts, *, hang: bool) -> Finding | None:
+def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     ranks = facts.graph.ranks
     there = sorted(r for r, v in ranks.items() if v.state == "rendezvous" or v.joined)
     failed = {event.rank for event in facts.events if event.error is not None}
@@ -38,14 +39,14 @@ def _finding(facts: Facts, *, hang: bool) -> Finding | None:
     if hang and not absent and len(addresses) > 1:
         listed = "; ".join(f"{spoken(who)} at {address}" for address, who in addresses.items())
         culprits = odd_ones({rank: address for address, who in addresses.items() for rank in who})
-        return Finding(
+        return Verdict(
+            outcome="hang",
             cause="rendezvous-incomplete",
             detail=f"the ranks look for the store at different addresses: {listed}",
             summary=f"The ranks never meet: {listed}.",
             culprits=culprits,
             where=facts.where(culprits),
             evidence=(listed,),
-            hang=True,
         )
     if not absent:
         return _all_there(facts, there) if hang else None
@@ -55,7 +56,8 @@ def _finding(facts: Facts, *, hang: bool) -> Finding | None:
         described.append(f"{spoken(beyond)} lies beyond the world size of {world}, which begins at 0")
     states = "; ".join(described)
     joined = world - len(absent)
-    return Finding(
+    return Verdict(
+        outcome="hang" if hang else "error",
         cause="rendezvous-incomplete",
         detail=f"{joined} of {world} ranks joined; {spoken(absent)} did not",
         summary=(
@@ -65,11 +67,10 @@ def _finding(facts: Facts, *, hang: bool) -> Finding | None:
         culprits=tuple(lost or seen),
         where=facts.where(lost or seen) or facts.where(there),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
-        hang=hang,
     )
 
 
-def _without_ranks(facts: Facts) -> Finding | None:
+def _without_ranks(facts: Facts) -> Verdict | None:
     """The launcher waits in a rendezvous of its own for other nodes, and has started no rank."""
     waiting = [
         process
@@ -82,7 +83,8 @@ def _without_ranks(facts: Facts) -> Finding | None:
         return None
     if facts.snapshot.strangers:
         return _other_job(facts)
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="rendezvous-incomplete",
         detail="the launcher waits for nodes that have not joined its rendezvous",
         summary=(
@@ -90,14 +92,14 @@ def _without_ranks(facts: Facts) -> Finding | None:
             f"not joined for {waiting[0].idle:.0f} s."
         ),
         evidence=("the launcher is in next_rendezvous",),
-        hang=True,
     )
 
 
-def _other_job(facts: Facts) -> Finding:
+def _other_job(facts: Facts) -> Verdict:
     """The launcher has come to the rendezvous of another job, which has all its nodes."""
     port, owner = facts.snapshot.strangers[0]
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="rendezvous-incomplete",
         detail=f"the launcher waits in a rendezvous at port {port} that belongs to another job",
         summary=(
@@ -109,11 +111,10 @@ def _other_job(facts: Facts) -> Finding:
             f"port {port} belongs to process {owner.pid}: {owner.command}",
         ),
         blockers=(owner,),
-        hang=True,
     )
 
 
-def _all_there(facts: Facts, there: list[int]) -> Finding:
+def _all_there(facts: Facts, there: list[int]) -> Verdict:
     """Every rank is there and looks for the store, which nobody serves, or does not finish."""
     answers, address = facts.snapshot.store_answers, facts.snapshot.job.master
     if answers is False:
@@ -125,13 +126,13 @@ def _all_there(facts: Facts, there: list[int]) -> Finding:
             f"Every rank is in the rendezvous at {address}, and none comes out of it: look whether that "
             "address can be reached from here."
         )
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="rendezvous-incomplete",
         detail=detail,
         summary=summary,
         where=facts.where(there),
         evidence=_store(facts),
-        hang=True,
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from ...model.facts import Verdict
 from ...model.wording import place, plural, spoken
 from ..events import last_line
 from ..matching import SAME_SIZE, Sizes, differ
-from ..scene import Facts, Finding, odd_ones
+from ..scene import Facts, odd_ones
 
 _MISMATCH = re.compile(
     r"appears not to match (sizes|strides) of the same param"
@@ -17,14 +18,15 @@ _MISMATCH = re.compile(
 )
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """The first failure is a size check between ranks, or all stand in one operation of two sizes."""
     event = facts.first
     if event is not None:
         if event.error is None or not _MISMATCH.search(event.error.message):
             return None
         ranks = _failing(facts)
-        return Finding(
+        return Verdict(
+            outcome="error",
             cause="shape-mismatch",
             detail=f"sizes differ between ranks: {event.error.text}",
             summary=(f"Tensor sizes differ between ranks at {place(event.where)}: {event.error.text}"),
@@ -75,7 +77,7 @@ def _newest(facts: Facts) -> tuple[str, int] | None:
     return (max(places)[1], max(places)[0]) if places else None
 
 
-def _stuck(facts: Facts) -> Finding | None:
+def _stuck(facts: Facts) -> Verdict | None:
     """Members stand in one operation of one place and one root, but with different sizes.
 
     One that is through with it counts, too.
@@ -102,7 +104,8 @@ def _stuck(facts: Facts) -> Finding | None:
             are = plural(culprits, "one is", "ones are")
             odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(sizes) else ""
             listed = "; ".join(f"rank {rank} has {_shapes(sizes[rank])}" for rank in sorted(sizes))
-            return Finding(
+            return Verdict(
+                outcome="hang",
                 cause="shape-mismatch",
                 detail=f"{op} #{seq} with different sizes: {listed}",
                 summary=(
@@ -112,7 +115,6 @@ def _stuck(facts: Facts) -> Finding | None:
                 culprits=culprits,
                 where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
                 evidence=(f"{op} #{seq}: {listed}",),
-                hang=True,
             )
     return None
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from ...model.facts import Verdict
 from ...model.wording import operation, place, plural, sentence, spoken
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """Something failed, or ranks are stuck, and no other cause applies."""
     event = facts.first
     job = facts.snapshot.job
     if event is not None:
         who = "The command" if event.rank is None else f"Rank {event.rank}"
-        return Finding(
+        return Verdict(
+            outcome="error",
             cause="unknown",
             detail=event.text,
             summary=f"{who} {event.text}; nothing that was seen explains why.",
@@ -25,7 +27,8 @@ def find(facts: Facts) -> Finding | None:
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
     if job.exit_code or job.signal:
         how = f"exit code {job.exit_code}" if job.exit_code else f"signal {job.signal}"
-        return Finding(
+        return Verdict(
+            outcome="error",
             cause="unknown",
             detail=f"the command ended with {how}",
             summary=f"The command ended with {how}; no process of it said why.",
@@ -33,22 +36,22 @@ def find(facts: Facts) -> Finding | None:
     return None
 
 
-def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
+def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     """Ranks that use no CPU and into which nobody can see."""
     if any(process.visible for process in facts.processes(ranks)):
         return None
     idle = f"{spoken(ranks)} {plural(ranks, 'uses', 'use')} no CPU"
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="unknown",
         detail=f"{idle}, and no beacon says why",
         summary=(
             f"{sentence(idle)} for {facts.patience:.0f} s, and no beacon runs there that could say why."
         ),
-        hang=True,
     )
 
 
-def _together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
+def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     """Every member is in the same collective and nothing moves: the transport itself stalls."""
     first = [wait for rank in ranks for wait in facts.waits(rank)[:1]]
     calls = [wait for wait in first if wait.kind == "collective" and wait.group is not None]
@@ -56,7 +59,8 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
     if not together or any(facts.graph.waited_for[rank] for rank in ranks):
         return None
     who, call, where = spoken(ranks), operation(calls[0]), calls[0].where
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="unknown",
         detail=f"{who} are in the same {call}, which does not finish",
         summary=(
@@ -64,11 +68,10 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Finding | None:
             "nobody is missing, so look at the network or the devices."
         ),
         where=where,
-        hang=True,
     )
 
 
-def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Finding:
+def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
     """Ranks are in operations of which nobody can see why they do not end."""
     listed = "; ".join(
         f"rank {rank} in {operation(wait)} at {place(wait.where)}"
@@ -76,10 +79,10 @@ def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Finding:
         for wait in facts.waits(rank)[:1]
     )
     who = spoken(ranks)
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="unknown",
         detail=f"{who} cannot go on: {listed}",
         summary=f"{sentence(who)} cannot go on, and nothing that was seen says why: {listed}.",
         where=facts.where(ranks),
-        hang=True,
     )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from ...model.facts import ChildView, ErrorView
+from ...model.facts import ChildView, ErrorView, Verdict
 from ...model.wording import child_phrase, doing, place, sentence, spoken
 from ..events import Event
-from ..scene import Facts, Finding
+from ..scene import Facts
 
 _PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 _TIMED_OUT = "DataLoader timed out after"
 
 
-def find(facts: Facts) -> Finding | None:
+def find(facts: Facts) -> Verdict | None:
     """The first failure is a worker's end, or a stuck rank waits for a worker that cannot go on."""
     event = facts.first
     if event is not None:
@@ -21,7 +21,7 @@ def find(facts: Facts) -> Finding | None:
     return _stalled(facts)
 
 
-def _stalled(facts: Facts) -> Finding | None:
+def _stalled(facts: Facts) -> Verdict | None:
     waiting = {
         rank: child for rank in sorted(facts.graph.core) if (child := _stalled_worker(facts, rank))
     }
@@ -31,7 +31,8 @@ def _stalled(facts: Facts) -> Finding | None:
     process = facts.graph.ranks[rank].process
     name = child_phrase(child)
     state = doing(child.process)
-    return Finding(
+    return Verdict(
+        outcome="hang",
         cause="worker-stall",
         detail=f"{name} of rank {rank} is {state}",
         summary=(
@@ -44,7 +45,6 @@ def _stalled(facts: Facts) -> Finding | None:
             f"{child_phrase(c)} of rank {r} has not moved for a while: {doing(c.process)}"
             for r, c in waiting.items()
         ),
-        hang=True,
     )
 
 
@@ -54,7 +54,7 @@ def _stalled_worker(facts: Facts, rank: int) -> ChildView | None:
     return next((child for child in facts.graph.ranks[rank].children if _stalls(child)), None)
 
 
-def _died(facts: Facts, event: Event) -> Finding | None:
+def _died(facts: Facts, event: Event) -> Verdict | None:
     if event.rank is None:
         return None
     error = event.process.error
@@ -72,7 +72,8 @@ def _died(facts: Facts, event: Event) -> Finding | None:
         name, how, where = "a DataLoader worker", event.text, event.where
     else:
         return None
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="worker-stall",
         detail=f"{name} of {spoken((event.rank,))} died: {how}",
         summary=(
@@ -92,14 +93,15 @@ def _named(facts: Facts, child: ChildView) -> bool:
     return str(child.process.pid) in pids
 
 
-def _late(facts: Facts, rank: int, event: Event) -> Finding:
+def _late(facts: Facts, rank: int, event: Event) -> Verdict:
     """A rank has waited for its worker as long as the `timeout` of its DataLoader allows."""
     workers = [c for c in facts.graph.ranks[rank].children if c.process.kind == "dataloader-worker"]
     late = next((c for c in workers if c.process.where is not None and not _idle_worker(c)), None)
     name = child_phrase(late) if late is not None else "a DataLoader worker"
     where = late.process.where if late is not None else event.where
     last = f", last seen at {place(where)}" if late is not None else ""
-    return Finding(
+    return Verdict(
+        outcome="error",
         cause="worker-stall",
         detail=f"{name} of rank {rank} was too late: {event.text}",
         summary=f"Rank {rank} gave up waiting at {place(event.where)} for {name}{last}: {event.text}.",

@@ -1,19 +1,19 @@
 """From a verdict to a report: what is woven in, and its JSON form.
 
-The other forms are in `report_text` (terminal, ticket), `report_html` and `report_stable` (what a
-notebook test compares); all of them can be imported from here.
+The other forms are in `text` (terminal, ticket), `page` (HTML) and `stable` (what a notebook test
+compares); all of them can be imported from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..diagnose.pages import page
 from ..model.facts import (
+    Blocker,
     ChildView,
     Frame,
     Job,
     Port,
+    ProcessView,
     RankView,
     Report,
     Snapshot,
@@ -63,120 +63,101 @@ def build(
     )
 
 
+_KEYS: dict[type, tuple[str, ...]] = {
+    Blocker: ("pid", "what", "command"),
+    Frame: ("file", "line", "function"),
+    Job: (
+        *("command", "launcher", "world_size", "nodes_seen", "attempt"),
+        *("exit_code", "signal", "hardware", "backends"),
+    ),
+    Port: ("address", "port", "role"),
+    Wait: (
+        *("kind", "op", "group", "group_ranks", "seq"),
+        *("sizes", "peers", "key", "thread", "where"),
+    ),
+}
+"""The fields of a fact that the JSON form has, in its order; what else a fact holds may change."""
+
+
 def to_json(report: Report) -> dict[str, object]:
     """The report as plain lists, dictionaries, strings and numbers, key for key as documented.
 
     A child that a signal ended has the negative number of the signal as its `exit_code`, as in
-    Python's `subprocess`. Seconds are rounded to 0.01.
+    Python's `subprocess`. Seconds are rounded to 0.01. Every text is `printable`.
     """
     verdict, snapshot = report.verdict, report.snapshot
-    return {
+    said = {
         "schema": SCHEMA,
         "outcome": verdict.outcome,
         "proved": verdict.proved,
         "interrupted": report.interrupted,
         "cause": verdict.cause,
-        "detail": printable(verdict.detail),
+        "detail": verdict.detail,
         "culprits": sorted(verdict.culprits),
-        "blockers": [
-            {"pid": blocker.pid, "what": blocker.what, "command": printable(blocker.command)}
-            for blocker in verdict.blockers
-        ],
-        "where": _frame(verdict.where),
-        "summary": printable(verdict.summary),
+        "blockers": verdict.blockers,
+        "where": verdict.where,
+        "summary": verdict.summary,
         "explanation": report.explanation,
         "fix": report.fix,
-        "references": list(report.references),
-        "masked": [printable(text) for text in verdict.masked],
-        "job": _job(snapshot.job),
+        "references": report.references,
+        "masked": verdict.masked,
+        "job": snapshot.job,
         "ranks": [_rank(view) for view in by_number(snapshot.ranks)],
-        "evidence": [printable(text) for text in verdict.evidence],
-        "not_seen": [printable(text) for text in snapshot.not_seen],
+        "evidence": verdict.evidence,
+        "not_seen": snapshot.not_seen,
         "seconds": {
             "first_rank": _seconds(report.first_rank),
             "stall": _seconds(report.stall),
             "verdict": _seconds(report.verdict_at),
         },
     }
-
-
-def _job(job: Job) -> dict[str, object]:
-    return {
-        "command": list(job.command),
-        "launcher": job.launcher,
-        "world_size": job.world_size,
-        "nodes_seen": job.nodes_seen,
-        "attempt": job.attempt,
-        "exit_code": job.exit_code,
-        "signal": job.signal,
-        "hardware": job.hardware,
-        "backends": list(job.backends),
-    }
+    return {key: _plain(value) for key, value in said.items()}
 
 
 def _rank(view: RankView) -> dict[str, object]:
-    process = view.process
+    process = view.process or ProcessView(0, "rank")
     return {
         "rank": view.rank,
         "local_rank": view.local_rank,
         "node": view.node,
-        "pid": process.pid if process else None,
+        "pid": view.process.pid if view.process else None,
         "state": view.state,
-        "where": _frame(where_of(process)) if process else None,
-        "stack": _stack(stack_of(process)) if process else [],
-        "waits": [_wait(wait) for wait in process.waits] if process else [],
+        "where": where_of(process),
+        "stack": stack_of(process),
+        "waits": process.waits,
         "children": [_child(child) for child in view.children],
-        "ports": _ports(process.ports) if process else [],
-        "exit_code": process.exit_code if process else None,
-        "signal": process.signal if process else None,
-        "error": printable(process.error.text) if process and process.error else None,
+        "ports": process.ports,
+        "exit_code": process.exit_code,
+        "signal": process.signal,
+        "error": process.error.text if process.error else None,
     }
 
 
 def _child(child: ChildView) -> dict[str, object]:
     process = child.process
-    code = -process.signal if process.signal is not None else process.exit_code
     return {
         "kind": process.kind,
         "worker_id": child.worker_id,
         "pid": process.pid,
         "state": process.state,
         "joined_as_rank": child.joined_as_rank,
-        "where": _frame(where_of(process)),
-        "stack": _stack(stack_of(process)),
-        "ports": _ports(process.ports),
-        "exit_code": code,
-        "error": printable(process.error.text) if process.error else None,
+        "where": where_of(process),
+        "stack": stack_of(process),
+        "ports": process.ports,
+        "exit_code": process.exit_code if process.signal is None else -process.signal,
+        "error": process.error.text if process.error else None,
     }
 
 
-def _wait(wait: Wait) -> dict[str, object]:
-    return {
-        "kind": wait.kind,
-        "op": wait.op,
-        "group": wait.group,
-        "group_ranks": list(wait.group_ranks),
-        "seq": wait.seq,
-        "sizes": [list(size) for size in wait.sizes],
-        "peers": list(wait.peers),
-        "key": wait.key,
-        "thread": wait.thread,
-        "where": _frame(wait.where),
-    }
-
-
-def _frame(frame: Frame | None) -> dict[str, object] | None:
-    if frame is None:
-        return None
-    return {"file": frame.file, "line": frame.line, "function": frame.function}
-
-
-def _stack(frames: Sequence[Frame]) -> list[dict[str, object] | None]:
-    return [_frame(frame) for frame in frames]
-
-
-def _ports(ports: Sequence[Port]) -> list[dict[str, object]]:
-    return [{"address": port.address, "port": port.port, "role": port.role} for port in ports]
+def _plain(value: object) -> object:
+    """Facts as dictionaries of their `_KEYS`, tuples as lists, text as it may be printed."""
+    if type(value) in _KEYS:
+        return {key: _plain(getattr(value, key)) for key in _KEYS[type(value)]}
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _seconds(value: float | None) -> float | None:

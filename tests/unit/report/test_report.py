@@ -485,6 +485,9 @@ def test_terminal_codes_of_the_job_do_not_reach_the_terminal() -> None:
     for show in (to_text, to_markdown, to_html, stable_text):
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", show(report))
         show(report).encode()
+    said = json.dumps(to_json(report), ensure_ascii=False)
+    assert said.encode()
+    assert not re.search(r"\\u00[0189]|[\x7f-\x9f\u202e]", said)
     assert printable("a\tb\r\nc\rd") == "a\tb\nc\nd"
 
 

@@ -1,7 +1,7 @@
 """The page of each cause: what it means, how it is recognised, why it happens, what to do.
 
 A page is a Markdown file in `causes/`, named as its cause with `_` for `-`. It uses a small part of
-Markdown: paragraphs, lists and `code`; that is all `blocks` has to read.
+Markdown: headings, paragraphs, lists and `code`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,11 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
-from operator import itemgetter
-from typing import Literal
 
 from .diagnose import CAUSES
 
-Kind = Literal["text", "list", "steps"]
 HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")
 _URL = re.compile(r"https?://[^\s<>()]+")
-_ITEM = re.compile(r"^(-|\d+\.) +(.*)$")
 
 
 class UnknownCauseError(KeyError):
@@ -48,19 +43,6 @@ class Page:
     confirm: str
     references: tuple[str, ...]
     markdown: str
-
-
-@dataclass(frozen=True)
-class Block:
-    """One piece of a page.
-
-    Attributes:
-        kind: `text` for a paragraph, `list` and `steps` for a list with points or numbers.
-        items: the paragraph, or one text per item; line breaks are taken out.
-    """
-
-    kind: Kind
-    items: tuple[str, ...]
 
 
 def names() -> list[str]:
@@ -98,27 +80,3 @@ def page(cause: str) -> Page:
         references=tuple(_URL.findall(references)),
         markdown=markdown,
     )
-
-
-def blocks(markdown: str) -> list[Block]:
-    """Splits a section of a page into paragraphs and lists.
-
-    Args:
-        markdown: a section as `Page` holds it; a text without any markup is one paragraph per
-            group of lines.
-    """
-    found: list[Block] = []
-    for part in re.split(r"\n\s*\n", markdown.strip()):
-        pieces: list[tuple[Kind, str]] = []
-        for line in part.splitlines():
-            item = _ITEM.match(line)
-            if item:
-                pieces.append(("list" if item[1] == "-" else "steps", item[2]))
-            elif pieces:
-                kind, text = pieces[-1]
-                pieces[-1] = (kind, f"{text} {line.strip()}")
-            elif line.strip():
-                pieces.append(("text", line.strip()))
-        for kind, group in groupby(pieces, key=itemgetter(0)):
-            found.append(Block(kind, tuple(text for _, text in group)))
-    return found

@@ -11,6 +11,7 @@ from html import escape
 
 from ..model.facts import Report
 from ..model.wording import spans
+from ..report.markdown import inline
 from ..report.stable import chosen_by_chance
 from .declaration import BY_CHANCE, MINE, Claim
 from .lab import Lab
@@ -54,14 +55,14 @@ class Table:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        heads = "".join(f'<th scope="col" style="text-align:left">{_inline(h)}</th>' for h in self.heads)
+        heads = "".join(f'<th scope="col" style="text-align:left">{inline(h)}</th>' for h in self.heads)
         rows = "".join(
             "<tr>"
-            + "".join(f'<td style="text-align:left">{_inline(cell)}</td>' for cell in row)
+            + "".join(f'<td style="text-align:left">{inline(cell)}</td>' for cell in row)
             + "</tr>"
             for row in self.rows
         )
-        note = f"<p>{_inline(self.note)}</p>" if self.note else ""
+        note = f"<p>{inline(self.note)}</p>" if self.note else ""
         return f"{note}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
 
@@ -158,15 +159,6 @@ def _facts(report: Report) -> dict[str, str]:
 def _where(report: Report) -> str:
     frame = report.verdict.where
     return f"{frame.file}:{frame.line}" if frame else "nowhere"
-
-
-def _inline(text: str) -> str:
-    """HTML of a line of text, with `code` in backticks."""
-    parts = text.split("`")
-    return "".join(
-        f"<code>{escape(part)}</code>" if number % 2 and number < len(parts) - 1 else escape(part)
-        for number, part in enumerate(parts)
-    )
 
 
 def _diff_line(line: str) -> str:

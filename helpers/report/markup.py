@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ..diagnose.pages import blocks
 from ..model.wording import one_line
-
-_TAGS = {
-    "text": ("", "p", ""),
-    "list": ("<ul>", "li", "</ul>"),
-    "steps": ("<ol>", "li", "</ol>"),
-}
 
 
 def text(given: str) -> str:
@@ -24,26 +16,6 @@ def text(given: str) -> str:
 def code(given: str) -> str:
     """The same as code; nothing for no text."""
     return f"<code>{text(given)}</code>" if given else ""
-
-
-def inline(given: str) -> str:
-    """One line in which `code` stands in backticks."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(given))
-
-
-def paragraph(given: str) -> str:
-    """A paragraph with `code` in backticks."""
-    return f"<p>{inline(given)}</p>"
-
-
-def section(markdown: str) -> str:
-    """The paragraphs, lists and steps of a page."""
-    parts = []
-    for block in blocks(markdown):
-        before, tag, after = _TAGS[block.kind]
-        items = "".join(f"<{tag}>{inline(item)}</{tag}>" for item in block.items)
-        parts.append(f"{before}{items}{after}")
-    return "".join(parts)
 
 
 def items(entries: Iterable[str]) -> str:

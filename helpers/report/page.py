@@ -8,6 +8,7 @@ from html import escape
 from ..model.facts import ProcessView, RankView, Report, Snapshot
 from ..model.wording import by_number, child_name, place_in, spans
 from . import markup
+from .markdown import section
 from .markup import code, folded, text
 from .parts import Row, table
 from .text import HEAD, facts, headline, lists
@@ -59,7 +60,7 @@ def to_html(report: Report, snapshots: Sequence[Snapshot] = ()) -> str:
     body.append(_processes(report.snapshot.ranks))
     for title, page in (("Why", report.explanation), ("What to do", report.fix)):
         if page:
-            body.append(f"<section><h2>{title}</h2>{markup.section(page)}</section>")
+            body.append(f"<section><h2>{title}</h2>{section(page)}</section>")
     for title, entries in lists(report):
         show = _link if title == "References" else text
         body.append(f"<section><h2>{text(title)}</h2>{markup.items(map(show, entries))}</section>")

@@ -6,9 +6,9 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from ..diagnose.pages import blocks
 from ..model.facts import Report
 from ..model.wording import one_line, place_in, spans, verdict_line
+from .markdown import plain
 from .parts import Row, table
 
 WIDTH = 100
@@ -96,7 +96,7 @@ def to_text(report: Report) -> str:
         lines += ["", *_table(rows)]
     for title, section in (("Why", report.explanation), ("What to do", report.fix)):
         if section:
-            lines += ["", title, *_section(section)]
+            lines += ["", title, *plain(section, WIDTH)]
     for title, entries in lists(report):
         lines += ["", title]
         for entry in entries:
@@ -127,17 +127,6 @@ def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )
-
-
-def _section(markdown: str) -> list[str]:
-    lines: list[str] = []
-    for block in blocks(markdown):
-        if lines and block.kind == "text":
-            lines.append("")
-        for number, item in enumerate(block.items, start=1):
-            mark = {"text": "", "list": "- ", "steps": f"{number}. "}[block.kind]
-            lines += _wrap(item, first="  " + mark, rest="  " + " " * len(mark))
-    return lines
 
 
 def _table(rows: Sequence[Row]) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from html import escape
 
 from ...labs.prediction import Asked
 from ...labs.results import Judgement
 from ...model.wording import one_line
-from ..show import view
+from ...report.markdown import inline, paragraph
 
 SIGNS = {True: ("✓", "right", "good"), False: ("✗", "not right", "bad")}
 PASSED = {True: ("✓", "passed", "good"), False: ("✗", "not yet", "bad")}
@@ -22,7 +21,7 @@ def mark(sign: str, word: str, tone: str) -> str:
 
 def strong(text: str) -> str:
     """A paragraph with `code` and **strong** words."""
-    return re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", view.paragraph(text))
+    return paragraph(text, strong=True)
 
 
 def note(text: str) -> str:
@@ -35,7 +34,7 @@ def answer(text: str) -> str:
     for word, look in (("Right", True), ("No", False)):
         if text.startswith(f"{word}."):
             rest = text.removeprefix(f"{word}.").strip()
-            return f"<p>{mark(*SIGNS[look])} {_inner(view.paragraph(rest))}</p>"
+            return f"<p>{mark(*SIGNS[look])} {inline(rest)}</p>"
     return note(text)
 
 
@@ -49,16 +48,11 @@ def scored(given: Sequence[tuple[Asked, Collection[str]]]) -> str:
 
 def _scored(asked: Asked, given: Collection[str]) -> str:
     yours = ", ".join(choice for choice in asked.choices if choice in given)
-    said = view.paragraph(f"{asked.said(given)} {_sentence(asked.why)}")
+    said = paragraph(f"{asked.said(given)} {_sentence(asked.why)}")
     return (
-        f"<li>{mark(*SIGNS[asked.is_right(given)])} {_inner(view.paragraph(asked.text))}"
-        f'<div class="sr-why">You said: {_inner(view.paragraph(yours))}{said}</div></li>'
+        f"<li>{mark(*SIGNS[asked.is_right(given)])} {inline(asked.text)}"
+        f'<div class="sr-why">You said: {inline(yours)}{said}</div></li>'
     )
-
-
-def _inner(paragraph: str) -> str:
-    """The text of a paragraph without its tags."""
-    return paragraph.removeprefix("<p>").removesuffix("</p>")
 
 
 def _sentence(text: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...model.facts import Report, Snapshot, Verdict
 from ...model.wording import place_in
-from ...report.markup import code, folded, items, section, text
-from ...report.markup import paragraph as paragraph
+from ...report.markdown import paragraph, section
+from ...report.markup import code, folded, items, text
 from ...report.timeline import timeline
 from .style import OUTCOMES
 

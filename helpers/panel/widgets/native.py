@@ -13,7 +13,7 @@ from typing import Any
 from anywidget import AnyWidget
 from traitlets import Bool, Float, Int, List, Unicode
 
-from ...report.markup import inline
+from ...report.markdown import inline
 
 
 def _script(name: str) -> str:

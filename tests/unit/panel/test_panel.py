@@ -82,7 +82,9 @@ def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:
     assert "held back" in shown and "missing-rank" not in shown and "It was" not in shown
     bench.panel._screen.reveal = True
     shown = html_of(bench.panel)
-    assert "held back" not in shown and "It was rank 1." in shown and "hang: missing-rank" in shown
+    assert (
+        "held back" not in shown and "It was rank 1." in shown and "hang (proved): missing-rank" in shown
+    )
 
 
 def test_only_the_open_tab_is_sent_until_the_end() -> None:

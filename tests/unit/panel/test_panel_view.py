@@ -190,7 +190,7 @@ def test_final_verdict_has_summary_cause_and_fix() -> None:
     )
     html = view.final_verdict(report) + view.advice(report)
     assert "<code>collective-mismatch</code>" in html
-    assert "<ul><li>call <code>all_reduce</code></li></ul>" in html
+    assert "<ul>\n<li>call <code>all_reduce</code></li>\n</ul>" in html
     shown = text_of(html)
     for part in (
         "◆ hang",

@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass, replace
 
 from ..model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot, innermost_user
 from .graph import AGENTS
+from .messages import FOLLOWS, OTHER_END_GONE, PORT, RELAYED, TAKEN, TIMEOUT
 
 SIGTERM = 15
-
-_CONSEQUENCE = re.compile(
-    r"Connection (closed|reset) by peer|Broken pipe|Timed out waiting \d+ms|Socket Timeout"
-    r"|recvValue failed|sendBytes failed|failed to recv, got 0 bytes|remote process exited"
-    r"|Connection was likely closed|DataLoader worker \(pid|NCCL communicator was aborted"
-    r"|Wait timeout|wait timeout after|store has been destroyed|application bug|Failed to check"
-    r"|Application timeout caused pair closure|failed to pass monitoredBarrier"
-)
-_RELAYED = (
-    "ChildFailedError",
-    "ProcessRaisedException",
-    "ProcessExitedException",
-    "SignalException",
-    "CalledProcessError",
-    "WorkerGroupFailureError",
-)
-_OTHER_END_GONE = (
-    "EOFError",
-    "BrokenPipeError",
-    "ConnectionAbortedError",
-    "ConnectionRefusedError",
-    "ConnectionResetError",
-    "FileNotFoundError",
-)
-_TIMEOUT = re.compile(r"Timed out|timed out|Timeout|timeout|failed to pass monitoredBarrier")
 
 
 @dataclass(frozen=True)
@@ -86,7 +61,7 @@ class Event:
     @property
     def timeout(self) -> bool:
         """True for an exception that says a wait took too long."""
-        return self.error is not None and bool(_TIMEOUT.search(self.error.message))
+        return self.error is not None and bool(TIMEOUT.search(self.error.message))
 
 
 def events(snapshot: Snapshot) -> tuple[Event, ...]:
@@ -150,7 +125,7 @@ def last_line(process: ProcessView) -> Frame | None:
 def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None:
     error = process.error
     if error is not None:
-        relayed = error.type in _RELAYED or bool(_CONSEQUENCE.search(error.message))
+        relayed = error.type in RELAYED or bool(FOLLOWS.search(error.message))
         follows = relayed or _other_end_gone(error)
         return Event(error.time, rank, process, own, error, follows)
     if process.ended is None or process.kind == "helper":
@@ -171,7 +146,7 @@ def _other_end_gone(error: ErrorView) -> bool:
     before the loader itself notices that its worker has died.
     """
     inside = itertools.takewhile(lambda frame: not frame.user, error.stack)
-    return error.type in _OTHER_END_GONE and any(
+    return error.type in OTHER_END_GONE and any(
         frame.file.endswith("multiprocessing/connection.py") for frame in inside
     )
 
@@ -200,16 +175,12 @@ def _needs_ended(view: RankView) -> bool:
     return any(wait.kind == "process" and not (wait.op == "wait" and alive) for wait in waits)
 
 
-_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use|errno: 98\b")
-_PORT = re.compile(r"port: (\d+)|\[::\]:(\d+)|:(\d{2,5})\b")
-
-
 def is_taken(error: ErrorView) -> bool:
     """True when the kernel refused to let a process listen with EADDRINUSE."""
-    return bool(_TAKEN.search(error.message))
+    return bool(TAKEN.search(error.message))
 
 
 def refused(error: ErrorView) -> int | None:
     """The port on which a process could not listen; None where the error tells of none."""
-    match = _PORT.search(error.message) if is_taken(error) else None
+    match = PORT.search(error.message) if is_taken(error) else None
     return int(next(group for group in match.groups() if group)) if match else None

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 from ...model.facts import Verdict
 from ...model.wording import place, sentence, spoken
+from ..messages import OTHER_DEVICES
 from ..scene import Facts
-
-_MISMATCH = re.compile(
-    r"Expected all tensors to be on the same device|Expected a '\w+' device type for generator"
-    r"|Input type \(\S+\) and weight type|is on \S+, but expected (it|them) to be on"
-    r"|cannot be called on meta tensors|Tensor on device \S+ is not on the expected device"
-)
 
 
 def find(facts: Facts) -> Verdict | None:
     """The first failure is torch's own complaint about devices."""
     event = facts.first
-    if event is None or event.error is None or not _MISMATCH.search(event.error.message):
+    if event is None or event.error is None or not OTHER_DEVICES.search(event.error.message):
         return None
     ranks = tuple(
         sorted(
             {
                 other.rank
                 for other in facts.events
-                if other.rank is not None and other.error and _MISMATCH.search(other.error.message)
+                if other.rank is not None and other.error and OTHER_DEVICES.search(other.error.message)
             }
         )
     )

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from ...model.facts import Verdict
 from ...model.wording import FROZEN, place, plural, sentence, spoken
+from ..messages import NO_MEMORY
 from ..scene import Facts
 
-_FAILED = re.compile(
-    r"[Oo]ut of memory|can't allocate memory|Cannot allocate memory|DefaultCPUAllocator"
-)
 _TYPES = ("MemoryError", "OutOfMemoryError")
 
 
@@ -25,7 +21,7 @@ def find(facts: Facts) -> Verdict | None:
     if event.rank is None:
         return None
     if event.error is not None:
-        if event.error.type not in _TYPES and not _FAILED.search(event.error.message):
+        if event.error.type not in _TYPES and not NO_MEMORY.search(event.error.message):
             return None
         culprits: tuple[int, ...] = (event.rank,)
         detail = f"{spoken(culprits)} could not allocate memory at {place(event.where)}"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from ...model.facts import Verdict
 from ...model.wording import doing, place, spoken
+from ..messages import NOT_ALL_JOINED
 from ..scene import Facts, odd_ones
-
-_TIMEOUT = re.compile(r"waiting for clients\. (\d+)/(\d+) clients joined|worker_count=(\d+)")
 
 
 def find(facts: Facts) -> Verdict | None:
     """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
     event = facts.first
     if event is not None:
-        if event.error is None or not _TIMEOUT.search(event.error.message):
+        if event.error is None or not NOT_ALL_JOINED.search(event.error.message):
             return None
         return _verdict(facts, hang=False)
     if not facts.snapshot.ranks:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from ...model.facts import Verdict
 from ...model.wording import place, plural, spoken
 from ..events import last_line
 from ..matching import SAME_SIZE, Sizes, differ
+from ..messages import OTHER_SIZES
 from ..scene import Facts, odd_ones
-
-_MISMATCH = re.compile(
-    r"appears not to match (sizes|strides) of the same param"
-    r"|op\.preamble\.length <= op\.nbytes|op\.nbytes == op\.preamble\.length"
-    r"|Detected mismatch between collectives on ranks"
-    r"|appears not to match the number of model params"
-)
 
 
 def find(facts: Facts) -> Verdict | None:
     """The first failure is a size check between ranks, or all stand in one operation of two sizes."""
     event = facts.first
     if event is not None:
-        if event.error is None or not _MISMATCH.search(event.error.message):
+        if event.error is None or not OTHER_SIZES.search(event.error.message):
             return None
         ranks = _failing(facts)
         return Verdict(
@@ -57,7 +49,7 @@ def _failing(facts: Facts) -> tuple[int, ...]:
     complain = {
         event.rank
         for event in facts.events
-        if event.rank is not None and event.error and _MISMATCH.search(event.error.message)
+        if event.rank is not None and event.error and OTHER_SIZES.search(event.error.message)
     }
     ranks = sorted(facts.graph.ranks)
     if 2 * len(complain) > len(ranks) and len(complain) < len(ranks):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from ...model.facts import ChildView, ErrorView, Verdict
 from ...model.wording import child_phrase, doing, place, sentence, spoken
 from ..events import Event
+from ..messages import WORKER_LATE, WORKERS
 from ..scene import Facts
-
-_PIDS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
-_TIMED_OUT = "DataLoader timed out after"
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -58,7 +54,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     if event.rank is None:
         return None
     error = event.process.error
-    if event.own and error is not None and _TIMED_OUT in error.message:
+    if event.own and error is not None and WORKER_LATE.search(error.message):
         return _late(facts, event.rank, event)
     children = {child.process.pid: child for child in facts.graph.ranks[event.rank].children}
     child = children.get(event.process.pid)
@@ -89,7 +85,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
 def _named(facts: Facts, child: ChildView) -> bool:
     """True for a child that ended too soon to be known, of which its rank says that it was a worker."""
     said = [event.error.message for event in facts.events if event.own and event.error is not None]
-    pids = [pid for text in said for found in _PIDS.findall(text) for pid in found.split(", ")]
+    pids = [pid for text in said for found in WORKERS.findall(text) for pid in found.split(", ")]
     return str(child.process.pid) in pids
 
 

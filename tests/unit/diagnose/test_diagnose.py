@@ -60,6 +60,10 @@ PREAMBLE = (
     "that is too large"
 )
 CLIENTS = "Timed out after 31 seconds waiting for clients. 1/2 clients joined."
+BARRIER = (
+    "Timed out initializing process group in store based barrier on rank 0, for key: "
+    "store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:00:05 error=Wait timeout)"
+)
 CONNECTION = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 383, "_recv", user=False)
 GET_DATA = Frame("/opt/lib/torch/utils/data/dataloader.py", 1291, "_try_get_data", user=False)
 WORKER_GONE = "DataLoader worker (pid 2000) is killed by signal: Segmentation fault."
@@ -1077,6 +1081,14 @@ RENDEZVOUS_INCOMPLETE = [
         (1,),
         where="prep.py:12 wait_a_bit",
         says=("1 of 2", "asleep"),
+    ),
+    Case(
+        "the barrier at the end of the rendezvous times out",
+        snapshot(raised(0, "DistStoreError", BARRIER, "train.py:8 main"), sleeping(1, joined=False)),
+        "error",
+        "rendezvous-incomplete",
+        (1,),
+        where="prep.py:12 wait_a_bit",
     ),
     Case(
         "the launcher has ended the rank that slept, before anybody looked",

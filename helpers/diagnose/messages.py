@@ -1,0 +1,203 @@
+"""What foreign code says when it fails, as patterns: each with what it means and where it was seen.
+
+Paths are those of the project named before them. A path of C++ is that of the source; its text was
+found in the libraries of torch 2.13 unless another version is given. `jobs/` is tests/jobs here.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _any_of(*rows: tuple[str, str, str]) -> re.Pattern[str]:
+    """One pattern for all rows of (pattern, meaning, seen in)."""
+    return re.compile("|".join(pattern for pattern, _, _ in rows))
+
+
+FOLLOWS = _any_of(
+    (
+        r"Connection closed by peer",
+        "the process at the other end has gone",
+        "gloo/transport/tcp/pair.cc; jobs/wrong_file",
+    ),
+    (
+        r"Connection reset by peer",
+        "the same, with data on its way: ECONNRESET",
+        "gloo/transport/tcp/pair.cc after `Read error`; jobs/worker_killed",
+    ),
+    (
+        r"Broken pipe",
+        "the same, on writing: EPIPE",
+        "gloo/transport/tcp/pair.cc after `writev`; Python's BrokenPipeError",
+    ),
+    (
+        r"Timed out waiting \d+ms",
+        "the other rank did not take part in time",
+        "gloo/transport/tcp/unbound_buffer.cc; jobs/short_timeout",
+    ),
+    (
+        r"Application timeout caused pair closure",
+        "an operation before this one timed out in that way",
+        "gloo/transport/tcp/unbound_buffer.cc",
+    ),
+    (
+        r"failed to pass monitoredBarrier",
+        "a rank did not come to the barrier in time",
+        "torch/csrc/distributed/c10d/ProcessGroupGloo.cpp; jobs/monitored_barrier_fails",
+    ),
+    (
+        r"Socket Timeout",
+        "nobody has set the key, or the store does not answer",
+        "torch/csrc/distributed/c10d/Utils.hpp, TCPStore.cpp",
+    ),
+    (
+        r"[Ww]ait timeout",
+        "nobody has set the key that a rank waits for",
+        "torch/csrc/distributed/c10d/HashStore.cpp: `Wait timeout`; `wait timeout after {}ms, keys: {}`",
+    ),
+    (
+        r"Connection was likely closed",
+        "the process that serves the store has gone",
+        "torch/csrc/distributed/c10d/Utils.hpp, on receiving and on sending",
+    ),
+    (
+        r"NCCL communicator was aborted",
+        "an operation failed or timed out before this one",
+        "torch/csrc/distributed/c10d/NCCLUtils.cpp; not in the CPU build",
+    ),
+    (
+        r"DataLoader worker \(pid",
+        "the rank lost its worker, which has the first error",
+        "torch/utils/data/dataloader.py and torch/csrc/DataLoader.cpp",
+    ),
+)
+"""The message says itself that it follows from the end, or the absence, of another process."""
+
+TIMEOUT = re.compile(r"Timed out|timed out|Timeout|timeout|failed to pass monitoredBarrier")
+"""A wait took too long, in the words of any library."""
+
+RELAYED = (
+    "ChildFailedError",  # torch/distributed/elastic/multiprocessing/errors/__init__.py
+    "SignalException",  # torch/distributed/elastic/multiprocessing/api.py
+    "ProcessRaisedException",  # torch/multiprocessing/spawn.py
+    "ProcessExitedException",  # torch/multiprocessing/spawn.py
+    "CalledProcessError",  # Python's subprocess, in launchers that start the job by it
+)
+"""Types of exceptions by which a parent tells that a child has failed."""
+
+OTHER_END_GONE = (
+    "EOFError",
+    "BrokenPipeError",
+    "ConnectionAbortedError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "FileNotFoundError",
+)
+"""Types that `multiprocessing/connection.py` of Python raises when the other process has ended: on
+reading, on writing, and on connecting to a socket that has gone with it."""
+
+TAKEN = _any_of(
+    (
+        r"EADDRINUSE",
+        "another process listens on the port",
+        "torch/csrc/distributed/c10d/TCPStoreLibUvBackend.cpp; jobs/port_taken_spawn",
+    ),
+    (r"[Aa]ddress already in use", "the same, in the words of the C library", "Python's OSError"),
+    (r"errno: 98\b", "the same", "torch/csrc/distributed/c10d/socket.cpp, torch 2.2"),
+)
+"""The kernel refused to let a process listen on an address."""
+
+PORT = _any_of(
+    (
+        r"port: (\d+)",
+        "the port of a refusal",
+        "torch/csrc/distributed/c10d/TCPStoreLibUvBackend.cpp",
+    ),
+    (r"\[::\]:(\d+)", "the same", "torch/csrc/distributed/c10d/socket.cpp, torch 2.2"),
+    (r":(\d{2,5})\b", "the same, after any address", "torch/csrc/distributed/c10d/socket.cpp"),
+)
+"""The port in a message that matches `TAKEN`, in the one group that is not empty."""
+
+OTHER_SIZES = _any_of(
+    (
+        r"appears not to match (sizes|strides) of the same param",
+        "parameters of DDP differ between ranks",
+        "torch/csrc/distributed/c10d/reducer.cpp; jobs/ddp_sizes",
+    ),
+    (
+        r"op\.preamble\.length <= op\.nbytes",
+        "a message is longer than the buffer it is for",
+        "gloo/transport/tcp/pair.cc; jobs/gloo_sizes",
+    ),
+    (
+        r"Detected mismatch between collectives on ranks",
+        "collectives differ, as TORCH_DISTRIBUTED_DEBUG=DETAIL finds out",
+        "torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp",
+    ),
+)
+"""Ranks meet in one operation with tensors of different sizes."""
+
+OTHER_DEVICES = _any_of(
+    (
+        r"Expected all tensors to be on the same device",
+        "operands on different devices",
+        "libtorch_cpu.so and torch/_subclasses/fake_tensor.py",
+    ),
+    (
+        r"Expected a '\w+' device type for generator",
+        "a generator on another device than its tensor",
+        "torch/include/ATen/core/Generator.h",
+    ),
+    (
+        r"Input type \(\S+\) and weight type",
+        "input and weight of a convolution on different devices",
+        "aten/src/ATen/native/Convolution.cpp",
+    ),
+    (
+        r"is on \S+, but expected (it|them) to be on",
+        "an argument on the CPU that a kernel wants on the GPU",
+        "aten/src/ATen/TensorUtils.cpp",
+    ),
+    (
+        r"cannot be called on meta tensors",
+        "a value is wanted of a tensor without data",
+        "torch/_meta_registrations.py",
+    ),
+    (
+        r"Tensor on device \S+ is not on the expected device",
+        "operands on different devices",
+        "torch/_prims_common/__init__.py",
+    ),
+)
+"""Operands, or a generator, live on different devices."""
+
+NO_MEMORY = _any_of(
+    (
+        r"[Oo]ut of memory",
+        "the GPU's memory is used up",
+        "c10/cuda/CUDACachingAllocator.cpp; not in the CPU build",
+    ),
+    (r"can't allocate memory", "malloc failed", "c10/core/impl/alloc_cpu.cpp; jobs/memory_empty"),
+    (r"Cannot allocate memory", "ENOMEM, in the words of the C library", "jobs/memory_empty"),
+)
+"""An allocation failed."""
+
+NOT_ALL_JOINED = _any_of(
+    (
+        r"waiting for clients\. \d+/\d+ clients joined",
+        "the store's server waited for the other ranks in vain",
+        "torch/csrc/distributed/c10d/TCPStore.cpp",
+    ),
+    (
+        r"Timed out initializing process group in store based barrier",
+        "the same, at the barrier at the end of init_process_group",
+        "torch/distributed/distributed_c10d.py",
+    ),
+)
+"""The rendezvous timed out."""
+
+WORKERS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
+"""Pids of the workers that a rank has lost: the last row of `FOLLOWS`."""
+
+WORKER_LATE = re.compile(r"DataLoader timed out after")
+"""The `timeout` of a DataLoader is over: torch/utils/data/dataloader.py; jobs/loader_times_out."""

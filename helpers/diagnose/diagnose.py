@@ -1,4 +1,4 @@
-"""Snapshots -> Verdict. Pure: no I/O and no clock; the same history gives the same verdict."""
+"""Snapshots -> Verdict, without I/O or a clock: the same history gives the same verdict."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CAUSES: dict[Cause, Find] = {
     "unknown": unknown.find,
 }
 """Tried in this order: the first that explains the first event wins. `error` takes any exception, so it
-stands behind those that see what an exception follows from: a rank that left, or one that never came."""
+comes after those that see what an exception follows from: a rank that left, or one that never came."""
 
 PROOF_SPAN = 0.5
 """Seconds over which every snapshot must lead to the same proof."""
@@ -123,7 +123,7 @@ def _suspect(facts: Facts) -> Verdict | None:
 
 
 def _live_line(facts: Facts) -> str | None:
-    """Who waits for whom just now, for the live view: `rank 0 waits for rank 1, which is at ...`."""
+    """Which ranks wait now, and for which: `Rank 0 waits for rank 1, which is at ...`."""
     for rank, view in sorted(facts.alive.items()):
         peers = facts.graph.waited_for[rank]
         if view.process is None or not peers or not view.process.blocked:
@@ -161,7 +161,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
 
 
 def _earlier(snapshot: Snapshot) -> tuple[str, ...]:
-    """How each attempt before this one failed first: the launcher has started all ranks anew since."""
+    """The first failure of each attempt after which the launcher has started all ranks again."""
     found = []
     for attempt in snapshot.earlier:
         failed = events(replace(snapshot, ranks=attempt.ranks, launchers=()))

@@ -1,4 +1,4 @@
-"""What ended in a job, in order, and which of it follows from something earlier. Pure."""
+"""What ended in a job, in order, and which of it follows from something earlier."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Event:
 
     @property
     def where(self) -> Frame | None:
-        """The innermost user line: of the exception, else where the process last stood.
+        """The innermost user line: of the exception, else where the process was last seen.
 
         What a library runs in a spawned or forked process may have no such line there: then it is the
         line that had the process started.

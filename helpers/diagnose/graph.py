@@ -1,4 +1,4 @@
-"""The wait-for graph of one snapshot: who is stuck for good, and on whom each rank waits. Pure.
+"""The wait-for graph of one snapshot: who is stuck for good, and which ranks each one waits for.
 
 A rank may go on when it is not blocked, or when something that one of its threads waits for may still
 happen. The ranks for which that cannot be shown after following every wait are stuck: nobody inside the
@@ -65,7 +65,7 @@ class Graph:
 
     @cached_property
     def stuck(self) -> frozenset[int]:
-        """Ranks that are blocked and that nobody can wake any more."""
+        """Ranks that are blocked and that nothing can wake any more."""
         return frozenset(self.alive.keys() - self.free)
 
     @cached_property
@@ -81,7 +81,7 @@ class Graph:
     def given_up(self) -> frozenset[int]:
         """Ranks that are assumed to do nothing by themselves any more.
 
-        While other ranks move, one that nobody waits for may rest as long as it likes, and one that was
+        While other ranks move, one that no rank waits for may rest as long as it likes, and one that was
         never started may still come.
         """
         unmoved = frozenset(rank for rank in self.alive if self._unmoved(rank))
@@ -91,7 +91,7 @@ class Graph:
 
     @cached_property
     def core(self) -> frozenset[int]:
-        """The stuck ranks on which the other stuck ranks wait, and that wait for nobody else.
+        """The stuck ranks on which the other stuck ranks wait, and that wait for no other.
 
         A rank that waits for the core goes on as soon as the core does: it is in no way odd.
         """
@@ -114,7 +114,7 @@ class Graph:
         return reached
 
     def _held_by(self, rank: int) -> frozenset[int]:
-        """The ranks of which one, or all, could end what `rank` waits for."""
+        """The ranks that could end what `rank` waits for, one of them alone or all together."""
         return frozenset(peer for wait in self.waits(rank) for peer in self._needed(rank, wait).ranks)
 
     @cached_property
@@ -173,7 +173,7 @@ class Graph:
         """The first place at which members of a group issued different operations.
 
         Args:
-            among: ranks of which two have to differ; None for any.
+            among: two of these ranks have to differ; None for any two.
 
         Returns (group, sequence number, rank -> what it issued there, other ranks too), or None.
         """
@@ -227,7 +227,7 @@ class Graph:
         return False
 
     def _never_comes(self, view: RankView) -> bool:
-        """True for a rank that has ended, or that nobody will start."""
+        """True for a rank that has ended, or that will never be started."""
         if view.process is None:
             gone = view.state == "exited"
             return gone or (view.state == "missing" and not self._may_start_more())
@@ -260,7 +260,7 @@ class Graph:
                 yield from self._needs_of_children(self.ranks[rank])
 
     def _needed(self, rank: int, wait: Wait) -> Need:
-        """The ranks that could end a wait by going on: anybody may set a key."""
+        """The ranks that could end a wait by going on: any rank may set a key."""
         if wait.kind == "store":
             return self._anybody
         return Need(self.absent(rank, wait), any_one=wait.kind == "p2p" and not wait.peers)
@@ -306,7 +306,7 @@ class Graph:
         return (Need(act, any_one=True), *([Need()] if self._others_act() else []))
 
     def _others_act(self) -> bool:
-        """True while a process that is no rank may still set a key, or let a stopped one go on."""
+        """True while a process that is not a rank may still set a key, or let a stopped one go on."""
         children = [child.process for view in self.ranks.values() for child in view.children]
         return self._may_start_more() or any(
             child.kind == "process" and child.where is not None and child.may_act for child in children

@@ -1,4 +1,4 @@
-"""Whether a process has come to the operation in which another one waits. Pure."""
+"""Whether a process has reached the operation in which another one waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAME_SIZE = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into
 """Collectives whose input must have one size on all ranks."""
 
 UNNAMED = "wait"
-"""The wait for a handle of which nobody can say whether it sends or receives."""
+"""The wait for a handle that may be of a send or of a receive: nothing shows which."""
 
 SENDS = ("send", "isend", "send_object_list")
 
@@ -38,7 +38,7 @@ def arrived(process: ProcessView | None, wait: Wait) -> bool:
 
 
 def serves(process: ProcessView | None, rank: int, wait: Wait) -> bool:
-    """True when a process stands in the other half of the point-to-point `wait` of `rank`."""
+    """True when a process is in the other half of the point-to-point `wait` of `rank`."""
     waits = process.waits if process is not None and process.alive else ()
     return any(
         other.kind == "p2p"
@@ -59,8 +59,8 @@ def contradicts(process: ProcessView | None, wait: Wait) -> bool:
 def _matches(entry: Collective, wait: Wait) -> bool:
     """True when an issued collective is the one of `wait`, as far as both ranks tell.
 
-    A rank may be through with an operation whose sizes differ: gloo lets the one go that has nothing
-    more to get. NCCL gathers tensors of different sizes, so what is done there says nothing.
+    A rank may have finished an operation whose sizes differ: gloo releases the one that has nothing
+    more to receive. NCCL gathers tensors of different sizes, so what is done there says nothing.
     """
     told = entry.op in SAME_SIZE and not (entry.done and entry.op.startswith("all_gather"))
     return entry.op == wait.op and not (told and differ(entry.sizes, wait.sizes))
@@ -72,7 +72,7 @@ def differ(one: Sizes, other: Sizes) -> bool:
 
 
 def _other_root(process: ProcessView, wait: Wait) -> bool:
-    """True when the process stands in the collective of `wait`, but with another root."""
+    """True when the process is in the collective of `wait`, but with another root."""
     return any(
         (other.op, other.group, other.seq) == (wait.op, wait.group, wait.seq)
         and None not in (other.root, wait.root)

@@ -41,7 +41,7 @@ class Facts:
 
     @cached_property
     def stuck(self) -> frozenset[int]:
-        """Ranks that nobody can wake any more."""
+        """Ranks that nothing can wake any more."""
         return self.graph.stuck
 
     @property

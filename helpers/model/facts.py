@@ -91,7 +91,7 @@ class Wait:
     """One thing that a process has pending or waits for.
 
     Attributes:
-        kind: what it waits in.
+        kind: what kind of thing it waits for.
         op: the operation: `all_reduce`, `recv`, `init_process_group`, `flock`, `read`, ...
         group: name of the process group, `default` for the default one.
         group_ranks: the group's members as global ranks.
@@ -101,12 +101,13 @@ class Wait:
         key: the store key, the lock file, the file or address read from.
         thread: name of the waiting thread.
         where: innermost user frame of that thread.
-        blocking: True when the thread stands in it; False for an asynchronous operation that is
+        blocking: True when the thread is blocked in it; False for an asynchronous operation that is
             pending while the thread does something else.
         holder: pid of the process that holds the lock; 0 when no process does; None when unknown.
         root: the rank from which, or to which, a collective such as `broadcast` sends.
         limited: True when it ends by itself before long, and the program goes on then.
-        number: the how-manieth group of the process a `new_group` makes, where that can be counted.
+        number: index, from 1, of the group that this `new_group` call creates in the process; None where
+            that cannot be counted.
     """
 
     kind: WaitKind
@@ -175,17 +176,17 @@ class ProcessView:
         stack: innermost frame first, of the thread that waits, else of the main thread.
         still: seconds since the stack, the waits and the collectives last changed.
         idle: seconds since the process last used a noticeable amount of CPU.
-        asleep: the system call it stands in, when it is a sleep: `nanosleep`.
+        asleep: the system call it is in, when that is a sleep: `nanosleep`.
         gil_held: True when the beacon's own thread cannot run although the process is alive.
         frozen: True while the kernel stops it, because the job is at its limit of memory.
         beacon: True when a beacon reports from inside the process.
         ended: seconds at which it was seen to have ended, else None.
         signal: number of the signal that ended it.
-        left: True once its interpreter has come to an orderly end without an exception; a launcher's
+        left: True once its interpreter has finished without an exception; a launcher's
             signal may still hit the process after that.
-        acting: name of a thread beside the one that waits, which runs the user's code and may still act.
-        groups: how many groups it has made, one that is on its way included; None when unknown.
-        waited: True when an ended process stood in a collective or a point-to-point operation.
+        acting: name of another thread than the one that waits, which runs user code and may still act.
+        groups: how many groups it has created, one that is being created included; None when unknown.
+        waited: True when an ended process was last in a collective or a point-to-point operation.
         wraps: of a launcher, the rank whose number it carries and whose process it has started.
         memory: resident bytes, cpu: percent of one core over the last sample.
     """
@@ -259,7 +260,7 @@ class ProcessView:
 
 @dataclass(frozen=True)
 class ChildView:
-    """A process that a rank started and that is no rank itself: a DataLoader worker, a helper.
+    """A process that a rank started and that is not a rank itself: a DataLoader worker, for example.
 
     Attributes:
         joined_as_rank: the rank it has taken in the job's process group, which it should not have.
@@ -295,7 +296,7 @@ class RankView:
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt before the one that runs: its launcher has started all ranks anew since.
+    """An attempt before the one that runs: its launcher has started all ranks again since.
 
     Attributes:
         number: from 0.
@@ -322,7 +323,7 @@ class Job:
     Attributes:
         master: `address:port` of the store, when known.
         single_node: True when every rank of the world size must be on this machine.
-        restarts: how often the launcher may still start all ranks anew.
+        restarts: how often the launcher may still start all ranks again.
         exit_code: of the command itself; None while it runs or when a signal ended it.
         ran: True once a Python process of the job has run a line of user code.
         script_error: why Python could not run the script at all, in its own words; script_line: the
@@ -355,7 +356,7 @@ class LimitView:
         megabytes: that all processes may have together.
         enforcer: who enforces it, in words.
         kills: how many processes were killed.
-        full: True while processes that want more stand still, because nobody is killed.
+        full: True while processes that want more are stopped, because none is killed.
         not_seen: what the enforcer may miss.
     """
 
@@ -375,11 +376,11 @@ class Snapshot:
         ranks: one entry per rank, in order; entries of unknown rank last.
         launchers: processes that are neither a rank nor below one.
         earlier: attempts before this one, the oldest first.
-        strangers: processes outside the job that own a port the job asked for.
+        strangers: a port the job asked for, and the process outside the job that owns it.
         memory_kills: processes killed for memory by the kernel in the job's cgroup, or by a monitor.
         limit: the limit on the job's memory, where the instrument has set one.
         not_seen: what could not be seen, one sentence each.
-        store_answers: whether the store listens at its address; None when nobody has looked.
+        store_answers: whether the store listens at its address; None when that is not known.
         store_ranks: ranks that have left their address in the store, on other nodes too.
     """
 
@@ -435,7 +436,8 @@ class Report:
 
     Attributes:
         explanation, fix, references: from the page of the cause.
-        first_rank: seconds at which the first rank was seen, stall and verdict likewise.
+        first_rank, stall, verdict_at: seconds at which the first rank was seen, the stall began and the
+            verdict was reached.
     """
 
     verdict: Verdict

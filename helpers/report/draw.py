@@ -195,7 +195,8 @@ _PATTERNS: dict[Kind, tuple[str, str]] = {
     "held": ("bad", '<path d="M1 0v8M3 0v8"/>'),
     "stopped": ("bad", '<path d="M0 0l8 8M0 8l8 -8"/>'),
 }
-"""Tone and the strokes of an 8 by 8 tile; kinds without one are plain or only an outline."""
+"""Tone and strokes of an 8 by 8 tile. Strokes differ, since colour alone does not reach every reader;
+kinds without a tile are plain or only an outline."""
 
 _LIGHT = ("#1a1a1a", "#ffffff", "#868e96", "#14692b", "#8a5300", "#b02a1a", "#0b57a4")
 _DARK = ("#e8e8e8", "#16181a", "#868e96", "#74d68a", "#f0b860", "#ff8a7a", "#86bdf5")

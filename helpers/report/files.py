@@ -57,9 +57,9 @@ def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what is still written to a stream that nobody reads any more nowhere.
+    """Discard what is still written to a stream whose reader has gone.
 
-    What is in its buffer would otherwise fail once more at the end, and make Python's exit code 120.
+    Flushing its buffer would otherwise fail again at exit, and make Python's exit code 120.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())

@@ -1,4 +1,4 @@
-"""Snapshots -> lanes: what each rank, and each DataLoader worker, did from when to when. Pure."""
+"""Snapshots -> lanes: what each rank, and each DataLoader worker, did from when to when."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Kind = Literal[
     "unseen",
     "idle",
 ]
-"""`moving` stands for several states, each too short to draw; `held` for a C call that holds the
+"""`moving` is several states, each too short to draw; `held` for a C call that holds the
 interpreter lock; `idle` for a worker without a task."""
 
 FLUID: frozenset[Kind] = frozenset({"starting", "importing", "rendezvous", "running", "idle"})
@@ -48,7 +48,7 @@ class Segment:
         label: the same in a word or two, for the picture.
         start, end: seconds since the start of the command.
         where: the user's line, the newest one of a segment of a kind in `FLUID`.
-        op, group, seq: of the collective it stands in.
+        op, group, seq: of the collective that it is blocked in.
     """
 
     kind: Kind
@@ -113,7 +113,7 @@ def lanes(snapshots: Sequence[Snapshot]) -> tuple[Lane, ...]:
     names: dict[_Key, str] = {}
     before: float | None = None
     for snapshot in snapshots:
-        # A later sight of a key wins: a worker's successor stands behind the worker that has ended.
+        # A later sight of a key wins: a worker's successor comes after the worker that has ended.
         for sight in {sight.key: sight for sight in _sights(snapshot, numbers)}.values():
             names[sight.key] = sight.name
             _extend(seen.setdefault(sight.key, []), sight, snapshot.time, before)
@@ -172,7 +172,7 @@ def _extend(segments: list[Segment], sight: _Sight, now: float, before: float | 
 
 
 def _goes_on(last: Segment, newest: Segment) -> bool:
-    """True when two looks saw the same; a number that becomes known later is no change."""
+    """True when two looks saw the same; a number that becomes known later is not a change."""
     if last.kind != newest.kind:
         return False
     if last.kind in FLUID:
@@ -223,11 +223,11 @@ def _kind(process: ProcessView, *, child: bool) -> Kind:
         return "stopped"
     if process.gil_held:
         return "held"
-    standing = process.blocking
-    if any(wait.kind == "rendezvous" for wait in standing):
+    waits = process.blocking
+    if any(wait.kind == "rendezvous" for wait in waits):
         return "rendezvous"
-    if standing and not (child and process.where is None):
-        return "collective" if standing[0].kind == "collective" else "waiting"
+    if waits and not (child and process.where is None):
+        return "collective" if waits[0].kind == "collective" else "waiting"
     if process.asleep:
         return "asleep"
     if process.state in ("starting", "importing"):
@@ -245,7 +245,7 @@ def _short_end(process: ProcessView) -> str:
 
 
 def without_errors(found: Sequence[Lane]) -> tuple[Lane, ...]:
-    """The same lanes, of which a failure says no more than that it is one."""
+    """The same lanes; a failure is shown as a failure, without its name."""
     return tuple(
         replace(
             lane,

@@ -1,7 +1,7 @@
 """The Markdown of the causes' pages and of the labs' texts, for a terminal and as HTML.
 
 Paragraphs, lists and `code` are markup, and **strong** words where they are asked for. Nothing else is,
-since a text may name what a job calls its own: `__init__.py` is no strong word.
+since a text may hold names of the job: `__init__.py` is not a strong word.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..model.wording import one_line, printable
 
 
 class _Escaped(RendererHTML):
-    """HTML that may stand in an attribute as well: quotation marks of both kinds are escaped."""
+    """HTML that is safe in an attribute as well: quotation marks of both kinds are escaped."""
 
     def text(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
         return escape(tokens[idx].content)

@@ -1,7 +1,4 @@
-"""The parts that every form of a report shares: a place, a wait, the table of ranks.
-
-Text that comes from the job passes through `printable` before it reaches a screen or a file.
-"""
+"""The table of ranks, which every form of a report shows."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Row:
     Attributes:
         label: `0, 2-5`, or `?` where the number is unknown.
         doing: one entry per wait, or how the rank ended.
-        at: where it stands, `train.py:41 validate`; empty when no line of the user's is known.
+        at: `train.py:41 validate`; empty when no line of the user's code is known.
         children: one sentence for each child that matters, the same for all ranks of the row.
         stack: innermost frame first.
     """
@@ -43,11 +40,11 @@ class Row:
 
 
 def matters(child: ChildView) -> bool:
-    """True for a child that tells something: it failed, it joined as a rank, or it is stuck.
+    """True for a child worth reporting: it failed, it joined as a rank, or it is stuck.
 
-    A DataLoader worker that waits for its next task stands in torch's own code and is left out. So is
-    a program that ends with an exit code: `grep` and a test of a compiler answer with it whoever
-    started them, and whether so short a life is seen at all is chance.
+    A DataLoader worker that waits for its next task is inside torch's own code and is left out. So is
+    a program that ends with an exit code: that is how `grep` or a test of a compiler answers, and so
+    short a process is only seen by chance.
     """
     process = child.process
     program = process.kind == "process" and not process.beacon
@@ -72,7 +69,7 @@ def table(report: Report) -> list[Row]:
 
 
 def _alike(view: RankView) -> tuple[object, ...]:
-    """What two ranks have in common when they share a row."""
+    """The key by which ranks share a row."""
     children = _children(view)
     process = view.process
     if process is None:

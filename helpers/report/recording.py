@@ -90,8 +90,8 @@ def pack(recording: Recording) -> bytes:
 
 
 def _line(value: object) -> str:
-    # Written by `json`, since msgspec encodes neither a lone surrogate, of which the name of a file
-    # that is not UTF-8 has some, nor an infinite number.
+    # Written by `json`, since msgspec encodes neither an infinite number nor a lone surrogate,
+    # which Python puts in the name of a file that is not UTF-8.
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The text of a source line, read with care: files of any kind and size may stand at a path."""
+"""The text of a source line, read with care: a path may lead to a file of any kind and size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sources:
         self._files: dict[str, list[str]] = {}
 
     def line(self, frame: Frame) -> str:
-        """The text of a frame's line; nothing where it cannot be read or is no user's file."""
+        """The text of a frame's line; nothing where it cannot be read or is not the user's."""
         name = f"{frame.file}:{frame.line}"
         if name not in self._known:
             self._known[name] = self._read_line(frame) if frame.user else ""
@@ -51,7 +51,7 @@ class Sources:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a regular file of a fair size; none of anything else, such as a pipe."""
+    """The lines of a regular file of a fair size; nothing of anything else, such as a pipe."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(fd, "rb") as file:

@@ -35,9 +35,9 @@ def stable_text(report: Report) -> str:
     - sequence numbers, unless the job is proved to hang: elsewhere they say how far a rank had
       come. Also for a rank that a signal ended, since that moment comes from outside.
     - sizes of pickled objects on their way: one may be a path, which is longer elsewhere.
-    - operations that are pending while the rank stands in another one.
-    - the place of a rank that runs and is no culprit: it is somewhere else at each look.
-    - after an error, everything about ranks that are no culprits, and how far the end of the
+    - operations that are pending while the rank is blocked in another one.
+    - the place of a rank that runs and is not a culprit: it differs from look to look.
+    - after an error, everything about ranks that are not culprits, and how far the end of the
       culprits has come: SIGTERM by the launcher, the error of a broken connection and the patience
       of the instrument race each other. What failed first in a culprit, or in its child, stays.
     - which ranks ran out of memory, when the kernel chose them: it may choose others next time.
@@ -117,7 +117,7 @@ def _rank(report: Report, view: RankView) -> str:
 
 
 def _own_masks(report: Report) -> list[str]:
-    """What hides the first error in a culprit itself; others may come too late to be seen."""
+    """Errors that hide the first one in a culprit itself; others may come too late to be seen."""
     ranks = {f"(rank {rank})" for rank in report.verdict.culprits}
     return [
         text for text in report.verdict.masked if not (found := _WHOSE.search(text)) or found[0] in ranks

@@ -1,7 +1,7 @@
-"""Snapshots and a verdict -> one SVG: a lane for each rank over time. Pure; equal input, equal text.
+"""Snapshots and a verdict -> one SVG: a lane for each rank over time. Equal input, equal text.
 
 The picture holds no script and loads nothing. What is drawn is also said: each segment has a title, and
-the description of the picture tells where every rank stands at the end.
+the description of the picture says what every rank is doing at the end.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def timeline(
         verdict_at: seconds at which the verdict was reached; the newest snapshot's unless given.
         until: seconds at which the axis ends at least, so that a replay does not change its scale.
         reveal: False shows what was seen and nothing that gives the answer away: no verdict, no first
-            difference, nobody who waits for whom, no error.
+            difference, no arrows of waiting, no error.
 
     Returns:
         One `<svg>` element with a title and a description.
@@ -151,7 +151,7 @@ def _pins(
 
 
 def _description(found: Sequence[Lane], verdict: Verdict | None, odd: Divergence | None) -> str:
-    """Where every rank stands at the end, what differs first, and the verdict, in sentences."""
+    """What every rank does at the end, what differs first, and the verdict, in sentences."""
     together: dict[tuple[str, str], list[tuple[Lane, Segment]]] = {}
     for entry in found:
         newest = entry.segments[-1]
@@ -240,7 +240,7 @@ def pinned(pins: Sequence[Pin], area: Area) -> str:
 
 
 def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Sequence[int]], area: Area) -> str:
-    """Who waits for whom at the end, right of the lanes.
+    """Arrows from each waiting rank to those it waits for at the end, right of the lanes.
 
     Args:
         waited_for: lane -> the lanes it waits for, as their indices.

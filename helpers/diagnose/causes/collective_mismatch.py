@@ -13,25 +13,25 @@ Divergence = tuple[str, int, dict[int, Collective]]
 
 
 def find(facts: Facts) -> Verdict | None:
-    """Stuck ranks stand in different calls, and each call needs the others."""
+    """Stuck ranks are in different calls, and each call needs the others."""
     if facts.first is not None:
         return None
     core = facts.graph.core
-    standing = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
-    if len(core) < 2 or not core <= standing.keys():
+    blocked = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
+    if len(core) < 2 or not core <= blocked.keys():
         return None
     diverged = facts.graph.divergence(core)
     issued = diverged[2] if diverged else {}
     places: dict[int, object] = {
-        rank: issued[rank].op if rank in issued else _place(wait) for rank, wait in standing.items()
+        rank: issued[rank].op if rank in issued else _place(wait) for rank, wait in blocked.items()
     }
-    places.update(dict.fromkeys(_in_or_past_group(facts, standing), "new_group"))
+    places.update(dict.fromkeys(_in_or_past_group(facts, blocked), "new_group"))
     disputed = {places[rank] for rank in core}
-    calls = {rank: wait for rank, wait in standing.items() if places[rank] in disputed}
-    passed = {rank: entry.op for rank, entry in issued.items() if rank not in standing}
+    calls = {rank: wait for rank, wait in blocked.items() if places[rank] in disputed}
+    passed = {rank: entry.op for rank, entry in issued.items() if rank not in blocked}
     apart = odd_ones({rank: places[rank] for rank in calls} | passed)
     odd = tuple(rank for rank in apart if rank in calls) or tuple(calls)
-    behind = {rank: wait for rank, wait in standing.items() if rank not in calls}
+    behind = {rank: wait for rank, wait in blocked.items() if rank not in calls}
     said = [_sentence(ranks, wait) for ranks, wait in [*_together(calls), *_together(behind)]]
     return Verdict(
         outcome="hang",
@@ -52,10 +52,10 @@ def _call(facts: Facts, rank: int) -> Wait | None:
     return None
 
 
-def _in_or_past_group(facts: Facts, standing: dict[int, Wait]) -> list[int]:
-    """The ranks that have come to the first new group in which one of them stands, or are past it."""
-    numbers = [wait.number for wait in standing.values() if wait.number is not None]
-    made = {rank: process.groups for rank in standing for process in facts.processes((rank,))}
+def _in_or_past_group(facts: Facts, blocked: dict[int, Wait]) -> list[int]:
+    """The ranks that have reached, or passed, the first new group in which one of them is blocked."""
+    numbers = [wait.number for wait in blocked.values() if wait.number is not None]
+    made = {rank: process.groups for rank in blocked for process in facts.processes((rank,))}
     return [rank for rank, groups in made.items() if numbers and (groups or 0) >= min(numbers)]
 
 
@@ -96,7 +96,7 @@ def _summary(facts: Facts, calls: dict[int, Wait], odd: Sequence[int]) -> str:
 
 
 def _parted(calls: dict[int, Wait], diverged: Divergence | None) -> str:
-    """Where the ranks' calls first differ, unless that is where they stand now."""
+    """Where the ranks' calls first differ, unless that is where they are now."""
     if diverged is None:
         return ""
     group, seq, issued = diverged
@@ -110,10 +110,10 @@ def _parted(calls: dict[int, Wait], diverged: Divergence | None) -> str:
 
 
 def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
-    """That the barrier before may have met from two lines, which nobody can see any more.
+    """That ranks may have met in the barrier before from two lines, which can no longer be seen.
 
-    Barriers look all the same, so one too many meets the next one of the others and is content; the
-    rank that made it is then found at a barrier again.
+    All barriers look the same: one too many on one rank completes with the next one of the others,
+    and that rank is then found at a barrier again.
     """
     if diverged is None:
         return ()

@@ -1,4 +1,4 @@
-"""A lock file, or a lock on a file, that nobody will release."""
+"""A lock file, or a lock on a file, that no process will release."""
 
 from __future__ import annotations
 

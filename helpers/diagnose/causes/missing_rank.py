@@ -11,9 +11,9 @@ from ..scene import Facts
 
 
 def find(facts: Facts) -> Verdict | None:
-    """A stuck rank is somewhere else than in a call to which the others could come.
+    """A stuck rank is not in a call that the others could join.
 
-    Or nobody is stuck, but others have waited for a rank at work for longer than patience. Or the first
+    Or no rank is stuck, but others have waited for a rank at work for longer than patience. Or the first
     failure is that ranks have waited for another until their timeout.
     """
     if facts.first is not None:

@@ -34,7 +34,7 @@ def find(facts: Facts) -> Verdict | None:
 
 
 def _left(view: RankView) -> bool:
-    """True for a rank that is no more, and for whose end there is neither an exception nor a signal."""
+    """True for a rank that exited without an exception or a signal."""
     process = view.process
     if process is None:
         return view.state == "exited"
@@ -58,7 +58,7 @@ def _only_they_could_have_set_it(facts: Facts) -> bool:
 
 
 def _before(facts: Facts, rank: int) -> bool:
-    """True when the rank had left before the first failure, which says that somebody has left.
+    """True when the rank had exited before the first failure, which says that a process has.
 
     A rank closes its connections some time before its process ends: an error that speaks of a closed
     connection needs no comparison of times, one that speaks of a timeout does.
@@ -95,9 +95,9 @@ def _verdict(facts: Facts, left: tuple[int, ...], how: str) -> Verdict:
 
 
 def _odd(facts: Facts, left: tuple[int, ...]) -> tuple[int, ...]:
-    """Those who left; where most ranks came to the end of their program, those who want more of them.
+    """The ranks that exited; if most reached the end of their program, the others.
 
-    A rank that leaves at a line of its own, by `sys.exit` or `os._exit`, has not come to the end.
+    A rank that exits at a line of its own, by `sys.exit` or `os._exit`, has not reached the end.
     """
     at_end = all(p.exit_code == 0 and p.where is None for p in facts.processes(left))
     here = len(facts.processes(left)) == len(left)
@@ -106,7 +106,7 @@ def _odd(facts: Facts, left: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _needed_at(facts: Facts, waiting: Sequence[int]) -> Frame | None:
-    """The line at which the first of the others needed a rank that has left no line of its own."""
+    """The line where the first of the others needed a rank whose own last line is not known."""
     if waiting:
         view = facts.graph.ranks[waiting[0]].process
         return view.where if view else None

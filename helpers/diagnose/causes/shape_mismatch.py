@@ -11,7 +11,7 @@ from ..scene import Facts, odd_ones
 
 
 def find(facts: Facts) -> Verdict | None:
-    """The first failure is a size check between ranks, or all stand in one operation of two sizes."""
+    """The first failure is a size check, or ranks are in one operation with different sizes."""
     event = facts.first
     if event is not None:
         if event.error is None or not OTHER_SIZES.search(event.error.message):
@@ -70,9 +70,9 @@ def _newest(facts: Facts) -> tuple[str, int] | None:
 
 
 def _stuck(facts: Facts) -> Verdict | None:
-    """Members stand in one operation of one place and one root, but with different sizes.
+    """Members are in one operation of one place and one root, but with different sizes.
 
-    One that is through with it counts, too.
+    One that has finished it counts, too.
     """
     roots: dict[tuple[str | None, int | None, str], set[int]] = {}
     by_place: dict[tuple[str | None, int | None, str], dict[int, Sizes]] = {}
@@ -82,14 +82,14 @@ def _stuck(facts: Facts) -> Verdict | None:
                 spot = (wait.group, wait.seq, wait.op)
                 by_place.setdefault(spot, {})[rank] = wait.sizes
                 roots.setdefault(spot, set()).update(() if wait.root is None else (wait.root,))
-    standing = {spot: set(sizes) for spot, sizes in by_place.items()}
+    blocked = {spot: set(sizes) for spot, sizes in by_place.items()}
     for view in facts.alive.values():
         for entry in view.process.collectives if view.process else ():
             spot = (entry.group, entry.seq, entry.op)
             if spot in by_place and entry.sizes and view.rank is not None:
                 by_place[spot].setdefault(view.rank, entry.sizes)
     for (group, seq, op), sizes in by_place.items():
-        same_root, there = len(roots[group, seq, op]) < 2, standing[group, seq, op]
+        same_root, there = len(roots[group, seq, op]) < 2, blocked[group, seq, op]
         first, *rest = sizes.values()
         if op in SAME_SIZE and same_root and any(differ(first, other) for other in rest):
             culprits = odd_ones(dict(sizes))

@@ -83,7 +83,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
 
 
 def _named(facts: Facts, child: ChildView) -> bool:
-    """True for a child that ended too soon to be known, of which its rank says that it was a worker."""
+    """True for a child that ended too soon to be known, but which its rank names as a worker."""
     said = [event.error.message for event in facts.events if event.own and event.error is not None]
     pids = [pid for text in said for found in WORKERS.findall(text) for pid in found.split(", ")]
     return str(child.process.pid) in pids

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from stuck_ranks_beacon import agent
+from stuck_ranks_beacon import beacon
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -39,11 +39,11 @@ def train(folder: Path) -> None:
     def resume() -> int:
         """Start the beacon; its thread is the newest, after that of `faulthandler`'s timer."""
         before = set(os.listdir("/proc/self/task"))
-        agent._resume()
+        beacon.current.resume()
         return max(map(int, set(os.listdir("/proc/self/task")) - before))
 
     steps(50)
-    agent._rest()
+    beacon.current.rest()
     count = torch.tensor(max(1, int(100 * SECONDS / steps(100)[1])))
     dist.broadcast(count, 0)
     pairs, own = [], []
@@ -51,9 +51,9 @@ def train(folder: Path) -> None:
         thread = resume()
         watched = steps(int(count))
         own.append(int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9)
-        agent._rest()
+        beacon.current.rest()
         pairs.append((watched, steps(int(count))))
-    agent._resume()
+    beacon.current.resume()
     found = {
         "steps": int(count),
         "beacon": own,

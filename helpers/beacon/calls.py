@@ -8,24 +8,36 @@ from types import FrameType
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from . import stacks, torch_names
+from .record import Arguments, Call, Site
 
 CO_OPTIMIZED = 1
 
 LOCKS = (type(_thread.allocate_lock()), _thread.RLock)
 
 MEMBERS = 64
-"""Members that a container has at most for it to be looked at."""
+"""The largest container whose members are looked at."""
 
 FILE_CALLS = frozenset(("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir"))
-"""Names by which a program looks for a lock file, or makes one."""
+"""Functions by which a program looks for a lock file, or makes one."""
 
-Call = Dict[str, Any]
-
-_NO_GROUP: Call = {"group": None, "ranks": [], "peers": [], "sizes": [], "key": None}
+_NOTHING: Arguments = {
+    "group": None,
+    "ranks": [],
+    "peers": [],
+    "sizes": [],
+    "key": None,
+    "root": None,
+    "limit": None,
+    "counted": False,
+    "rank": None,
+    "world_size": None,
+    "workers": {},
+    "spawned": {},
+}
 
 
 class StackFrame(Protocol):
-    """A frame of a stack, of this process or as somebody else has read it.
+    """A frame of a stack, of this process or as py-spy has read it.
 
     Attributes:
         file: of its source.
@@ -38,8 +50,8 @@ class StackFrame(Protocol):
     def local(self, name: str) -> Any:
         """What a variable holds.
 
-        None where there is none. Of an object that cannot be read, one without attributes whose class
-        has the same name.
+        None where there is none. In place of an object that cannot be read, an object without
+        attributes whose class has the same name.
         """
 
     def group_of(self, value: Any) -> Tuple[Optional[str], List[int]]:
@@ -71,9 +83,9 @@ class LiveFrame:
 
 
 def inside(frame: Optional[FrameType]) -> Iterator[LiveFrame]:
-    """The frames that the innermost line of the user's own has led to, innermost first.
+    """The library frames below the innermost line of the user's code, innermost first.
 
-    User code that torch calls back, such as a `__getstate__`, is in no call of torch's.
+    User code that torch calls back, such as a `__getstate__`, is not in a call of torch's.
     """
     while frame is not None and not stacks.is_users(frame):
         yield LiveFrame(frame)
@@ -81,12 +93,12 @@ def inside(frame: Optional[FrameType]) -> Iterator[LiveFrame]:
 
 
 def torch_call(frames: Iterable[StackFrame]) -> Optional[Call]:
-    """{kind, op, group, ranks, peers, sizes, key, ...} of the torch call on a stack, or None.
+    """The torch call on a stack, or None.
 
     The outermost of several nested calls is reported, since that is what the user wrote.
 
     Args:
-        frames: those that the user's own code has led to, innermost first.
+        frames: those below the innermost line of the user's code, innermost first.
     """
     found: Optional[Call] = None
     stack = list(frames)
@@ -111,7 +123,7 @@ def _distributed(frame: StackFrame, inner: Optional[Call]) -> Optional[Call]:
 
 
 def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
-    """What a function waits for that is no call of torch's own distributed package."""
+    """What a function outside of `torch.distributed` waits for."""
     file, name = frame.file, frame.function
     if torch_names.is_dataloader_file(file):
         return _dataloader(frame)
@@ -122,15 +134,11 @@ def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
     return _lock_file(frame) if torch_names.is_lock_file(file, name) else None
 
 
-def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
-    """Where in its source the innermost frame of a stack stands, and the objects it can name.
+def site(frame: Optional[FrameType]) -> Optional[Site]:
+    """The position of a frame in its source, and the objects it can name.
 
-    Returns {file, position: [line, end line, column, end column], names: {expression: class},
-    strings: {expression: text}, limits: {expression: seconds}}; the observer reads the source and finds
-    the call. The class of a handle carries its operation (`Work.irecv`); `handles[*]` stands for the
-    members of a container that are all alike. A limit is a time span, or how long a store waits. Only
-    for code that holds a lock or an object of torch's, that sends or receives, or that sleeps and looks
-    for a file. Python 3.11 or newer.
+    The observer reads the source and finds the call. Only for code that holds a lock or an object of
+    torch's, that sends or receives, or that sleeps and looks for a file. Python 3.11 or newer.
     """
     positions = getattr(frame and frame.f_code, "co_positions", None)
     if frame is None or positions is None:
@@ -140,7 +148,8 @@ def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
         return None
     index = frame.f_lasti // 2
     position = next((p for i, p in enumerate(positions()) if i == index), None)
-    if position is None or None in position:
+    place = [number for number in position or () if number is not None]
+    if len(place) != 4:
         return None
     names: Dict[str, str] = {}
     strings: Dict[str, str] = {}
@@ -154,7 +163,7 @@ def site(frame: Optional[FrameType]) -> Optional[Dict[str, Any]]:
         return None
     return {
         "file": frame.f_code.co_filename,
-        "position": list(position),
+        "position": place,
         "names": names,
         "strings": strings,
         "limits": limits,
@@ -178,7 +187,7 @@ def _named_values(frame: FrameType) -> Dict[str, Any]:
 
 
 def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str]) -> None:
-    """Note the text or the path that a name stands for, or the class of torch's."""
+    """Note the text or the path that a name stands for, or its class."""
     pathlib = sys.modules.get("pathlib")
     if isinstance(value, (str, int)) or (pathlib and isinstance(value, pathlib.PurePath)):
         strings[name] = str(value)[:200]
@@ -208,7 +217,7 @@ def peek(frame: FrameType) -> Dict[str, Any]:
     """A copy of a frame's local variables that keeps none of them alive longer than the job does.
 
     Before Python 3.13, `f_locals` leaves a dictionary on a function's frame, which holds every
-    variable until the function returns; it is emptied here unless somebody else holds it too.
+    variable until the function returns; it is emptied here unless something else holds it too.
     """
     held = frame.f_locals
     copy = dict(held)
@@ -234,7 +243,7 @@ def _collective(frame: StackFrame) -> Call:
     op = frame.function
     group, ranks = frame.group_of(frame.local("group"))
     return {
-        **_NO_GROUP,
+        **_NOTHING,
         "kind": "collective",
         "op": op,
         "group": group,
@@ -246,7 +255,7 @@ def _collective(frame: StackFrame) -> Call:
 
 
 def _new_group(frame: StackFrame, inner: Optional[Call]) -> Call:
-    """A call of the members that the group is to have; of all ranks, once in the barrier at its end."""
+    """A call of the group's members-to-be; once in the barrier at its end, of all ranks."""
     key = inner["key"] if inner else None
     local = bool(frame.local("use_local_synchronization"))
     group, ranks = frame.group_of(None)
@@ -254,19 +263,18 @@ def _new_group(frame: StackFrame, inner: Optional[Call]) -> Call:
     if members is None:
         group, ranks = None, []
     return {
-        **_NO_GROUP,
+        **_NOTHING,
         "kind": "collective",
         "op": "new_group",
         "group": group,
         "ranks": members or ranks,
         "key": key,
-        "joined": inner.get("joined") if inner else None,
         "counted": not local,
     }
 
 
 def _members(ranks: Any) -> Optional[List[int]]:
-    """The ranks that a new group is to have; empty for all, None where the call does not say."""
+    """The ranks of a new group; empty for all, None where the call does not say."""
     if ranks is None:
         return []
     listed = isinstance(ranks, (list, tuple, range)) and all(isinstance(rank, int) for rank in ranks)
@@ -276,17 +284,17 @@ def _members(ranks: Any) -> Optional[List[int]]:
 def _endless_barrier(frame: StackFrame) -> Optional[Call]:
     barrier = frame.local("self")
     held = getattr(barrier, "group", barrier)
-    if held is None:  # there is nobody to wait for
+    if held is None:  # there are no other ranks to wait for
         return None
     group, ranks = frame.group_of(held)
-    return {**_NO_GROUP, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
+    return {**_NOTHING, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
 
 
 def _p2p(frame: StackFrame) -> Call:
     group, ranks = frame.group_of(frame.local("group"))
     peer = _peer(frame, "src" if "recv" in frame.function else "dst")
     return {
-        **_NO_GROUP,
+        **_NOTHING,
         "kind": "p2p",
         "op": frame.function,
         "group": group,
@@ -297,7 +305,7 @@ def _p2p(frame: StackFrame) -> Call:
 
 
 def _peer(frame: StackFrame, name: str) -> Optional[int]:
-    """The global rank that a call names by `src` or `dst`, or within its group by `group_src`, ..."""
+    """The global rank that a call names by `src` or `dst`, or by `group_src` or `group_dst`."""
     peer, within = frame.local(name), frame.local("group_" + name)
     if peer is None and isinstance(within, int):
         peer = frame.global_rank(within)
@@ -306,7 +314,7 @@ def _peer(frame: StackFrame, name: str) -> Optional[int]:
 
 def _rendezvous(frame: StackFrame) -> Call:
     return {
-        **_NO_GROUP,
+        **_NOTHING,
         "kind": "rendezvous",
         "op": "init_process_group",
         "group": "default",
@@ -319,11 +327,10 @@ def _rendezvous(frame: StackFrame) -> Call:
 
 def _store_barrier(frame: StackFrame) -> Call:
     return {
-        **_NO_GROUP,
+        **_NOTHING,
         "kind": "store",
         "op": "store_barrier",
         "key": _text(frame.local("store_key")),
-        "joined": _number(frame.local("worker_count")),
     }
 
 
@@ -332,13 +339,13 @@ def _dataloader(frame: StackFrame) -> Optional[Call]:
     if frame.function not in torch_names.LOADER_WAITS or not torch_names.is_loader(iterator):
         return None
     workers = torch_names.dataloader_workers(iterator)
-    return {**_NO_GROUP, "kind": "process", "op": "DataLoader", "workers": workers}
+    return {**_NOTHING, "kind": "process", "op": "DataLoader", "workers": workers}
 
 
 def _spawn(frame: StackFrame, outer: Sequence[StackFrame]) -> Call:
     numbers = (_number(one.local("nprocs")) for one in outer)
     return {
-        **_NO_GROUP,
+        **_NOTHING,
         "kind": "process",
         "op": "mp.spawn",
         "spawned": torch_names.spawned(frame.local("self")),
@@ -350,7 +357,7 @@ def _lock_file(frame: StackFrame) -> Call:
     lock = frame.local("self")
     path = getattr(lock, torch_names.LOCK_CALLS[frame.function][1], None)
     op = "flock" if torch_names.is_kernel_lock(lock) else "lock file"
-    return {**_NO_GROUP, "kind": "lock", "op": op, "key": None if path is None else str(path)}
+    return {**_NOTHING, "kind": "lock", "op": op, "key": None if path is None else str(path)}
 
 
 def _sizes(frame: StackFrame, *names: str) -> List[List[int]]:

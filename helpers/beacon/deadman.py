@@ -6,13 +6,14 @@ import contextlib
 import faulthandler
 from typing import Any
 
-from .format import GIL_DUMP_AFTER
+DUMP_AFTER = 1.5
+"""Seconds after which `faulthandler` writes the stacks of a process whose beacon cannot run."""
 
 
 class Slot:
     """The one `dump_traceback_later` slot of a process: armed as a dead man's switch.
 
-    It fires when the beacon's thread cannot run, that is while a C call holds the interpreter lock.
+    It fires when the beacon's thread cannot run: while a C call holds the interpreter lock.
     From the job's first own use of the slot on, the slot is the job's.
     """
 
@@ -22,11 +23,11 @@ class Slot:
         self._cancel = faulthandler.cancel_dump_traceback_later
 
     def arm(self, fd: int) -> None:
-        """Start the countdown anew; when it runs out, every stack is written to `fd`."""
+        """Restart the countdown; when it runs out, every stack is written to `fd`."""
         if not self.given_away:
             # RuntimeError: no thread can be started, since memory or threads have run out.
             with contextlib.suppress(RuntimeError):
-                self._later(GIL_DUMP_AFTER, file=fd)
+                self._later(DUMP_AFTER, file=fd)
 
     def disarm(self) -> None:
         """Stop the countdown."""
@@ -34,12 +35,12 @@ class Slot:
             self._cancel()
 
     def catch_crashes(self, fd: int) -> None:
-        """Write the stacks of a crash (SIGSEGV, SIGABRT, ...) to `fd`, unless the job does it."""
+        """Write the stacks of a crash (SIGSEGV, SIGABRT, ...) to `fd`, unless the job does so itself."""
         if not faulthandler.is_enabled():
             faulthandler.enable(file=fd)
 
     def yield_to_job(self) -> None:
-        """Let the job's own calls of the two functions take the slot over."""
+        """Give the slot away at the job's first own call of either function."""
 
         def dump_traceback_later(*args: Any, **kwargs: Any) -> Any:
             self.given_away = True

@@ -2,7 +2,7 @@
 
 An uncaught exception is read from `sys.last_value`, which the interpreter sets before it calls any
 hook. `os.waitpid`, `os._exit` and `os.kill` are wrapped: the status of a child is noted as it comes, and
-a process that is about to end (or stop) itself says where it stands. They do what they did before.
+a process that is about to end (or stop) itself says where it is. They still do what they did.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional
 
 from . import stacks
+from .record import Error, FrameEntry
 
 MESSAGE_LIMIT = 8000
 
 reaped: Dict[int, int] = {}
 """Wait status of every child that this process has waited for."""
 
-left: List[stacks.Entry] = []
-"""Where the main thread has called `sys.exit`, innermost frame first."""
+left: List[FrameEntry] = []
+"""The stack of the main thread's newest call of `sys.exit`, innermost frame first."""
 
-cut_off: List[stacks.Entry] = []
-"""Where a thread has called `os._exit`, which ends the process at once, innermost frame first."""
+cut_off: List[FrameEntry] = []
+"""The stack of a call of `os._exit`, which ends the process at once, innermost frame first."""
 
 
 def watch(last_words: Callable[[], None]) -> None:
@@ -63,7 +64,7 @@ def watch(last_words: Callable[[], None]) -> None:
     sys.exit = noting_sys_exit
 
 
-def uncaught() -> Optional[Dict[str, Any]]:
+def uncaught() -> Optional[Error]:
     """The exception that is ending this process, or None."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if not isinstance(error, BaseException) or isinstance(error, SystemExit):
@@ -100,11 +101,11 @@ def _raised_by_handler(later: BaseException, earlier: BaseException) -> bool:
     return caught is not None and innermost is not None and caught.tb_frame is innermost.tb_frame
 
 
-def _frames(error: BaseException, last: BaseException) -> List[stacks.Entry]:
+def _frames(error: BaseException, last: BaseException) -> List[FrameEntry]:
     """The frames of `error`, innermost first, out to the program's own.
 
     The traceback of an exception that was caught begins in the frame that caught it. The calls that
-    led to that frame stand in the tracebacks of the exceptions raised later, the outermost being
+    led to that frame are in the tracebacks of the exceptions raised later, the outermost being
     `last`.
     """
     found = stacks.traceback_entries(error.__traceback__)
@@ -113,7 +114,7 @@ def _frames(error: BaseException, last: BaseException) -> List[stacks.Entry]:
         chain.append(chain[-1].__context__)
     outermost = error.__traceback__
     for later in chain[-2::-1]:
-        above: List[stacks.Entry] = []
+        above: List[FrameEntry] = []
         link = later.__traceback__
         while outermost and link and link.tb_frame is not outermost.tb_frame:
             above.append(stacks.entry(link.tb_frame, link.tb_lineno))
@@ -122,7 +123,7 @@ def _frames(error: BaseException, last: BaseException) -> List[stacks.Entry]:
             found += above[::-1]
             outermost = later.__traceback__
     if isinstance(error, SyntaxError) and error.filename and not found:
-        found = [[error.filename, error.lineno or 1, "<module>", True]]
+        found = [(error.filename, error.lineno or 1, "<module>", True)]
     return found
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Optional
+from typing import Optional
 
 from . import torch_names
+from .record import Child
 
 
-def own_part() -> Optional[Dict[str, Any]]:
-    """Name, target and index of this process when `multiprocessing` has made it.
-
-    The index is the worker id of a DataLoader worker and the process index of `mp.spawn`.
-    """
+def own_part() -> Optional[Child]:
+    """The part of this process when `multiprocessing` has made it, else None."""
     module = sys.modules.get("multiprocessing.process")
     current = getattr(module, "_current_process", None)
     if current is None or getattr(current, "_parent_pid", None) is None:
@@ -24,8 +22,7 @@ def own_part() -> Optional[Dict[str, Any]]:
     index = args[place] if place is not None and len(args) > place else None
     last = args[-1] if args else None
     return {
-        "name": current.name,
         "target": target,
-        "index": index,
+        "index": index if isinstance(index, int) else None,
         "error_file": last if target == torch_names.MP_SPAWN and isinstance(last, str) else None,
     }

@@ -1,8 +1,8 @@
-"""Know the moment at which this process joins the job, however short it is.
+"""Notice when this process joins the job, however briefly.
 
 torch counts the time of `init_process_group` with a `_WaitCounter` that its wrapper makes by name
 (`torch.distributed.c10d_logger`, torch 2.11 to 2.15). The counter is made through a function of ours,
-which returns before the call begins: no frame of the beacon stands in any traceback.
+which returns before the call begins: no frame of the beacon is in any traceback.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from . import torch_names
 
 
 def watch(joins: Callable[[Optional[FrameType]], None]) -> bool:
-    """Have `joins` called with the frame that calls `init_process_group`, once torch is there.
+    """Have `joins` called with the frame that calls `init_process_group`, once torch is loaded.
 
     torch loads that module in the first half of its own import, so a look at every tick is in time.
 
     Returns:
-        True when the watch stands, False while torch has not come so far.
+        True when the watch is set, False while torch has not come so far.
     """
     module = sys.modules.get(torch_names.CALL_LOGGER)
     counter = torch_names.name_in(torch_names.CALL_LOGGER, torch_names.WAIT_COUNTER)

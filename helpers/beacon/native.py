@@ -1,10 +1,12 @@
-"""The system call in which a thread of this process stands, from /proc (Linux)."""
+"""The system call that blocks a thread, from /proc (Linux)."""
 
 from __future__ import annotations
 
 import os
 import platform
-from typing import Any, Dict, Optional
+from typing import Optional
+
+from .record import NativeCall
 
 _X86_64 = {
     0: "read", 1: "write", 7: "poll", 8: "lseek", 16: "ioctl", 17: "pread", 19: "readv", 20: "writev",
@@ -28,12 +30,11 @@ _ON_A_FILE = frozenset(
 )
 
 
-def standing_in(thread: int, process: str = "self") -> Optional[Dict[str, Any]]:
-    """{call, fd, target, limited} of the system call that blocks kernel thread `thread` of a process.
+def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
+    """The system call that blocks kernel thread `thread`; None while it runs, or where unknown.
 
-    None while it runs, or where the kernel does not tell. `fd` and `target` (what the descriptor
-    points to) are None for calls that name no descriptor. `limited` is True where the thread waits for
-    another one for some time only. `process` is its pid, or this one.
+    Args:
+        process: pid of the thread's process, `self` for this one.
     """
     try:
         with open(f"/proc/{process}/task/{thread}/syscall") as file:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import sys
 
-from . import format as records
+from .record import output_path
 
 
 def separate(folder: str) -> None:
     """Point fd 1 and 2 at this process's file in the run directory `folder`.
 
     Only a descriptor that still leads to one of the run's own output files is moved: what the job
-    redirects itself stays as it is. Lines then appear when they are complete, as on a terminal.
+    has redirected itself stays as it is. Lines then appear when they are complete, as on a terminal.
 
     Raises:
-        OSError: when the file cannot be made.
+        OSError: the file cannot be made.
     """
     ours = [fd for fd in (1, 2) if _is_ours(fd, folder)]
     if not ours:
         return
-    path = records.output_path(folder, os.getpid())
+    path = output_path(folder, os.getpid())
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     for fd in ours:
         os.dup2(file, fd)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
+
+from .record import FrameEntry
 
 LIBRARIES = (
     "torch",
@@ -19,7 +21,7 @@ LIBRARIES = (
     "transformers",
     "stuck_ranks_beacon",
 )
-"""Packages that are never user code, wherever they are installed (an editable checkout, say)."""
+"""Packages that are never user code, even where one is installed from a checkout."""
 
 MAX_FRAMES = 120
 
@@ -27,24 +29,21 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__))
 _SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 
-Entry = List[Any]
-"""[file, line, function, user]"""
-
 _user_files: Dict[Tuple[str, str], bool] = {}
 
 
-def entries(frame: Optional[FrameType]) -> List[Entry]:
+def entries(frame: Optional[FrameType]) -> List[FrameEntry]:
     """The stack that ends in `frame`, innermost first, at most `MAX_FRAMES` frames."""
-    found: List[Entry] = []
+    found: List[FrameEntry] = []
     while frame is not None and len(found) < MAX_FRAMES:
         found.append(entry(frame, frame.f_lineno))
         frame = frame.f_back
     return found
 
 
-def traceback_entries(traceback: Optional[TracebackType]) -> List[Entry]:
+def traceback_entries(traceback: Optional[TracebackType]) -> List[FrameEntry]:
     """The frames of a traceback, innermost first."""
-    found: List[Entry] = []
+    found: List[FrameEntry] = []
     while traceback is not None:
         found.append(entry(traceback.tb_frame, traceback.tb_lineno))
         traceback = traceback.tb_next
@@ -74,10 +73,10 @@ def is_user(file: str, module: str) -> bool:
     return not any(path.startswith(folder) for folder in _library_folders())
 
 
-def entry(frame: FrameType, line: Optional[int]) -> Entry:
+def entry(frame: FrameType, line: Optional[int]) -> FrameEntry:
     """One frame of a stack or a traceback."""
     code: CodeType = frame.f_code
-    return [code.co_filename, line or code.co_firstlineno, code.co_name, is_users(frame)]
+    return code.co_filename, line or code.co_firstlineno, code.co_name, is_users(frame)
 
 
 def is_users(frame: FrameType) -> bool:

@@ -4,47 +4,54 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from types import FrameType
+from typing import Dict, List, Optional, Tuple
 
 from . import calls, native, stacks
+from .record import Thread
 
 CALL_AFTER = 0.15
-"""Seconds a thread must stand still before its call and system call are looked up."""
+"""Seconds a thread must stay where it is before its call and system call are looked up."""
 
 
 class Watched:
-    """What is known of one thread, kept from look to look."""
+    """What is known of one thread, kept from look to look.
 
-    def __init__(self, now: float) -> None:
-        self.signature: Tuple[Tuple[int, int], ...] = ()
-        self.since = now
-        self.looked = False
-        self.entry: Dict[str, Any] = {}
+    Attributes:
+        entry: its part of the record.
+    """
 
-    def look(self, frame: Any, now: float, name: str, native_id: Any, is_main: bool, due: bool) -> None:
-        """Take one look; the call is looked up once the thread has stood still for a moment.
+    def __init__(self) -> None:
+        self.entry: Thread
+        self._signature: Optional[Tuple[Tuple[int, int], ...]] = None
+        self._looked = False
+
+    def look(
+        self, frame: FrameType, now: float, name: str, native_id: Optional[int], main: bool, due: bool
+    ) -> None:
+        """Take one look; the call is looked up once the thread has not moved for a moment.
 
         Args:
-            due: look up its system call, which may change while the thread stands at one line.
+            due: look up its system call, which may change while the thread stays at one line.
         """
         signature = stacks.signature(frame)
-        if signature != self.signature:
-            self.signature, self.since, self.looked = signature, now, False
+        if signature != self._signature:
+            self._signature, self._looked = signature, False
             self.entry = {
                 "name": name,
-                "main": is_main,
+                "main": main,
                 "since": now,
                 "frames": stacks.entries(frame),
                 "call": None,
                 "native": None,
                 "site": None,
             }
-        elif now - self.since >= CALL_AFTER and (due or not self.looked):
-            self.entry = dict(self.entry)
+        elif now - self.entry["since"] >= CALL_AFTER and (due or not self._looked):
+            self.entry = self.entry.copy()
             if native_id is not None:
-                self.entry["native"] = native.standing_in(native_id)
-            if not self.looked:
-                self.looked = True
+                self.entry["native"] = native.blocking_call(native_id)
+            if not self._looked:
+                self._looked = True
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
                 if self.entry["frames"] and self.entry["frames"][0][3]:
                     self.entry["site"] = calls.site(frame)
@@ -68,6 +75,6 @@ def named(mine: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:
 
 
 def _only_thread(mine: int) -> List[int]:
-    """Before `threading` is imported, the oldest thread is the main one."""
+    """The main thread before `threading` is imported: the only one there is."""
     idents = [ident for ident in sys._current_frames() if ident != mine]
-    return idents[:1] if len(idents) == 1 else []
+    return idents if len(idents) == 1 else []

@@ -1,15 +1,18 @@
-"""Every private torch name the beacon touches, behind feature detection (torch 2.11 to 2.15).
+"""Every private torch name, behind feature detection (torch 2.11 to 2.15).
 
-Nothing here imports torch: each function looks at modules that the job has loaded and answers None or
-an empty list when a name is not there.
+Nothing here imports torch: each function looks at modules that the job has loaded and returns None or
+an empty list when a name is not there. Names by which a `Snapshot` is judged are in `model.facts`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import Any, Dict, List, Optional, Tuple
+
+from .record import FlightEntry, Group, Groups, Unseen
 
 DISTRIBUTED = "torch.distributed.distributed_c10d"
 BINDINGS = "torch._C._distributed_c10d"
@@ -28,8 +31,11 @@ COLLECTIVE_CALLS = frozenset(
         *("new_group", "_new_group_with_tag", "split_group", "destroy_process_group"),
     )
 )
+UNRECORDED = frozenset(("new_group", "monitored_barrier", "destroy_process_group"))
+"""Collectives that leave no entry in the Flight Recorder."""
+
 FROM_ROOT = frozenset(("broadcast", "broadcast_object_list", "scatter", "scatter_object_list"))
-"""Collectives whose data come from one rank, `src`; others that have a root send to it, `dst`."""
+"""Collectives that send from one rank, `src`; others that have a root send to it, `dst`."""
 
 NEW_GROUP_CALLS = frozenset(("new_group", "_new_group_with_tag", "split_group"))
 P2P_CALLS = frozenset(("send", "recv", "isend", "irecv", "send_object_list", "recv_object_list"))
@@ -45,7 +51,7 @@ WORK_TYPES = {
     14: "irecv",
     15: "barrier",
 }
-"""Operation by the number that a `Work` tells of itself (torch's `OpType`, 2.11 to 2.15)."""
+"""Operation by the number that a `Work` gives for its own (torch's `OpType`, 2.11 to 2.15)."""
 
 RENDEZVOUS_CALLS = frozenset(("init_process_group",))
 CALL_LOGGER = "torch.distributed.c10d_logger"
@@ -56,35 +62,38 @@ WORLD = ("default_pg", "pg_map", "pg_names", "pg_group_ranks")
 
 DATALOADER_WORKER = "torch.utils.data._utils.worker._worker_loop"
 MP_SPAWN = "torch.multiprocessing.spawn._wrap"
+SPAWN_FILE = os.path.join("torch", "multiprocessing", "spawn.py")
 INDEX_ARGUMENT = {DATALOADER_WORKER: 10, MP_SPAWN: 1}
 """Which positional argument of a process's target is its worker id or process index."""
 
 INDEX_VARIABLE = {
     DATALOADER_WORKER: (os.path.join("utils", "data", "_utils", "worker.py"), "worker_id"),
-    MP_SPAWN: (os.path.join("torch", "multiprocessing", "spawn.py"), "i"),
+    MP_SPAWN: (SPAWN_FILE, "i"),
 }
-"""The source file of that target, and its own name for the index."""
+"""The source file of that target, and its own variable for the index."""
 
 GROUP_CLASS = "ProcessGroup"
 LOADER_ITERATOR = "_MultiProcessingDataLoaderIter"
 LOADER_WAITS = ("_try_get_data", "_get_data", "_next_data", "_shutdown_workers")
-"""Methods of that class in which a rank waits for its workers. A worker that was forked has the one that
-made it on its own stack."""
+"""Methods of that class in which a rank waits for its workers. The method that starts a worker is not
+one of them: a forked worker has it on its own stack."""
 
 LOCK_CALLS = {
     "wait": (os.path.join("torch", "utils", "file_baton.py"), "lock_file_path"),
     "acquire": (os.path.join("filelock", "_api.py"), "lock_file"),
 }
-"""Functions that wait for a lock file: source file, attribute that names the file."""
-
+"""Functions that wait for a lock file: source file, attribute that names the lock file."""
 
 ENDLESS_BARRIER = (os.path.join("fabric", "utilities", "distributed.py"), ("__call__", "__exit__"))
-"""Lightning's barrier without a timeout calls its group's own method, not a function of torch's: the
-source file, and the methods in which it does."""
+"""Lightning's barrier without a timeout calls a method of its group, not a function of torch's: source
+file, and the methods that call it."""
+
+_RANK_KEY = re.compile(r"default_pg/\d+//\w+//\d+/(\d+)$")
+"""The key under which a rank leaves its gloo address in the store."""
 
 
 def name_in(module: str, name: str) -> Any:
-    """What a loaded module calls `name`, else None; no module is made to load anything by this."""
+    """The value of `name` in a loaded module, else None; nothing is loaded by asking."""
     return getattr(sys.modules.get(module), "__dict__", {}).get(name)
 
 
@@ -94,15 +103,15 @@ def c10d() -> Any:
     return sys.modules[DISTRIBUTED] if loaded else None
 
 
-def unseen(joined: bool) -> List[str]:
-    """What this torch keeps from the beacon: `groups`, `recorder`, `nccl`, `joining`.
+def unseen(joined: bool) -> List[Unseen]:
+    """What this torch keeps from the beacon.
 
-    Empty while torch.distributed is not loaded, or is no torch that is known here. NCCL keeps its
-    collectives in a recorder of its own. That one is left alone: reading it asks CUDA for events, which
-    a graph that is being captured does not survive.
+    Empty while torch.distributed is not loaded, or is not a torch that is known here. NCCL keeps its
+    collectives in a recorder of its own. That one is left alone: reading it queries CUDA events, which
+    breaks a graph that is being captured.
 
     Args:
-        joined: True once this process has a group; before that only `groups` can be told.
+        joined: True once this process has a group; before that only `groups` can be known.
     """
     if not callable(name_in(DISTRIBUTED, "init_process_group")):
         return []
@@ -111,10 +120,10 @@ def unseen(joined: bool) -> List[str]:
         return ["groups"]
     if not joined:
         return []
-    found = []
+    found: List[Unseen] = []
     if _dump(False) is None:
         found.append("recorder")
-    elif accelerator() == "cuda" and "nccl" in (process_groups() or {}).get("backend", ""):
+    elif accelerator() == "cuda" and "nccl" in _backend(default_group()):
         found.append("nccl")
     if name_in(CALL_LOGGER, WAIT_COUNTER) is None:
         found.append("joining")
@@ -166,21 +175,21 @@ def is_kernel_lock(value: Any) -> bool:
     return "UnixFileLock" in _class_names(value)
 
 
-def dataloader_workers(iterator: Any) -> Dict[str, int]:
-    """Pid (as text) -> worker id of the worker processes of a DataLoader's iterator."""
+def dataloader_workers(iterator: Any) -> Dict[int, int]:
+    """Pid -> worker id of the worker processes of a DataLoader's iterator."""
     workers = getattr(iterator, "_workers", ())
-    return {str(worker.pid): number for number, worker in enumerate(workers) if worker.pid}
+    return {int(worker.pid): number for number, worker in enumerate(workers) if worker.pid}
 
 
 def is_spawn_join(file: str, function: str) -> bool:
     """True for the function in which the caller of `mp.spawn` waits for its processes."""
-    return function == "join" and file.endswith(os.path.join("torch", "multiprocessing", "spawn.py"))
+    return function == "join" and file.endswith(SPAWN_FILE)
 
 
-def spawned(context: Any) -> Dict[str, int]:
-    """Pid (as text) -> process index of the processes of an `mp.spawn` context."""
+def spawned(context: Any) -> Dict[int, int]:
+    """Pid -> process index of the processes of an `mp.spawn` context."""
     processes = getattr(context, "processes", ())
-    return {str(process.pid): index for index, process in enumerate(processes) if process.pid}
+    return {int(process.pid): index for index, process in enumerate(processes) if process.pid}
 
 
 def default_group() -> Any:
@@ -188,40 +197,40 @@ def default_group() -> Any:
     return getattr(getattr(c10d(), "_world", None), "default_pg", None)
 
 
-def process_groups() -> Optional[Dict[str, Any]]:
-    """Rank, world size, backend and groups of this process, or None before there is a group.
-
-    `made` counts the calls that make a group, the one that is on its way included, and whether or not
-    this rank is a member.
-    """
+def process_groups() -> Optional[Groups]:
+    """The groups of this process, or None before there is one."""
     world = getattr(c10d(), "_world", None)
     default = default_group()
     if world is None or default is None:
         return None
-    groups = []
-    backends = dict(getattr(world, "pg_map", {}))
+    groups: List[Group] = []
     names = dict(getattr(world, "pg_names", {}))
     members = dict(getattr(world, "pg_group_ranks", {}))
-    for group, backend in backends.items():
+    for group in list(getattr(world, "pg_map", {})):
         groups.append(
             {
                 "name": group_label(group, default),
                 "id": str(names.get(group, getattr(group, "group_name", ""))),
                 "ranks": sorted(members.get(group, {})),
-                "backend": str(backend[0]),
+                "backend": _backend(group),
             }
         )
     return {
         "rank": int(default.rank()),
         "world_size": int(default.size()),
-        "backend": str(backends[default][0]) if default in backends else "",
         "groups": groups,
         "made": getattr(world, "group_count", None),
     }
 
 
+def _backend(group: Any) -> str:
+    """The backend of a group, empty when unknown."""
+    found = getattr(getattr(c10d(), "_world", None), "pg_map", {}).get(group)
+    return str(found[0]) if found else ""
+
+
 def group_label(group: Any, default: Any) -> str:
-    """`default`, the description its maker gave it, or its name."""
+    """`default`, the description that the program gave it, or its name."""
     if group is default:
         return "default"
     description = str(getattr(group, "group_desc", "") or "")
@@ -250,15 +259,15 @@ def global_rank(group: Any, group_rank: Any) -> Optional[int]:
 
 
 def flight_status() -> Optional[bytes]:
-    """Flight Recorder's status without entries: cheap (0.02 ms), changes with every collective."""
+    """Flight Recorder's status without entries: cheap (0.02 ms); it changes with every collective."""
     return _dump(False)
 
 
 def pending(status: bytes) -> bool:
-    """True when a group's status shows a collective that is issued and not completed.
+    """True when a group's status shows a collective that is enqueued and not completed.
 
-    Point-to-point operations count as issued for ever (gloo, torch 2.13), so this may say True once
-    too often, never too rarely.
+    Point-to-point operations stay enqueued for ever (gloo, torch 2.13), so this may be True without
+    need, never False by mistake.
     """
     groups = json.loads(status).get("pg_status", {})
     return any(
@@ -267,15 +276,15 @@ def pending(status: bytes) -> bool:
     )
 
 
-def flight_tail() -> List[Dict[str, Any]]:
-    """The newest collectives of every group as {group id, seq, op, sizes, done}, oldest first.
+def flight_tail() -> List[FlightEntry]:
+    """The newest collectives of every group, oldest first.
 
-    `done` is `retired`: on gloo the field `state` never leaves "scheduled" (torch 2.13).
+    An entry is done once it is `retired`: on gloo `state` never leaves "scheduled" (torch 2.13).
     """
     raw = _dump(True)
     if raw is None:
         return []
-    by_group: Dict[str, List[Dict[str, Any]]] = {}
+    by_group: Dict[str, List[FlightEntry]] = {}
     for entry in json.loads(raw).get("entries", ()):
         if entry.get("is_p2p"):
             continue
@@ -298,7 +307,7 @@ def accelerator() -> str:
     check = name_in("torch.cuda", "is_initialized")
     try:
         return "cuda" if callable(check) and check() else "cpu"
-    except Exception:  # a module that another thread is still loading, or that is no torch of ours
+    except Exception:  # a module that another thread is still loading, or not the torch we know
         return "cpu"
 
 
@@ -322,7 +331,7 @@ def class_of(value: Any) -> Optional[str]:
 
 
 def store_timeout(store: Any) -> Any:
-    """How long a call of a store waits where it is given no time of its own; None if that is unknown."""
+    """How long a call of a store waits where it is given no timeout of its own; None if unknown."""
     try:
         return getattr(store, "timeout", None)
     except Exception:  # a store of the job's own class
@@ -330,12 +339,18 @@ def store_timeout(store: Any) -> Any:
 
 
 def operation_of(work: Any) -> Optional[str]:
-    """The operation of which a `Work` is the handle; None when it does not tell, or has no name."""
+    """The operation that a `Work` is the handle of; None when it cannot be told."""
     tell = getattr(work, "_get_op_type", None)
     try:
         return WORK_TYPES.get(int(tell())) if callable(tell) else None
     except (RuntimeError, TypeError, ValueError):
         return None
+
+
+def rank_of_key(key: str) -> Optional[int]:
+    """The rank that leaves its gloo address for the default group under this key of the store."""
+    match = _RANK_KEY.search(key)
+    return int(match[1]) if match else None
 
 
 def _class_names(value: Any) -> List[str]:

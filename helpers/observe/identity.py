@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from ..beacon.record import Call, FrameEntry, Record
+from ..beacon.torch_names import MP_SPAWN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
-MP_SPAWN = "torch.multiprocessing.spawn._wrap"
-WORKER = "torch.utils.data._utils.worker._worker_loop"
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Identity:
     Attributes:
         host: name of the machine.
         rank: its global rank.
-        restarts: how often its launcher may still start all ranks anew.
+        restarts: how often its launcher may still restart all ranks.
         joined: True once it has (or had) a process group as that rank.
         member: True while it has one, or is in `init_process_group`, as that rank.
         alive: False once it has been seen to have ended.
@@ -27,7 +27,7 @@ class Identity:
             never was, or has failed to become one. A process that leaves its group and joins again is a
             member since then.
         loaded: True once torch is loaded there, False before; None where no beacon can say.
-        joined_from: the stack of its call of `init_process_group`, in the form of a beacon record.
+        joined_from: the stack of its call of `init_process_group`, innermost first.
     """
 
     host: str = ""
@@ -46,11 +46,11 @@ class Identity:
     loaded: bool | None = None
     backends: tuple[str, ...] = ()
     single_node: bool = True
-    joined_from: Sequence[Sequence[Any]] = ()
+    joined_from: Sequence[FrameEntry] = ()
 
     def update(
         self,
-        record: Mapping[str, Any] | None,
+        record: Record | None,
         environment: Mapping[str, str],
         now: float = 0.0,
         *,
@@ -60,7 +60,7 @@ class Identity:
 
         Args:
             record: the newest beacon record, None for a process without a beacon.
-            environment: what its program was given at its start.
+            environment: as it was when its program started.
             now: monotonic seconds of this look.
             alive: False once the process has ended; its last record stays as it is.
         """
@@ -76,36 +76,39 @@ class Identity:
         self._from_environment(env)
         if record is None:
             return
-        if "source" not in record:
-            self.loaded = bool(record.get("torch"))
-        member = _stands_in_a_group(record)
-        process = record.get("process") or {}
-        if self.rank is None and process.get("target") == MP_SPAWN:
-            self.rank = self.local_rank = process.get("index")
-        thread = rendezvous_thread(record)
-        if thread is not None:
-            call, self.joined_from = thread["call"], thread["frames"]
-            if call.get("rank") is not None:
+        if record["source"] == "beacon":
+            self.loaded = bool(record["torch"])
+        member = _in_a_group(record)
+        child = record["process"]
+        if self.rank is None and child is not None and child["target"] == MP_SPAWN:
+            self.rank = self.local_rank = child["index"]
+        joining = False
+        for thread in record["threads"]:
+            call = thread["call"]
+            if joining or call is None or call["kind"] != "rendezvous":
+                continue
+            joining, self.joined_from = True, thread["frames"]
+            if call["rank"] is not None:
                 self.rank = call["rank"]
-            self.world_size = call.get("world_size") or self.world_size
-            self._from_method(str(call.get("key") or ""))
-        self.joined_from = record.get("joining") or self.joined_from
-        groups = record.get("dist")
+            self.world_size = call["world_size"] or self.world_size
+            self._from_method(call["key"] or "")
+        self.joined_from = record["joining"] or self.joined_from
+        groups = record["dist"]
         if groups:
             self.rank, self.world_size = groups["rank"], groups["world_size"]
             member = True
             self.backends = tuple(sorted({group["backend"] for group in groups["groups"]}))
         self.joined |= member
-        member = member or thread is not None
-        failed = bool(record.get("error")) and not self.joined
-        # One that came to its end well has joined and left between two looks.
+        member = member or joining
+        failed = record["error"] is not None and not self.joined
+        # One that ended well has joined and left between two looks.
         passed = self.since is None and self.joined_from and not alive
         if failed or (self.member and not member and not self.joined):
             self.since = self.until = None
         elif passed or (member and not self.member):
             self.since = self.until = now
         elif member and self.alive:
-            self.until = now  # also at the look that finds it ended: it may have been one till then
+            self.until = now  # also at the look that finds it ended: it may have been one until then
         self.member, self.alive = member, alive
 
     def _from_environment(self, env: Mapping[str, str]) -> None:
@@ -131,29 +134,24 @@ class Identity:
             self.single_node = match[1] in (*LOOPBACK, self.host)
 
 
-def rendezvous_thread(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The thread of the process that stands in `init_process_group`."""
-    for thread in record.get("threads", ()):
-        call = thread.get("call")
-        if call and call["kind"] == "rendezvous":
-            return dict(thread)
-    return None
-
-
-def spawned_number(record: Mapping[str, Any]) -> int | None:
+def spawned_number(record: Record) -> int | None:
     """How many processes the caller of `mp.spawn` waits for, where its stack has been read."""
-    calls = (thread.get("call") or {} for thread in record.get("threads", ()))
-    return next((call.get("world_size") for call in calls if call.get("op") == "mp.spawn"), None)
+    return next((call["world_size"] for call in _calls(record) if call["op"] == "mp.spawn"), None)
 
 
-def _stands_in_a_group(record: Mapping[str, Any]) -> bool:
+def _in_a_group(record: Record) -> bool:
     """True for a process seen from outside that is in a call which only a member can make."""
-    calls = (thread.get("call") or {} for thread in record.get("threads", ()))
-    return "source" in record and any(call.get("kind") in ("collective", "p2p") for call in calls)
+    seen = record["source"] == "py-spy"
+    return seen and any(call["kind"] in ("collective", "p2p") for call in _calls(record))
 
 
-def _int(value: Any) -> int | None:
+def _calls(record: Record) -> list[Call]:
+    """The torch calls that the threads of a process are in."""
+    return [thread["call"] for thread in record["threads"] if thread["call"] is not None]
+
+
+def _int(text: str | None) -> int | None:
     try:
-        return int(value)
-    except (TypeError, ValueError):
+        return int(text or "")
+    except ValueError:
         return None

@@ -1,10 +1,10 @@
-"""The newest word of every process of a job, from its beacon or from outside."""
+"""The newest record of every process of a job, from its beacon or from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from ..beacon.record import Child, Record
 from .look import Told
 
 
@@ -15,13 +15,13 @@ class Inbox:
         records: the newest of each process; written: time of its last writing.
         beacons: processes whose record is their own.
         stacks: what `faulthandler` has written for a process.
-        failures: why the beacon of a process could not start, or went blind.
+        failures: why the beacon of a process cannot report.
         workers: pid of a DataLoader worker -> its number.
         spawned: pid of a process that `mp.spawn` has made -> its index.
     """
 
     def __init__(self) -> None:
-        self.records: dict[int, Mapping[str, Any]] = {}
+        self.records: dict[int, Record] = {}
         self.written: dict[int, float] = {}
         self.beacons: set[int] = set()
         self.stacks: dict[int, str] = {}
@@ -35,22 +35,18 @@ class Inbox:
             self.written[one.pid] = one.written
             if one.stacks is not None:
                 self.stacks[one.pid] = one.stacks
+            if one.failed:
+                self.failures[one.pid] = one.failed
             if one.lost and one.pid in self.beacons:
                 self.beacons.remove(one.pid)
                 del self.records[one.pid]
                 self.failures[one.pid] = "its record cannot be written, as on a full disk"
             if one.record is not None:
-                self._take(one.pid, one.record)
+                self.records[one.pid] = one.record
+                self.beacons.add(one.pid)
+                self.workers.update(one.record["workers"])
+                self.spawned.update(one.record["spawned"])
 
-    def process(self, pid: int) -> Mapping[str, Any]:
-        """What `multiprocessing` knows of a process; empty where it knows nothing."""
-        return (self.records.get(pid) or {}).get("process") or {}
-
-    def _take(self, pid: int, record: Mapping[str, Any]) -> None:
-        if "failed" in record:
-            self.failures[pid] = str(record["failed"])
-        if "threads" in record:
-            self.records[pid] = record
-            self.beacons.add(pid)
-            self.workers.update({int(p): n for p, n in record["workers"].items()})
-            self.spawned.update({int(p): n for p, n in record["spawned"].items()})
+    def child(self, pid: int) -> Child | None:
+        """What `multiprocessing` knows of a process; None where it knows nothing."""
+        return self.records[pid]["process"] if pid in self.records else None

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..beacon.record import Record
 from ..model.facts import LimitView
 
 
@@ -152,14 +153,16 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         written: time of the newest writing.
-        record: as `beacon.format` describes it; None where it says the same as before.
+        record: None where it says the same as before.
+        failed: why there is no record of the last look of the beacon.
         lost: True when the record can no longer be read, as on a full disk.
         stacks: what `faulthandler` has written for the process; None where it is the same as before.
     """
 
     pid: int
     written: float
-    record: dict[str, Any] | None = None
+    record: Record | None = None
+    failed: str = ""
     lost: bool = False
     stacks: str | None = None
 

@@ -1,11 +1,11 @@
-"""Processes without a beacon: why they have none, what would help, and what stays unseen. Pure."""
+"""Processes without a beacon: why they have none, what would help, and what cannot be seen."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
+from ..beacon.record import Record, Unseen
 from .process_table import Row
 
 EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
@@ -16,7 +16,7 @@ OF_ATTACHED = (
     "be seen",
     "what happened before this look cannot be seen: exceptions, exit codes, what was printed",
 )
-"""What nobody can see in a job that was started without the instrument."""
+"""What cannot be seen in a job that was started without the instrument."""
 
 
 def is_certain(row: Row) -> bool:
@@ -50,7 +50,7 @@ def why(row: Row, who: str, failure: str) -> str:
 
 
 def instead(who: str, seen: bool, problem: str | None) -> list[str]:
-    """What is seen of a process in place of a beacon's record; nothing before the first look."""
+    """What is seen of a process that has no beacon; nothing before the first look."""
     if problem is not None:
         return [f"the stack of {who} cannot be seen: {problem}"]
     if seen:
@@ -62,7 +62,7 @@ def instead(who: str, seen: bool, problem: str | None) -> list[str]:
 
 
 def _flag(row: Row) -> str:
-    """The option of the command line that keeps `sitecustomize` or PYTHONPATH out, else nothing."""
+    """The option that makes Python ignore `sitecustomize` or PYTHONPATH, else an empty text."""
     for word in row.command[1:]:
         if not word.startswith("-"):
             break
@@ -76,9 +76,9 @@ def _on_path(environment: Mapping[str, str]) -> bool:
     return bool(wanted) and wanted in environment.get("PYTHONPATH", "").split(os.pathsep)
 
 
-UNSEEN = {
-    "groups": "this torch{version} keeps its process groups where nobody here knows: their members and "
-    "sizes cannot be seen",
+UNSEEN: dict[Unseen, str] = {
+    "groups": "this torch{version} keeps its process groups in a place that is not known here: their "
+    "members and sizes cannot be seen",
     "recorder": "this torch{version} has no Flight Recorder that can be read: sequence numbers and "
     "asynchronous operations cannot be seen",
     "nccl": "the Flight Recorder of NCCL is not read: sequence numbers and asynchronous operations of "
@@ -89,7 +89,7 @@ UNSEEN = {
 """What a torch keeps from the beacon, as `torch_names.unseen` names it."""
 
 
-def kept_back(record: Mapping[str, Any]) -> list[str]:
+def kept_back(record: Record) -> list[str]:
     """One sentence for each thing that the torch of a process keeps from its beacon."""
-    version = f" ({record['torch']})" if record.get("torch") else ""
-    return [UNSEEN[word].format(version=version) for word in record.get("unseen", ()) if word in UNSEEN]
+    version = f" ({record['torch']})" if record["torch"] else ""
+    return [UNSEEN[word].format(version=version) for word in record["unseen"]]

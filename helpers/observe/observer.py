@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from signal import SIGKILL
 from typing import Any
 
+import msgspec
+
+from ..beacon.record import Error, Record
+from ..beacon.torch_names import DATALOADER_WORKER, MP_SPAWN
 from ..model.facts import (
     Attempt,
     ChildView,
@@ -23,7 +26,7 @@ from ..model.facts import (
 from . import no_beacon as blind
 from . import process_view as views
 from . import ranks, tracebacks, waits
-from .identity import MP_SPAWN, WORKER, Identity, spawned_number
+from .identity import Identity, spawned_number
 from .inbox import Inbox
 from .look import AnyQuestion, Dump, ErrorFile, Failure, Look, Output, Store, Watched
 from .outside import Outside
@@ -104,21 +107,21 @@ class Observer:
 
     @property
     def attached(self) -> bool:
-        """True for a job that was running before anybody looked, without a beacon."""
+        """True for a job that was started without the instrument, and so without beacons."""
         return self.watched.attached
 
     def _look_into_the_blind(self, now: float) -> None:
-        """Have processes without a beacon, that never will have one, read from outside."""
+        """Have the stacks of processes that have no beacon, and never will, read from outside."""
         for row in self.table.rows.values():
             if row.pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
             dump = self._ask(Dump(row.pid)) if row.ended is None else None
             if not isinstance(dump, dict):
                 continue
-            self.records[row.pid] = dump
-            process = dump["process"] or {}
-            if process.get("target") == MP_SPAWN and process["index"] is not None:
-                self.inbox.spawned[row.pid] = process["index"]
+            self.records[row.pid] = record = msgspec.convert(dump, Record, str_keys=True)
+            child = record["process"]
+            if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
+                self.inbox.spawned[row.pid] = child["index"]
 
     def _no_beacon(self, row: Row, now: float) -> bool:
         """True when a process surely has no beacon, or should have had time enough to show it."""
@@ -134,7 +137,7 @@ class Observer:
     def _statuses(self, look: Look) -> dict[int, int]:
         found: dict[int, int] = {}
         for record in self.records.values():
-            found.update({int(pid): status for pid, status in record["reaped"].items()})
+            found.update(record["reaped"])
         found.update(look.reaped)
         if look.status is not None:
             found[self.watched.pid] = look.status
@@ -165,7 +168,6 @@ class Observer:
             backends=tuple(sorted({b for i in of_rank for b in i.backends})),
             master=next((i.master for i in of_rank if i.master), None),
             single_node=all(i.single_node for i in of_rank),
-            ran=self._ran(),
             script_error=script_error[0],
             script_line=script_error[1],
         )
@@ -202,7 +204,7 @@ class Observer:
         )
 
     def _earlier(self, roles: ranks.Roles, job: Job, now: float) -> tuple[Attempt, ...]:
-        """The ranks of attempts before the newest, of which the roles know nothing any more."""
+        """The ranks of attempts before the newest, which the roles no longer know."""
         found = []
         for number in sorted({i.attempt for i in self.identities.values() if i.attempt < job.attempt}):
             then = ranks.assign(self.table, self.identities, number)
@@ -230,10 +232,10 @@ class Observer:
 
     def _child(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ChildView:
         row = self.table.rows[pid]
-        process = self.inbox.process(pid)
+        made = self.inbox.child(pid)
         worker_id = self.inbox.workers.get(pid)
-        if process.get("target") == WORKER:
-            worker_id = process.get("index")
+        if made is not None and made["target"] == DATALOADER_WORKER:
+            worker_id = made["index"]
         kind = "helper" if row.is_helper else "process"
         if worker_id is not None:
             kind = "dataloader-worker"
@@ -256,9 +258,9 @@ class Observer:
     def _view(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
         row = self.table.rows[pid]
         failed = row.ended is not None and row.exit_code != 0
-        process = self.inbox.process(pid)
+        made = self.inbox.child(pid)
         log = self._ask(Output(pid)) or "" if failed else ""
-        error_file = process.get("error_file") if failed else None
+        error_file = made["error_file"] if failed and made is not None else None
         found = views.view(
             row,
             self.records.get(pid),
@@ -279,7 +281,8 @@ class Observer:
 
     def _ports(self, row: Row, job: Job) -> list[Port]:
         """What it listens on; for a process that ends, what it ever listened on."""
-        ending = row.ended is not None or bool((self.records.get(row.pid) or {}).get("error"))
+        record = self.records.get(row.pid)
+        ending = row.ended is not None or (record is not None and record["error"] is not None)
         sockets = sorted(row.all_sockets) if ending else row.sockets
         store = (job.master or "").rpartition(":")[2]
         joined = self.identities[row.pid].joined
@@ -289,30 +292,19 @@ class Observer:
         ]
 
     def _hardware(self) -> str:
-        used = {record.get("accelerator", "cpu") for record in self.records.values()}
+        used = {record["accelerator"] for record in self.records.values()}
         return "cuda" if "cuda" in used else "cpu"
-
-    def _ran(self) -> bool:
-        return any(
-            frame[3]
-            for record in self.records.values()
-            for stack in (
-                *(thread["frames"] for thread in record["threads"]),
-                (record["error"] or {}).get("frames", ()),
-            )
-            for frame in stack
-        )
 
     def _script_error(self) -> tuple[str | None, Frame | None]:
         """Why Python could not even start the script, from its own words, and the line."""
         for pid, row in self.table.rows.items():
             if row.ended is None or row.exit_code in (0, None) or not row.is_python:
                 continue
-            error = (self.records.get(pid) or {}).get("error")
-            if error and _does_not_parse(error):
+            error = self.records[pid]["error"] if pid in self.records else None
+            if error is not None and _does_not_parse(error):
                 line = [waits.frame(entry, self.watched.cwd) for entry in error["frames"][:1]]
                 return f"{error['type']}: {error['message']}", line[0] if line else None
-            match = tracebacks.NO_SCRIPT.search(self._ask(Output(pid)) or "") if not error else None
+            match = tracebacks.NO_SCRIPT.search(self._ask(Output(pid)) or "") if error is None else None
             if match:
                 return match[0], None
         return None, None
@@ -347,7 +339,7 @@ class Observer:
         return tuple(dict.fromkeys(found))
 
 
-def _does_not_parse(error: Mapping[str, Any]) -> bool:
+def _does_not_parse(error: Error) -> bool:
     return error["type"] in ("SyntaxError", "IndentationError", "TabError") and not any(
         frame[3] for frame in error["frames"][1:]
     )

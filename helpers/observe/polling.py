@@ -1,11 +1,10 @@
-"""The lock file for which a loop in a program's source waits. Pure, but for reading source."""
+"""The lock file that a loop in a program's source waits for."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from typing import Any
 
+from ..beacon.record import Site
 from . import source
 from .source import Sources
 
@@ -16,16 +15,16 @@ _HARMLESS = frozenset(
         *("warning", "write", "write_text", "close", "fdopen", "getpid", "encode"),
     )
 )
-"""Calls by which a loop that waits for a lock file does not come to an end, nor removes the file."""
+"""Calls that neither end a loop that waits for a lock file, nor remove the file."""
 
 
-def lock_file(site: Mapping[str, Any], sources: Sources) -> str | None:
+def lock_file(site: Site, sources: Sources) -> str | None:
     """Path of the lock file that the loop around a source position waits for, or None.
 
-    Two loops count: `while` the file is there, and one that tries to make it and catches that it is
-    there (`O_EXCL`, mode `x`, `touch(exist_ok=False)`, `mkdir`).
+    Two loops count: `while` the file exists, and one that tries to create it and catches that it
+    exists (`O_EXCL`, mode `x`, `touch(exist_ok=False)`, `mkdir`).
     """
-    loop = _loop_around(sources.tree(str(site["file"])), int(site["position"][0]))
+    loop = _loop_around(sources.tree(site["file"]), site["position"][0])
     if loop is None:
         return None
     for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
@@ -38,12 +37,12 @@ def lock_file(site: Mapping[str, Any], sources: Sources) -> str | None:
     return source.text(_looked_at(loop.test), site["strings"])
 
 
-def gives_up(site: Mapping[str, Any], sources: Sources) -> bool:
+def gives_up(site: Site, sources: Sources) -> bool:
     """True unless the loop around a source position does nothing but look, sleep and try again.
 
     A loop that compares or decides may have a deadline, and one that calls may remove an old lock.
     """
-    loop = _loop_around(sources.tree(str(site["file"])), int(site["position"][0]))
+    loop = _loop_around(sources.tree(site["file"]), site["position"][0])
     return loop is None or any(
         isinstance(node, ast.If | ast.IfExp | ast.Compare | ast.Raise | ast.For | ast.With)
         or (isinstance(node, ast.Call) and _name(node).rpartition(".")[2] not in _HARMLESS)
@@ -74,7 +73,7 @@ def _looked_at(test: ast.expr) -> ast.expr | None:
 
 
 def _made(call: ast.Call) -> ast.expr | None:
-    """The path that a call makes and that must not be there before."""
+    """The path that a call creates and that must not exist before."""
     name, path = _name(call), call.args[0] if call.args else None
     given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
     given |= {str(number): ast.unparse(argument) for number, argument in enumerate(call.args)}

@@ -1,14 +1,14 @@
-"""One process, seen by the system and by its beacon -> a `ProcessView`. Pure."""
+"""One process, seen by the system and by its beacon -> a `ProcessView`."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from ..beacon.record import FrameEntry, Record, Thread
 from ..model.facts import ErrorView, Frame, Port, ProcessView, State, Wait, innermost_user
 from . import pyspy_record as dumped
 from . import tracebacks, waits
@@ -37,7 +37,7 @@ THREADING = os.sep + "threading.py"
 
 def view(
     row: Row,
-    record: Mapping[str, Any] | None,
+    record: Record | None,
     *,
     kind: str,
     now: float,
@@ -52,7 +52,7 @@ def view(
     """Put together what is known of one process.
 
     Args:
-        record: the newest beacon record, None when the process has no beacon.
+        record: the newest, None when there is none.
         now, start: monotonic seconds of this sample and of the command's start.
         sources: of the program.
         written: monotonic time at which the record was last touched.
@@ -71,16 +71,16 @@ def view(
         if thread is not None:
             stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
             since, asleep = thread["since"], waits.asleep(thread)
-        flight = record.get("flight")
-        if found and flight and found[0].seq is not None:
+        flight = record["flight"]
+        if found and flight is not None and found[0].seq is not None:
             since = max(since, flight["since"])
         held = alive and not row.stopped and written is not None and now - written > STALE
         if stacks and (held or row.signal is not None):
             stack, found = _dumped_stack(stacks, stack, cwd), []
-        if not alive and record.get("cut_off") and record["error"] is None:
+        if not alive and record["cut_off"] and record["error"] is None:
             stack = tuple(waits.frame(entry, cwd) for entry in record["cut_off"])
     elif record is not None:
-        stack = tuple(waits.frame(entry, cwd) for entry in record.get("left", ()))
+        stack = tuple(waits.frame(entry, cwd) for entry in record["left"])
     elif row.waits_for_child:
         found = [Wait(kind="process", op="wait")]
     late = written is not None and now - written > FRESH and not (held or row.stopped)
@@ -104,15 +104,15 @@ def view(
         idle=max(0.0, now - row.active),
         asleep=asleep,
         gil_held=held,
-        beacon=record is not None and "source" not in record,
+        beacon=record is not None and record["source"] == "beacon",
         started=job_time(row, start),
         ended=None if row.ended is None else row.ended - start,
         exit_code=row.exit_code,
         signal=row.signal,
         error=error,
-        left=record is not None and bool(record["ended"]) and error is None,
+        left=record is not None and record["ended"] and error is None,
         acting=_acting(record, sources) if record is not None and found else None,
-        groups=((record or {}).get("dist") or {}).get("made"),
+        groups=waits.made(record) if record is not None else None,
         waited=waited and error is None,
         memory=row.memory,
         cpu=row.cpu,
@@ -124,16 +124,14 @@ def job_time(row: Row, start: float) -> float:
     return max(0.0, row.started - start)
 
 
-def _waiting_thread(
-    record: Mapping[str, Any], sources: Sources
-) -> tuple[Mapping[str, Any] | None, list[Wait]]:
+def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
     """The thread to show and the waits of the process, oldest first.
 
     The main thread, unless it only waits for other threads of its own process, which then count.
-    Collectives that other threads stand in are added, since they are pending in the same groups; they
-    do not block a process whose main thread is free.
+    Collectives in which other threads are blocked are added, since they are pending in the same groups;
+    they do not block a process whose main thread is free.
     """
-    threads = [thread for thread in record.get("threads", ()) if thread["frames"]]
+    threads = [thread for thread in record["threads"] if thread["frames"]]
     main = next((thread for thread in threads if thread["main"]), None)
     others = [thread for thread in threads if not thread["main"]]
     found = waits.thread_waits(main, record, sources) if main is not None else []
@@ -141,46 +139,47 @@ def _waiting_thread(
     distributed = [
         thread
         for thread in others
-        if thread.get("call") and any(w.kind in ("collective", "p2p") for w in inside[id(thread)])
+        if thread["call"] is not None
+        and any(w.kind in ("collective", "p2p") for w in inside[id(thread)])
     ]
     within = [thread for thread in distributed if _in_process(found)]
     if main is None or within:
         shown = distributed[0] if distributed else None
         return shown, _merged([inside[id(thread)] for thread in distributed])
     if not any(wait.blocking for wait in found):
-        common = {"thread": "MainThread", "where": innermost_user(_frames(main, sources.cwd))}
-        pending = waits.pending_waits(record, common)
+        where = innermost_user(_frames(main, sources.cwd))
+        pending = waits.pending_waits(record, waits.Waiting(thread="MainThread", where=where))
         aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
         return main, [replace(wait, blocking=False) for wait in aside]
     return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
 
 
-def _acting(record: Mapping[str, Any], sources: Sources) -> str | None:
-    """The name of a thread beside the main one that is at a task, and waits for nobody to go on with it.
+def _acting(record: Record, sources: Sources) -> str | None:
+    """The name of a thread beside the main one that is at a task and can go on with it by itself.
 
     A task is the user's code, or what an executor or a timer was given. A thread that waits for another
-    thread, for a rank or for a key of the store cannot act by itself, unless it waits some time only.
+    thread, for a rank or for a key of the store cannot act by itself, unless its wait ends before long.
     """
-    for thread in record.get("threads", ()):
+    for thread in record["threads"]:
         if thread["main"] or not _has_task(thread["frames"]):
             continue
         found = waits.thread_waits(thread, record, sources)
         if not found or found[0].limited or found[0].kind in ("io", "process"):
-            return str(thread["name"])
+            return thread["name"]
     return None
 
 
-def _has_task(frames: Sequence[Sequence[Any]]) -> bool:
-    executed = any(name == "run" and str(file).endswith(EXECUTOR) for file, _, name, _ in frames)
+def _has_task(frames: Sequence[FrameEntry]) -> bool:
+    executed = any(name == "run" and file.endswith(EXECUTOR) for file, _, name, _ in frames)
     return executed or _is_timer(frames) or any(entry[3] for entry in frames)
 
 
-def _is_timer(frames: Sequence[Sequence[Any]]) -> bool:
+def _is_timer(frames: Sequence[FrameEntry]) -> bool:
     """True for the thread of a `threading.Timer` before its time: `run` itself calls `wait` there."""
     return any(
         (inner[2], outer[2]) == ("wait", "run")
-        and str(inner[0]).endswith(THREADING)
-        and str(outer[0]).endswith(THREADING)
+        and inner[0].endswith(THREADING)
+        and outer[0].endswith(THREADING)
         for inner, outer in itertools.pairwise(frames)
     )
 
@@ -191,7 +190,7 @@ def _in_process(found: Sequence[Wait]) -> bool:
 
 
 def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:
-    """The waits of several threads; a collective is listed once, with the thread that stands in it."""
+    """The waits of several threads; a collective is listed once, with the thread that it blocks."""
     merged: list[Wait] = []
     for wait in (wait for group in groups for wait in group):
         same = [w for w in merged if w.seq is not None and (w.group, w.seq) == (wait.group, wait.seq)]
@@ -202,11 +201,11 @@ def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:
     return merged
 
 
-def _frames(thread: Mapping[str, Any], cwd: str) -> list[Frame]:
+def _frames(thread: Thread, cwd: str) -> list[Frame]:
     return [waits.frame(entry, cwd) for entry in thread["frames"]]
 
 
-def _state(row: Row, record: Mapping[str, Any] | None, found: Sequence[Wait], age: float) -> State:
+def _state(row: Row, record: Record | None, found: Sequence[Wait], age: float) -> State:
     if row.ended is not None:
         return "exited"
     if row.stopped:
@@ -218,9 +217,7 @@ def _state(row: Row, record: Mapping[str, Any] | None, found: Sequence[Wait], ag
         return "rendezvous"
     if blocking:
         return "waiting"
-    if record.get("phase") in ("starting", "importing"):
-        return "importing" if record["phase"] == "importing" else "starting"
-    return "running"
+    return record["phase"]
 
 
 def _dumped_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
@@ -241,9 +238,9 @@ def _dumped_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame, 
 
 
 def _error(
-    row: Row, record: Mapping[str, Any] | None, cwd: str, start: float, log_tail: str, told: str
+    row: Row, record: Record | None, cwd: str, start: float, log_tail: str, told: str
 ) -> ErrorView | None:
-    raw = record.get("error") if record else None
+    raw = record["error"] if record is not None else None
     if raw is not None:
         error = ErrorView(
             raw["type"],

@@ -1,4 +1,4 @@
-"""Looks into processes that have no beacon, with py-spy: nothing is written there, nothing stopped.
+"""Reads the stacks of processes that have no beacon, with py-spy, which neither writes nor stops.
 
 py-spy reads the memory of the process (`--nonblocking`), for which the kernel asks the same right as a
 debugger: the same user, and `kernel.yama.ptrace_scope` 0, or root.
@@ -6,20 +6,20 @@ debugger: the same user, and `kernel.yama.ptrace_scope` 0, or root.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import psutil
 
 from ..beacon import native
+from ..beacon.record import Record, Thread
 from . import pyspy_record as dumped
 from .look import Program
 
@@ -37,30 +37,30 @@ AGAIN_AFTER = 3.0
 
 MOVING = "it moves too fast to be read"
 
-WAKES_NOT = ("collective", "p2p", "store")
-"""A thread that stands in one of these is never scheduled before it ends; the rest may poll."""
+NEVER_POLL = ("collective", "p2p", "store")
+"""Calls in which a thread is not scheduled before they end; a thread in another one may poll."""
 
 
 @dataclass
 class _Thread:
-    """One thread, from look to look."""
+    """What a thread was doing at the last look, and since when."""
 
-    signature: Any
+    signature: object
     since: float
 
 
 @dataclass
 class _Process:
-    """One process, from look to look."""
+    """What is known of a process from the looks so far."""
 
-    record: dict[str, Any] | None = None
+    record: Record | None = None
     problem: str | None = None
     failed: float = float("-inf")
     threads: dict[int, _Thread] = field(default_factory=dict)
 
 
 class Dumps:
-    """The newest record of each process that is looked into."""
+    """The newest record of each process that py-spy has read."""
 
     def __init__(self) -> None:
         self.tool = find_tool()
@@ -68,7 +68,7 @@ class Dumps:
         self._next = 0.0
 
     def look(self, programs: Iterable[Program]) -> None:
-        """Look into these processes, if it is time to."""
+        """Read these processes, if a look is due."""
         if self.tool is not None and time.monotonic() >= self._next:
             begun = time.monotonic()
             due = [
@@ -82,7 +82,7 @@ class Dumps:
             ended = time.monotonic()
             self._next = max(begun + EVERY, ended + (ended - begun) * (1 / SHARE - 1))
 
-    def answer(self, pid: int) -> dict[str, Any] | str | None:
+    def answer(self, pid: int) -> Record | str | None:
         """The newest record of a process, or why there is none; None before the first look."""
         if self.tool is None:
             return "py-spy, which could read its stack, is not installed"
@@ -104,7 +104,7 @@ class Dumps:
         known = self._process(program.pid)
         try:
             out, problem = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
-            found = json.loads(out)
+            dump = msgspec.json.decode(out, type=list[dumped.DumpedThread])
         except (subprocess.TimeoutExpired, ValueError) as failure:
             late = isinstance(failure, subprocess.TimeoutExpired)
             if late:
@@ -119,8 +119,8 @@ class Dumps:
         with suppress(psutil.Error):
             cwd = psutil.Process(program.pid).cwd()
         now = time.monotonic()
-        known.record = dumped.record(
-            found,
+        record = dumped.record(
+            dump,
             pid=program.pid,
             parent=program.parent,
             started=program.started,
@@ -128,23 +128,18 @@ class Dumps:
             environment=program.environment or {},
             cwd=cwd,
         )
-        known.problem = None
-        ids = [thread["id"] for thread in known.record["threads"]]
-        known.threads = {one: seen for one, seen in known.threads.items() if one in ids}
-        for thread in known.record["threads"]:
-            if thread["native_id"] is not None:
-                thread["native"] = native.standing_in(thread["native_id"], str(program.pid))
-            thread["since"] = self._since(known, program.pid, thread, now)
-
-    def _since(self, known: _Process, pid: int, thread: Mapping[str, Any], now: float) -> float:
-        """When the thread last moved, as far as two looks can tell."""
-        call = thread["call"]
-        polls = call is None or call["kind"] not in WAKES_NOT
-        signature = (thread["frames"], None if polls else _switches(pid, thread["native_id"]))
-        before = known.threads.get(thread["id"])
-        if before is None or before.signature != signature:
-            known.threads[thread["id"]] = before = _Thread(signature, now)
-        return before.since
+        before, known.threads = known.threads, {}
+        for one, thread in zip(dump, record["threads"], strict=True):
+            native_id = program.pid if thread["main"] else one["os_thread_id"]
+            if native_id is not None:
+                thread["native"] = native.blocking_call(native_id, str(program.pid))
+            signature = _signature(program.pid, native_id, thread)
+            seen = before.get(one["thread_id"])
+            if seen is None or seen.signature != signature:
+                seen = _Thread(signature, now)
+            known.threads[one["thread_id"]] = seen
+            thread["since"] = seen.since
+        known.record, known.problem = record, None
 
 
 def find_tool() -> Path | None:
@@ -166,10 +161,17 @@ def reason(text: str) -> str:
     return f"py-spy cannot read it: {line.removeprefix('Error: ')}"
 
 
-def _switches(pid: int, thread: int | None) -> object:
-    """How often a thread has been scheduled: what stands in a wait, is not.
+def _signature(pid: int, native_id: int | None, thread: Thread) -> object:
+    """What stays equal from look to look while a thread does not move."""
+    call = thread["call"]
+    polls = call is None or call["kind"] not in NEVER_POLL
+    return thread["frames"], None if polls else _switches(pid, native_id)
 
-    Of a thread that the kernel's list cannot be told from, each look gives another answer.
+
+def _switches(pid: int, thread: int | None) -> object:
+    """How often a thread has been scheduled: a blocked thread never is.
+
+    For a thread whose kernel id is unknown, each look gives another answer.
     """
     if thread is None:
         return object()

@@ -1,7 +1,7 @@
-"""A dump of py-spy -> a record like a beacon's, with what can be told from outside. Pure.
+"""A dump of py-spy -> a record like a beacon's, with what can be told from outside.
 
 A dump (`py-spy dump --json --locals`, py-spy 0.4) has, for each thread, its frames innermost first,
-and each frame's variables as text. A torch object appears there by its class and address alone, so the
+and each frame's variables as text. A torch object appears there only as its class and address, so the
 members of a group, sequence numbers and sizes stay unknown. A group is known to be the default one when
 none was given.
 """
@@ -12,13 +12,10 @@ import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..beacon import calls, stacks, torch_names
-from ..beacon import format as records
-
-SOURCE = "py-spy"
-"""What the key `source` of such a record says; a beacon's own has no such key."""
+from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Record, Site, Thread
 
 LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
 
@@ -26,25 +23,53 @@ _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) at 0x")
 _RANKS = re.compile(r"[\[(](\d+(?:, \d+)*),?[\])]")
 _WORDS = {"None": None, "True": True, "False": False}
 
-Frame = Mapping[str, Any]
+
+class Variable(TypedDict):
+    """A local variable of a frame, as text; None where py-spy could not read it."""
+
+    name: str
+    repr: str | None
+
+
+class Frame(TypedDict):
+    """A frame of a dump; its name is qualified since Python 3.11."""
+
+    name: str
+    filename: str
+    line: int
+    locals: list[Variable] | None
+
+
+class DumpedThread(TypedDict):
+    """A thread of a dump.
+
+    Attributes:
+        thread_id: Python's; os_thread_id: the kernel's, None where py-spy cannot tell.
+        frames: innermost first.
+    """
+
+    thread_id: int
+    thread_name: str | None
+    os_thread_id: int | None
+    frames: list[Frame]
 
 
 class DumpedFrame:
     """A frame of a dump, as `calls.torch_call` reads it.
 
     Args:
-        frame: as py-spy has printed it.
-        caller: the frame that has called it, None for the outermost.
+        frame: as py-spy printed it.
+        caller: the frame that called it, None for the outermost.
     """
 
     def __init__(self, frame: Frame, caller: Frame | None) -> None:
-        self.file = str(frame["filename"])
+        self.file = frame["filename"]
         self.function = _function(frame)
         self._values = _locals(frame)
         self._caller = caller
 
     def local(self, name: str) -> Any:
-        """What a variable holds, as far as its text tells; of a group, as the caller has given it."""
+        """The value of a variable, as far as its text tells; of a group, what the caller has passed."""
         if name == "group" and self._no_group_was_given():
             return None
         return _value(self._values.get(name))
@@ -54,13 +79,13 @@ class DumpedFrame:
         return ("default" if value is None else None), []
 
     def global_rank(self, within: int) -> int | None:
-        """The same number in the default group, which has all ranks in their order."""
+        """The same number in the default group, which has all ranks in order."""
         return within if self.local("group") is None else None
 
     def _no_group_was_given(self) -> bool:
         """True when the arguments show it, which torch's wrapper around the function keeps.
 
-        The function itself may have put the default group in the place of none.
+        The function itself may have replaced None by the default group.
         """
         if self._caller is None or not torch_names.is_call_wrapper(self._caller["filename"]):
             return False
@@ -72,7 +97,7 @@ class DumpedFrame:
 
 
 def record(
-    dump: Sequence[Mapping[str, Any]],
+    dump: Sequence[DumpedThread],
     *,
     pid: int,
     parent: int,
@@ -80,46 +105,42 @@ def record(
     argv: Sequence[str],
     environment: Mapping[str, str],
     cwd: str,
-) -> dict[str, Any]:
-    """The record of process `pid`; `since` and `native` of its threads are for the caller to fill in.
+) -> Record:
+    """The record of process `pid`, its threads in the order of the dump.
+
+    The caller fills in `since` and `native` of each thread.
 
     Args:
-        dump: what py-spy has printed, parsed.
+        dump: what py-spy printed, parsed.
         started: monotonic seconds at which the process was started.
         argv: its command line.
         environment: its environment, as it was when it was started.
         cwd: its working directory.
     """
-    dumped = [(thread, list(thread["frames"])) for thread in dump]
-    main = next((frames for thread, frames in dumped if _is_main(thread, pid)), [])
+    main = next((thread["frames"] for thread in dump if _is_main(thread, pid)), [])
     target = main_file(main)
-    threads = [
+    threads: list[Thread] = [
         {
-            "id": thread["thread_id"],
-            "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
             "name": thread["thread_name"] or f"thread {thread['thread_id']}",
             "main": _is_main(thread, pid),
+            "since": 0.0,
             "frames": entries,
-            "call": calls.torch_call(_called(frames, entries)),
-            "site": _site(frames[0], cwd) if entries and entries[0][3] else None,
+            "call": calls.torch_call(_called(thread["frames"], entries)),
             "native": None,
+            "site": _site(thread["frames"][0], cwd) if entries and entries[0][3] else None,
         }
-        for thread, frames in dumped
-        for entries in [[_entry(frame, cwd, target, argv) for frame in frames]]
+        for thread in dump
+        for entries in [[_entry(frame, cwd, target, argv) for frame in thread["frames"]]]
     ]
-    env = {key: environment[key] for key in records.ENVIRONMENT if key in environment}
+    env = {key: environment[key] for key in ENVIRONMENT if key in environment}
     files = [frame["filename"] for frame in main]
     importing = any(file.startswith("<frozen importlib") for file in files)
     ran = any(entry[3] for thread in threads if thread["main"] for entry in thread["frames"])
     return {
-        "v": records.VERSION,
-        "source": SOURCE,
-        "pid": pid,
+        "source": "py-spy",
         "ppid": parent,
         "started": started,
         "argv": list(argv),
-        "cwd": cwd,
-        "main": target,
         "env": {**env, **_address(main)},
         "process": _own_part(main),
         "phase": "importing" if importing else "running" if ran else "starting",
@@ -140,19 +161,19 @@ def record(
     }
 
 
-def _is_main(thread: Mapping[str, Any], pid: int) -> bool:
+def _is_main(thread: DumpedThread, pid: int) -> bool:
     """True for the main thread.
 
-    For Python 3.8 to 3.10 py-spy tells the kernel's thread only when it stops the process; there the
+    For Python 3.8 to 3.10 py-spy knows the kernel's thread id only when it stops the process; there the
     main thread is the one that runs the top level of a module.
     """
     if thread["os_thread_id"] is not None:
-        return bool(thread["os_thread_id"] == pid)
+        return thread["os_thread_id"] == pid
     return bool(thread["frames"]) and thread["frames"][-1]["name"] == "<module>"
 
 
-def _called(frames: Sequence[Frame], entries: Sequence[Sequence[Any]]) -> list[DumpedFrame]:
-    """The frames that the innermost line of the user's own has led to."""
+def _called(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> list[DumpedFrame]:
+    """The library frames below the innermost line of the user's code."""
     first = next((index for index, entry in enumerate(entries) if entry[3]), len(entries))
     callers = [*frames[1:], None]
     return list(map(DumpedFrame, frames[:first], callers))
@@ -161,7 +182,7 @@ def _called(frames: Sequence[Frame], entries: Sequence[Sequence[Any]]) -> list[D
 def main_file(frames: Sequence[Frame]) -> str | None:
     """The file of `__main__`, which is the outermost top level of the main thread; None for `-c`."""
     outermost = next((f for f in reversed(frames) if f["name"] == "<module>"), None)
-    file = str(outermost["filename"]) if outermost else "<none>"
+    file = outermost["filename"] if outermost else "<none>"
     return None if file.startswith("<") else file
 
 
@@ -175,22 +196,22 @@ def _address(frames: Sequence[Frame]) -> dict[str, str]:
     return {}
 
 
-def _own_part(frames: Sequence[Frame]) -> dict[str, Any] | None:
-    """Target and index of a child of `multiprocessing`, from the frame of torch that runs it."""
+def _own_part(frames: Sequence[Frame]) -> Child | None:
+    """The part of a child of `multiprocessing`, from the frame of torch that runs it."""
     for frame in reversed(frames):
         for target, (file, variable) in torch_names.INDEX_VARIABLE.items():
             named = _function(frame) == target.rpartition(".")[2]
             if named and frame["filename"].endswith(file):
                 index = _number(_locals(frame).get(variable))
-                return {"name": None, "target": target, "index": index, "error_file": None}
+                return {"target": target, "index": index, "error_file": None}
     return None
 
 
-def _entry(frame: Frame, cwd: str, target: str | None, argv: Sequence[str]) -> list[Any]:
-    file = str(frame["filename"])
+def _entry(frame: Frame, cwd: str, target: str | None, argv: Sequence[str]) -> FrameEntry:
+    file = frame["filename"]
     path = file if file.startswith("<") else os.path.join(cwd, file)
     user = file == target or is_user(path, argv)
-    return [path, int(frame["line"]), _function(frame), user]
+    return path, frame["line"], _function(frame), user
 
 
 def is_user(file: str, argv: Sequence[str]) -> bool:
@@ -202,15 +223,15 @@ def is_user(file: str, argv: Sequence[str]) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _package(folder: str) -> str:
-    """Name of the outermost package that `folder` belongs to: a library may be worked on in place."""
+    """Name of the outermost package that `folder` belongs to: a library may run from a checkout."""
     if not os.path.exists(os.path.join(folder, "__init__.py")):
         return ""
     parent = os.path.dirname(folder)
     return _package(parent) or os.path.basename(folder)
 
 
-def _site(frame: Frame, cwd: str) -> dict[str, Any]:
-    """The line of the innermost frame, the torch objects among its variables, and its texts."""
+def _site(frame: Frame, cwd: str) -> Site:
+    """The line of a frame, the torch objects among its variables, and its texts."""
     names: dict[str, str] = {}
     strings: dict[str, str] = {}
     for name, text in _locals(frame).items():
@@ -219,21 +240,21 @@ def _site(frame: Frame, cwd: str) -> dict[str, Any]:
             names[name] = kind
         elif not text.startswith("<"):
             strings[name] = _text(text)
-    file = os.path.join(cwd, str(frame["filename"]))
-    return {"file": file, "position": [frame["line"]], "names": names, "strings": strings}
+    file = os.path.join(cwd, frame["filename"])
+    return {"file": file, "position": [frame["line"]], "names": names, "strings": strings, "limits": {}}
 
 
 def _function(frame: Frame) -> str:
-    """The function's own name; since Python 3.11 py-spy gives the qualified one."""
-    return str(frame["name"]).rpartition(".")[2]
+    """The function's own name, without that of a class."""
+    return frame["name"].rpartition(".")[2]
 
 
 def _locals(frame: Frame) -> dict[str, str]:
-    return {one["name"]: one["repr"] or "" for one in frame.get("locals") or ()}
+    return {one["name"]: one["repr"] or "" for one in frame["locals"] or ()}
 
 
 def _value(text: str | None) -> Any:
-    """What a text stands for; where it does not tell, an empty object whose class has the right name."""
+    """The value that a text shows; where it shows none, an empty object of a class of that name."""
     if text in _WORDS:
         return _WORDS[text]
     if text and (text.isdecimal() or text.startswith('"')):

@@ -6,8 +6,8 @@ import re
 import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..beacon.record import Record
 from ..launch.processes import LAUNCHERS, is_launcher
 from .identity import LOOPBACK, Identity, spawned_number
 from .process_table import Row, Table
@@ -17,7 +17,7 @@ SHELL_ENDS = 1.0
 
 
 def unnamed_first(
-    table: Table, identities: Mapping[int, Identity], records: Mapping[int, Mapping[str, Any]]
+    table: Table, identities: Mapping[int, Identity], records: Mapping[int, Record]
 ) -> int | None:
     """Pid of the program that is rank 0 itself and has started the other ranks, as Lightning's does.
 
@@ -29,7 +29,7 @@ def unnamed_first(
     if any(identities[pid].rank == 0 for pid in known) or len(parents) != 1:
         return None
     first = parents.pop()
-    spawns = spawned_number(records.get(first, {})) is not None
+    spawns = first in records and spawned_number(records[first]) is not None
     return first if _is_plain_program(table.rows[first]) and not spawns else None
 
 
@@ -133,14 +133,14 @@ def own_rendezvous(command: Sequence[str], host: str) -> int | None:
     return int(endpoint[2]) if endpoint[1] in (*LOOPBACK, host) else None
 
 
-def launcher_name(table: Table, roles: Roles, records: Mapping[int, Mapping[str, Any]]) -> str:
+def launcher_name(table: Table, roles: Roles, records: Mapping[int, Record]) -> str:
     """`torchrun`, `accelerate`, `deepspeed`, `mp.spawn` or `python`."""
     for pid in roles.launchers:
         words = " ".join(table.rows[pid].command[:4])
         for pattern, name in LAUNCHERS:
             if any(pattern.search(word) for word in words.split()):
                 return name
-        if records.get(pid, {}).get("spawned") or spawned_number(records.get(pid, {})):
+        if pid in records and (records[pid]["spawned"] or spawned_number(records[pid])):
             return "mp.spawn"
     return "python"
 

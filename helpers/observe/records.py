@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from ..beacon import format as records
+import msgspec
+
+from ..beacon.record import Record, failure_path, output_path, record_path, stacks_path
 from .look import Told
 
 LOG_TAIL = 20_000
@@ -48,31 +50,47 @@ class Beacons:
                 if kind == "json":
                     self._written[int(number)] = time.monotonic() - (time.time() - stat.st_mtime)
         for pid, kinds in changed.items():
-            record = self._record(pid) if "json" in kinds else None
+            record = read(record_path(str(self._folder), pid)) if "json" in kinds else None
             yield Told(
                 pid,
                 self._written.get(pid, 0.0),
-                record=record,
+                record=None if isinstance(record, str) else record,
+                failed=record if isinstance(record, str) else "",
                 lost="json" in kinds and record is None,
-                stacks=self._text(records.stacks_path, pid) if "stacks" in kinds else None,
+                stacks=self._text(stacks_path, pid) if "stacks" in kinds else None,
             )
 
     def output(self, pid: int) -> str:
         """The end of what a process has printed."""
         if self._folder is None:
             return ""
-        own = Path(records.output_path(str(self._folder), pid))
+        own = Path(output_path(str(self._folder), pid))
         return tail(own if own.exists() else self._folder / "output" / "job.log")
 
     def failure(self, pid: int) -> str:
         """What the beacon of a process said when it could not start."""
-        return self._text(records.failure_path, pid).strip()
-
-    def _record(self, pid: int) -> dict[str, Any] | None:
-        return records.read(records.record_path(str(self._folder), pid))
+        return self._text(failure_path, pid).strip()
 
     def _text(self, path: Callable[[str, int], str], pid: int) -> str:
         return tail(Path(path(str(self._folder), pid))) if self._folder is not None else ""
+
+
+def read(path: str) -> Record | str | None:
+    """The record at `path`.
+
+    Returns:
+        None where there is none; a text where it is not a record, which says why.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = json.load(file)  # msgspec's own decoder refuses words that are not UTF-8
+        if isinstance(found, dict) and "failed" in found:
+            return str(found["failed"])
+        return msgspec.convert(found, Record, str_keys=True)
+    except msgspec.ValidationError as problem:
+        return f"its record cannot be read: {problem}"
+    except (OSError, ValueError):
+        return None
 
 
 def tail(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import psutil
 from msgspec.structs import replace
 
-from ..beacon import format as records
+from ..beacon import record
 from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from . import locks, memory, sockets, tracebacks
@@ -47,7 +47,7 @@ HOLDER_EVERY = 1.0
 STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
 
-ENVIRONMENT = frozenset((*records.ENVIRONMENT, "STUCK_RANKS_PATH", "PYTHONPATH"))
+ENVIRONMENT = frozenset((*record.ENVIRONMENT, "STUCK_RANKS_PATH", "PYTHONPATH"))
 """The variables of a process that a look tells; others may be secrets."""
 
 
@@ -136,7 +136,7 @@ class Sampler:
         )
 
     def close(self) -> None:
-        """End what looks on in the background."""
+        """End what runs in the background."""
         for probe, _ in self._probes.values():
             if probe is not None:
                 probe.close()

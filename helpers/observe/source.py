@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..beacon.record import Site
 from .look import AnyQuestion, Source
 
 
@@ -27,10 +28,10 @@ class Sources:
         """The parsed source of a file; empty where it cannot be read, or has not been yet."""
         return _parsed(self._ask(Source(os.path.join(self.cwd, file))) or "")
 
-    def at(self, site: Mapping[str, Any]) -> Iterator[ast.expr | ast.With]:
-        """The expressions and `with` statements at the place of a `site` (`helpers.beacon.calls`)."""
+    def at(self, site: Site) -> Iterator[ast.expr | ast.With]:
+        """The expressions and `with` statements at the position of a site."""
         position = tuple(site["position"])
-        for node in ast.walk(self.tree(str(site["file"]))):
+        for node in ast.walk(self.tree(site["file"])):
             if isinstance(node, ast.expr | ast.With):
                 place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
                 if place == position:
@@ -38,7 +39,7 @@ class Sources:
 
 
 def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
-    """What an expression stands for, when it is a text or a path made of known values, else None.
+    """The value of an expression that is a text or a path made of known values, else None.
 
     Args:
         values: name (`path`, `self.path`) -> value, of the variables that can be seen.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..beacon import torch_names
 from ..model.facts import RankView
 
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""
-
-_RANK_KEY = re.compile(r"default_pg/\d+//\w+//\d+/(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class StoreView:
     """What a store holds.
 
     Attributes:
-        reachable: False when nobody listens at its address.
+        reachable: False when nothing listens at its address.
         keys: names of the keys that are set.
     """
 
@@ -29,8 +27,8 @@ class StoreView:
     @property
     def joined(self) -> tuple[int, ...]:
         """Ranks whose gloo address is in the store: they have come to the default process group."""
-        found = {int(match[1]) for key in self.keys if (match := _RANK_KEY.search(key))}
-        return tuple(sorted(found))
+        found = {torch_names.rank_of_key(key) for key in self.keys}
+        return tuple(sorted(rank for rank in found if rank is not None))
 
 
 def address_to_look_at(ranks: Sequence[RankView]) -> str | None:

@@ -1,8 +1,8 @@
-"""Waits that end by themselves before long, after which the program goes on. Pure, but for source.
+"""Waits that end by themselves before long, after which the program goes on.
 
 A call may have a timeout of its own, and the program may catch what it then raises. Without a handler
-the timeout ends the rank: that is a failure as any hang is, only later. The timeout of a whole group is
-none of these: it is there to end a hang.
+the timeout ends the rank: that is a failure as any hang is, only later. The timeout of a whole group
+does not count: it is there to end a hang.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 
+from ..beacon.record import Thread
 from ..model.facts import Frame
 from .source import Sources
 
@@ -29,22 +29,22 @@ _CAUGHT = (
 _LEAVES = ("sys.exit", "os._exit", "exit", "quit", "os.abort")
 
 
-def goes_on(thread: Mapping[str, Any], frames: Sequence[Frame], sources: Sources) -> bool:
-    """True for a thread that stands in a call with a short timeout whose end the program handles."""
+def goes_on(thread: Thread, frames: Sequence[Frame], sources: Sources) -> bool:
+    """True for a thread in a call with a short timeout whose end the program handles."""
     limit = _limit(thread, sources)
     return limit is not None and limit <= SHORT and any(_handled(frame, sources) for frame in frames)
 
 
-def _limit(thread: Mapping[str, Any], sources: Sources) -> float | None:
-    """Seconds after which the call of a thread gives up; None for never, or nobody knows when."""
-    call, site = thread.get("call"), thread.get("site")
+def _limit(thread: Thread, sources: Sources) -> float | None:
+    """Seconds after which the call of a thread gives up; None for never, or if unknown."""
+    call, site = thread["call"], thread["site"]
     if call is not None:
-        return None if call.get("limit") is None else float(call["limit"])
+        return call["limit"]
     if site is None or len(site["position"]) == 1:
         return None
     for node in sources.at(site):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return _given(node, node.func.value, site.get("limits", {}))
+            return _given(node, node.func.value, site["limits"])
     return None
 
 
@@ -58,7 +58,7 @@ def _given(call: ast.Call, store: ast.expr, limits: Mapping[str, float]) -> floa
 
 
 def _seconds(node: ast.expr) -> float | None:
-    """What `timedelta(minutes=2)` amounts to."""
+    """The seconds of a call such as `timedelta(minutes=2)`."""
     if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("timedelta"):
         return None
     try:
@@ -70,7 +70,7 @@ def _seconds(node: ast.expr) -> float | None:
 
 
 def _handled(frame: Frame, sources: Sources) -> bool:
-    """True where the line of a user's frame stands in a `try` that catches a timeout and goes on."""
+    """True where the line of a user's frame is in a `try` that catches a timeout and goes on."""
     if not frame.user:
         return False
     for node in ast.walk(sources.tree(frame.file)):
@@ -95,7 +95,7 @@ def _suppresses(call: ast.expr) -> bool:
 
 
 def _catches(kind: ast.expr | None) -> bool:
-    """True for an `except` of everything, or of a kind that a timeout of torch's is of."""
+    """True for an `except` of everything, or of a class that torch raises for a timeout."""
     if kind is None:
         return True
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]

@@ -1,4 +1,4 @@
-"""One beacon record -> what each thread of that process waits for. No I/O."""
+"""One record -> what each thread of that process waits for. No I/O."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TypedDict
 
-from ..model.facts import Collective, Frame, Wait, WaitKind, innermost_user
+from ..beacon import torch_names
+from ..beacon.record import Call, FlightEntry, FrameEntry, NativeCall, Record, Site, Thread
+from ..model.facts import Collective, Frame, Wait, innermost_user
 from . import locks, polling, source, timeouts
 from .source import Sources
-
-Record = Mapping[str, Any]
 
 _IN_PROCESS = ("threading.py", "queue.py", os.path.join("concurrent", "futures", "_base.py"))
 _CHILD_FILES = (
     "subprocess.py",
     os.path.join("multiprocessing", "popen_fork.py"),
     os.path.join("multiprocessing", "process.py"),
-    os.path.join("torch", "multiprocessing", "spawn.py"),
+    torch_names.SPAWN_FILE,
 )
 _PROMPT_FILES = ("pdb.py", "cmd.py", "bdb.py")
 _READS = ("read", "readv", "pread", "recvfrom", "recvmsg")
@@ -29,9 +29,17 @@ _POLLS = ("poll", "select", "epoll_wait", "accept", "connect", "open")
 _CHILD_CALLS = ("wait4", "waitid")
 
 
-def frame(entry: Sequence[Any], cwd: str) -> Frame:
-    """A `Frame` from a record's [file, line, function, user], relative to the job's folder."""
-    return Frame(relative(str(entry[0]), cwd), int(entry[1]), str(entry[2]), bool(entry[3]))
+class Waiting(TypedDict):
+    """What all waits of one thread have in common."""
+
+    thread: str
+    where: Frame | None
+
+
+def frame(entry: FrameEntry, cwd: str) -> Frame:
+    """A `Frame` from that of a record, relative to the job's folder."""
+    file, line, function, user = entry
+    return Frame(relative(file, cwd), line, function, user)
 
 
 def relative(file: str, cwd: str) -> str:
@@ -54,30 +62,28 @@ def collectives(record: Record) -> tuple[Collective, ...]:
             sizes=_sizes(entry["sizes"]),
             done=entry["done"],
         )
-        for entry in sorted((record.get("flight") or {}).get("entries", ()), key=_created)
+        for entry in _flight(record)
     )
 
 
-def thread_waits(thread: Mapping[str, Any], record: Record, sources: Sources) -> list[Wait]:
-    """What one thread stands in, oldest first; empty when it is not known to wait."""
+def thread_waits(thread: Thread, record: Record, sources: Sources) -> list[Wait]:
+    """What one thread waits for, oldest first; empty when it is not known to wait."""
     frames = [frame(entry, sources.cwd) for entry in thread["frames"]]
-    found = _standing(thread, frames, record, sources)
+    found = _blocking(thread, frames, record, sources)
     if not found or not timeouts.goes_on(thread, frames, sources):
         return found
     return [replace(wait, limited=wait.blocking) for wait in found]
 
 
-def _standing(
-    thread: Mapping[str, Any], frames: Sequence[Frame], record: Record, sources: Sources
-) -> list[Wait]:
-    call, native = thread.get("call"), thread.get("native")
-    common = {"thread": thread["name"], "where": innermost_user(frames)}
+def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
+    call = thread["call"]
+    common = Waiting(thread=thread["name"], where=innermost_user(frames))
     if call is not None:
         if call["kind"] == "collective":
             return _collective(call, record, common)
         return [
             Wait(
-                kind=cast(WaitKind, call["kind"]),
+                kind=call["kind"],
                 op=call["op"],
                 group=call["group"],
                 group_ranks=tuple(call["ranks"]),
@@ -87,21 +93,20 @@ def _standing(
                 **common,
             )
         ]
-    return _other(frames, native, thread.get("site"), record, common, sources)
+    return _other(frames, thread["native"], thread["site"], record, common, sources)
 
 
-def _collective(call: Mapping[str, Any], record: Record, common: dict[str, Any]) -> list[Wait]:
+def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
     """The pending entries of the call's group; the call blocks on the newest of its own operation.
 
-    Where none has the name of the call, it blocks on the newest of all: an operation on objects is made
-    of others. Those that are newer than its own have been issued by other threads.
+    Where none has the name of the call, it blocks on the newest of all: an operation on objects consists
+    of others. Entries newer than its own were issued by other threads.
     """
     pending = [wait for wait in pending_waits(record, common) if wait.group == call["group"]]
-    recorded = call["op"] not in ("new_group", "monitored_barrier", "destroy_process_group")
-    if pending and recorded:
+    if pending and call["op"] not in torch_names.UNRECORDED:
         own = next((wait for wait in pending[::-1] if wait.op == call["op"]), pending[-1])
         return [
-            replace(wait, root=call.get("root")) if wait is own else replace(wait, blocking=False)
+            replace(wait, root=call["root"]) if wait is own else replace(wait, blocking=False)
             for wait in pending
         ]
     return [
@@ -112,18 +117,23 @@ def _collective(call: Mapping[str, Any], record: Record, common: dict[str, Any])
             group_ranks=tuple(call["ranks"]),
             sizes=_sizes(call["sizes"]),
             key=call["key"],
-            root=call.get("root"),
-            number=(record.get("dist") or {}).get("made") if call.get("counted") else None,
+            root=call["root"],
+            number=made(record) if call["counted"] else None,
             **common,
         )
     ]
 
 
-def pending_waits(record: Record, common: Mapping[str, Any]) -> list[Wait]:
-    """Every collective that the Flight Recorder has as issued and not completed, oldest first."""
+def made(record: Record) -> int | None:
+    """How many groups the process has made; None when unknown."""
+    return record["dist"]["made"] if record["dist"] is not None else None
+
+
+def pending_waits(record: Record, common: Waiting) -> list[Wait]:
+    """Every collective that the Flight Recorder has as enqueued and not completed, oldest first."""
     labels = _labels(record)
     found = []
-    for entry in sorted((record.get("flight") or {}).get("entries", ()), key=_created):
+    for entry in _flight(record):
         if entry["done"]:
             continue
         label, ranks = labels.get(entry["group"], ("group " + entry["group"], ()))
@@ -143,10 +153,10 @@ def pending_waits(record: Record, common: Mapping[str, Any]) -> list[Wait]:
 
 def _other(
     frames: Sequence[Frame],
-    native: Mapping[str, Any] | None,
-    site: Mapping[str, Any] | None,
+    native: NativeCall | None,
+    site: Site | None,
     record: Record,
-    common: dict[str, Any],
+    common: Waiting,
     sources: Sources,
 ) -> list[Wait]:
     called = called_at(site, sources) if site else None
@@ -155,7 +165,7 @@ def _other(
     if not frames or native is None:
         return []
     system_call = native["call"]
-    target = native.get("target") or ""
+    target = native["target"] or ""
     polled = polling.lock_file(site, sources) if site and system_call == "nanosleep" else None
     if site and polled is not None:
         op = locks.TIMED_FILE if polling.gives_up(site, sources) else locks.OWN_FILE
@@ -171,9 +181,7 @@ def _other(
         return [Wait(kind="io", op=system_call, key=target or None, **common)]
     if system_call == "futex":
         if _among(frames[:1], _IN_PROCESS):
-            return [
-                Wait(kind="lock", op=frames[0].function, limited=bool(native.get("limited")), **common)
-            ]
+            return [Wait(kind="lock", op=frames[0].function, limited=native["limited"], **common)]
         if called is not None and called[0] == "lock":
             return [Wait(kind="lock", op=called[1], **common)]
         handle, peer = (called[0], called[2]) if called is not None else ("", None)
@@ -193,7 +201,7 @@ def _may_wait_for_work(innermost: Frame, sources: Sources) -> bool:
     """True where the innermost line is torch's own, or calls a method `wait`.
 
     Other calls that block without a system call of their own, such as that of a semaphore, have nothing
-    to do with a collective that is on its way meanwhile.
+    to do with a collective that is pending meanwhile.
     """
     if not innermost.user and f"{os.sep}torch{os.sep}" in innermost.file:
         return True
@@ -207,28 +215,28 @@ def _may_wait_for_work(innermost: Frame, sources: Sources) -> bool:
 
 
 def _either(pending: Sequence[Wait], operation: str) -> list[Wait]:
-    """Pending collectives of which a thread waits for one, by a handle that does not say which.
+    """Pending collectives, where a thread waits for one by a handle that does not say which.
 
-    It may be the oldest of any group; those of the handle's own operation come first into question.
+    It may be the oldest of any group; those of the handle's own operation are preferred.
     """
     alike = [wait for wait in pending if wait.op == operation] or pending
     oldest = {wait.group: wait for wait in reversed(alike)}
     return [replace(wait, blocking=oldest.get(wait.group) is wait) for wait in pending]
 
 
-def asleep(thread: Mapping[str, Any]) -> str | None:
+def asleep(thread: Thread) -> str | None:
     """`nanosleep` when the thread sleeps for a time of its own choosing."""
-    call = (thread.get("native") or {}).get("call")
+    call = thread["native"]["call"] if thread["native"] is not None else None
     return call if call in ("nanosleep", "pause") else None
 
 
-def called_at(site: Mapping[str, Any], sources: Sources) -> tuple[str, str, str | None] | None:
+def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
     """(class, method, key) of the call on a known object at a source position, or None.
 
-    `with lock:` counts as its `acquire`; it stands at the lock, before Python 3.12 at the whole block.
+    `with lock:` counts as its `acquire`; its position is the lock, before Python 3.12 the whole block.
 
     The beacon names the objects it could see; the source says which of them is called and with what.
-    Seen from outside, only the line is known: it tells when it holds one such call.
+    Seen from outside, only the line is known, which is enough when it holds one such call.
     """
     if len(site["position"]) == 1:
         return _only_call(site, sources)
@@ -247,11 +255,11 @@ def called_at(site: Mapping[str, Any], sources: Sources) -> tuple[str, str, str 
     return None
 
 
-def _only_call(site: Mapping[str, Any], sources: Sources) -> tuple[str, str, str | None] | None:
+def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
     """The call on a known object in a line, when the line holds one such call."""
     (line,) = site["position"]
     found = []
-    for node in ast.walk(sources.tree(str(site["file"]))):
+    for node in ast.walk(sources.tree(site["file"])):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         kind = site["names"].get(_expression(node.func.value))
@@ -285,14 +293,13 @@ def _argument(node: ast.Call, strings: Mapping[str, str]) -> str | None:
     return source.text(node.args[0], strings)
 
 
-def _is_prompt(native: Mapping[str, Any]) -> bool:
-    target = native.get("target") or ""
-    terminal = target.startswith(("/dev/pts/", "/dev/tty"))
-    return native["call"] in _READS and (native.get("fd") == 0 or terminal)
+def _is_prompt(native: NativeCall) -> bool:
+    terminal = (native["target"] or "").startswith(("/dev/pts/", "/dev/tty"))
+    return native["call"] in _READS and (native["fd"] == 0 or terminal)
 
 
 def _called(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """The innermost frames, down to the user's own: what the user's line has called."""
+    """The innermost frames, out to the user's own: what the user's line has called."""
     return list(itertools.takewhile(lambda frame: not frame.user, frames[:4]))
 
 
@@ -307,13 +314,15 @@ def _key(key: str | None, cwd: str) -> str | None:
 
 
 def _labels(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
-    groups = (record.get("dist") or {}).get("groups", ())
+    groups = record["dist"]["groups"] if record["dist"] is not None else ()
     return {group["id"]: (group["name"], tuple(group["ranks"])) for group in groups}
 
 
-def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(size) for size in shape) for shape in value or ())
+def _sizes(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, shapes))
 
 
-def _created(entry: Mapping[str, Any]) -> int:
-    return int(entry.get("created", 0))
+def _flight(record: Record) -> list[FlightEntry]:
+    """The entries of the record's Flight Recorder, oldest first."""
+    entries = record["flight"]["entries"] if record["flight"] is not None else ()
+    return sorted(entries, key=lambda entry: entry["created"])

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import beacon_records
 import psutil
 import pytest
 
-from helpers.beacon import format as records
+from helpers.beacon.record import NativeCall, Record
 from helpers.observe.look import AnyQuestion, Look, Output, Program, Told, Usage, Watched
 from helpers.session import LOOKS, Decided, Ended, Event, Sample, Session
 
@@ -68,35 +69,10 @@ class FakeEyes:
         self.closed = True
 
 
-def record(native: dict[str, Any] | None = None, **facts: Any) -> dict[str, Any]:
+def record(native: NativeCall | None = None, **facts: Any) -> Record:
     """What the beacon of the one process tells; `native` is the system call that it is in."""
-    thread = {"name": "MainThread", "main": True, "since": 0.0, "call": None, "site": None}
-    frames = [["/job/train.py", 7, "main", True]]
-    return {
-        "v": records.VERSION,
-        "pid": PID,
-        "ppid": 1,
-        "started": 0.0,
-        "argv": list(COMMAND),
-        "main": None,
-        "env": {},
-        "process": None,
-        "phase": "running",
-        "threads": [thread | {"frames": frames, "native": native}],
-        "dist": None,
-        "flight": None,
-        "torch": "",
-        "unseen": [],
-        "accelerator": "cpu",
-        "workers": {},
-        "spawned": {},
-        "left": [],
-        "cut_off": [],
-        "joining": [],
-        "reaped": {},
-        "error": None,
-        "ended": False,
-    } | facts
+    main = beacon_records.thread(since=0.0, frames=[("/job/train.py", 7, "main", True)], native=native)
+    return beacon_records.record(main, ppid=1, started=0.0, argv=list(COMMAND), torch="", **facts)
 
 
 def runs(time: float, **facts: Any) -> Look:

@@ -7,9 +7,9 @@ import sys
 def _start_beacon() -> None:
     folder = os.path.dirname(os.path.abspath(__file__))
     try:
-        from stuck_ranks_beacon import agent
+        from stuck_ranks_beacon import beacon
 
-        agent.start()
+        beacon.start()
     except Exception as problem:
         _say_why(problem)
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
@@ -17,7 +17,7 @@ def _start_beacon() -> None:
 
 
 def _say_why(problem: Exception) -> None:
-    """Leave a note for the observer: the job itself must not notice that the beacon failed."""
+    """Leave a note for the observer; the job itself must not notice that the beacon failed."""
     run = os.environ.get("STUCK_RANKS_RUN", "")
     try:
         with open(os.path.join(run, "records", f"{os.getpid()}.failed"), "w") as note:

@@ -89,7 +89,7 @@ STACKS: list[tuple[str, list[Frame], dict[str, Any] | None]] = [
             (C10D, "_store_based_barrier", {"store_key": "key/1", "worker_count": 3}),
             (C10D, "new_group", {"ranks": [0, 1], "use_local_synchronization": False}),
         ],
-        {"op": "new_group", "group": "default", "ranks": [], "key": "key/1", "joined": 3},
+        {"op": "new_group", "group": "default", "ranks": [], "key": "key/1"},
     ),
     (
         "its members alone, where they are synchronised by themselves",

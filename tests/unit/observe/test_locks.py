@@ -14,6 +14,7 @@ from typing import IO
 
 import psutil
 import pytest
+from beacon_records import site
 from on_disk import sources
 
 from helpers.observe import locks, polling
@@ -202,15 +203,15 @@ def test_a_loop_that_waits_for_a_lock_file(source: str, path: str | None, tmp_pa
     program.write_text(textwrap.dedent(source))
     line = 1 + source[: source.index("time.sleep")].count("\n")
     strings = {"path": "/job/lock", "self.path": "/job/own", "folder": "/job", "existing": "/job/x"}
-    site = {"file": str(program), "position": [line, line, 0, 0], "names": {}, "strings": strings}
-    assert polling.lock_file(site, sources()) == path
+    place = site(str(program), [line, line, 0, 0], strings=strings)
+    assert polling.lock_file(place, sources()) == path
 
 
 def test_an_attempt_that_does_not_catch_is_no_wait_for_a_lock(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("while True:\n    open(path, 'x')\n    time.sleep(1)")
-    site = {"file": str(program), "position": [3, 3, 0, 0], "strings": {"path": "/job/lock"}}
-    assert polling.lock_file(site, sources()) is None
+    place = site(str(program), [3, 3, 0, 0], strings={"path": "/job/lock"})
+    assert polling.lock_file(place, sources()) is None
 
 
 FOR_EVER = [
@@ -232,5 +233,5 @@ def test_only_a_loop_that_does_nothing_else_waits_for_ever(source: str, tmp_path
     program = tmp_path / "train.py"
     program.write_text(source)
     line = 1 + source[: source.index("time.sleep")].count("\n")
-    site = {"file": str(program), "position": [line, line, 0, 0], "names": {}, "strings": {}}
-    assert polling.gives_up(site, sources()) == (source in FOR_A_TIME)
+    place = site(str(program), [line, line, 0, 0])
+    assert polling.gives_up(place, sources()) == (source in FOR_A_TIME)

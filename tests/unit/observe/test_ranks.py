@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import beacon_records
 import pytest
 
-from helpers.observe.identity import MP_SPAWN, WORKER, Identity
+from helpers.beacon.record import Record
+from helpers.beacon.torch_names import DATALOADER_WORKER as WORKER
+from helpers.beacon.torch_names import MP_SPAWN
+from helpers.observe.identity import Identity
 from helpers.observe.process_table import Row, Table
 from helpers.observe.ranks import Roles, assign, launcher_name, own_rendezvous, tell_ends
-
-Record = dict[str, Any]
 
 TORCHRUN = ("/env/bin/python", "/env/bin/torchrun", "--nproc_per_node=2", "train.py")
 TRAIN = ("/env/bin/python", "train.py")
@@ -47,22 +49,20 @@ class Seen:
             return None
         call = None
         if self.joining is not None:
-            call = {"kind": "rendezvous", "op": "init_process_group", "key": "env://"}
-            call.update(self.joining)
-        process = self.target and {"target": self.target[0], "index": self.target[1]}
+            facts = {"key": "env://", **self.joining}
+            call = beacon_records.call("rendezvous", "init_process_group", **facts)
         dist = self.joined and {
             "rank": self.joined[0],
             "world_size": self.joined[1],
             "groups": [{"backend": "gloo"}],
         }
-        thread = {"call": call, "frames": [["/job/train.py", 8, "main", True]]}
-        return {
-            "env": dict(self.env),
-            "process": process,
-            "threads": [thread],
-            "dist": dist,
-            "torch": self.torch,
-        }
+        return beacon_records.record(
+            beacon_records.thread(call=call, frames=[("/job/train.py", 8, "main", True)]),
+            env=dict(self.env),
+            process=beacon_records.child(*self.target) if self.target is not None else None,
+            dist=dist,
+            torch=self.torch,
+        )
 
 
 def identities(processes: list[Seen]) -> dict[int, Identity]:
@@ -470,7 +470,7 @@ def test_a_double_that_is_seen_when_its_rank_has_ended_is_a_double() -> None:
     rank, worker = Seen(11, env=of_rank(0), joined=(0, 2)), Seen(12, 11, of_rank(0))
     made = table([rank, worker])
     known = {11: Identity(), 12: Identity()}
-    called = {**(worker.record() or {}), "joining": [["/job/train.py", 8, "main", True]]}
+    called = {**(worker.record() or {}), "joining": [("/job/train.py", 8, "main", True)]}
     for now, alive, record in ((1.0, True, worker.record()), (2.0, False, called)):
         known[11].update(rank.record(), rank.env, now, alive=alive)
         known[12].update(record, worker.env, now, alive=alive)
@@ -511,7 +511,7 @@ def test_variables_may_come_later() -> None:
 def test_where_init_process_group_was_called_from() -> None:
     found = identity(of_rank(1), joining={"rank": 1, "world_size": 2})
     assert found.member and not found.joined
-    assert found.joined_from[0][:2] == ["/job/train.py", 8]
+    assert found.joined_from[0][:2] == ("/job/train.py", 8)
 
 
 CALLED = [
@@ -537,7 +537,7 @@ def test_who_has_been_a_member(looks: list[Record], alive: bool, member: bool) -
     for number, facts in enumerate(looks):
         inside = {"rank": 0} if facts.get("in") else None
         seen = Seen(1, joining=inside, joined=(0, 2) if facts.get("dist") else None)
-        record = {**(seen.record() or {}), "joining": [["/job/train.py", 8, "main", True]]}
+        record = {**(seen.record() or {}), "joining": [("/job/train.py", 8, "main", True)]}
         last = number == len(looks) - 1
         found.update({**record, "error": facts.get("error")}, {}, 5.0 + number, alive=alive or not last)
     assert (found.since is not None) is member
@@ -629,7 +629,7 @@ def test_where_a_launcher_of_one_node_meets_nobody_else(command: str, port: int 
 def test_a_program_that_spawns_its_ranks() -> None:
     processes = [Seen(10), Seen(11, 10, target=(MP_SPAWN, 0))]
     made = table(processes)
-    records = {10: {"spawned": {"11": 0}}}
+    records = {10: beacon_records.record(spawned={11: 0})}
     assert launcher_name(made, assign(made, identities(processes)), records) == "mp.spawn"
 
 

@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from beacon_records import record, thread
 
-from helpers.beacon import format as records
+from helpers.beacon import record as records
 from helpers.observe.inbox import Inbox
-from helpers.observe.records import Beacons
+from helpers.observe.records import Beacons, read
 
 
 @pytest.fixture
@@ -20,19 +21,23 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, line: int, moment: int = 0) -> None:
     path = records.record_path(str(folder), 7)
-    records.write(path, {"v": records.VERSION, "threads": [line], "workers": {}, "spawned": {}})
+    records.write(path, record(thread(frames=[("/job/train.py", line, "main", True)])))
     stamp = 1_700_000_000_000_000_000 + moment * 1_000_000
     os.utime(path, ns=(stamp, stamp))
 
 
+def line_of(inbox: Inbox) -> int:
+    return inbox.records[7]["threads"][0]["frames"][0][1]
+
+
 def test_a_record_that_follows_another_at_once_is_read(folder: Path) -> None:
     """A process may write its last words a millisecond after a look."""
-    beacons, inbox, read = Beacons(folder), Inbox(), []
+    beacons, inbox, seen = Beacons(folder), Inbox(), []
     for moment, line in enumerate((9, 13)):
         write(folder, line, moment)
         inbox.take(beacons.read())
-        read.append(inbox.records[7]["threads"])
-    assert read == [[9], [13]]
+        seen.append(line_of(inbox))
+    assert seen == [9, 13]
 
 
 def test_what_says_the_same_as_before_is_told_once(folder: Path) -> None:
@@ -50,7 +55,7 @@ def test_the_stacks_of_a_process_whose_beacon_cannot_run_are_told_by_themselves(
     (told,) = beacons.read()
     inbox.take([told])
     assert (told.record, told.lost, inbox.stacks[7]) == (None, False, "Current thread")
-    assert inbox.records[7]["threads"] == [9]
+    assert line_of(inbox) == 9
 
 
 def test_a_record_that_was_emptied_is_lost(folder: Path) -> None:
@@ -61,6 +66,36 @@ def test_a_record_that_was_emptied_is_lost(folder: Path) -> None:
     records.give_up(records.record_path(str(folder), 7))
     inbox.take(beacons.read())
     assert 7 not in inbox.records and "full disk" in inbox.failures[7]
+
+
+def test_a_look_that_failed_is_told(folder: Path) -> None:
+    records.write(records.record_path(str(folder), 7), {"failed": "KeyError('x')"})
+    inbox = Inbox()
+    inbox.take(Beacons(folder).read())
+    assert (inbox.beacons, inbox.failures) == (set(), {7: "KeyError('x')"})
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    main = thread(frames=[("/job/\udcff.py", 9, "main", True)])
+    whole = record(main, argv=["\udcff", "\N{SNOWMAN}"], workers={7: 0}, reaped={8: 9})
+    path = str(tmp_path / "7.json")
+    records.write(path, whole)
+    assert read(path) == whole
+
+
+@pytest.mark.parametrize("text", ["", "{", "\xff"])
+def test_an_empty_or_broken_record_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "7.json"
+    path.write_text(text, "latin-1")
+    assert read(str(path)) is None
+    assert read(str(tmp_path / "gone.json")) is None
+
+
+@pytest.mark.parametrize("text", ["[1]", "7", "null", "{}", '{"ppid": "one"}'])
+def test_what_is_not_a_record_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "7.json"
+    path.write_text(text)
+    assert "its record cannot be read: " in str(read(str(path)))
 
 
 def test_without_a_folder_nothing_is_told() -> None:

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import beacon_records
 import pytest
+from beacon_records import call
 from on_disk import sources
 
 from helpers.model.facts import Frame, ProcessView, Wait
@@ -63,12 +65,6 @@ def thread(
     }
 
 
-def call(kind: str, op: str, **facts: Any) -> Record:
-    """What `beacon.calls` says of a torch call."""
-    usual: Record = {"group": None, "ranks": [], "peers": [], "sizes": [], "key": None}
-    return {**usual, "kind": kind, "op": op, **facts}
-
-
 def entry(seq: int, op: str, group: str = "0", done: bool = False, **facts: Any) -> Record:
     """One collective of the Flight Recorder's tail."""
     usual = {"sizes": [[4]], "created": seq}
@@ -81,18 +77,11 @@ def record(*threads: Record, entries: list[Record] | None = None, **facts: Any) 
         {"name": "default", "id": "0", "ranks": [0, 1], "backend": "gloo"},
         {"name": "tp", "id": "1", "ranks": [1], "backend": "gloo"},
     ]
-    return {
-        "v": 1,
-        "pid": 1000,
-        "ppid": 900,
-        "phase": "running",
-        "threads": list(threads),
-        "dist": {"rank": 0, "world_size": 2, "backend": "gloo", "groups": groups, "made": MADE},
+    usual = {
+        "dist": {"rank": 0, "world_size": 2, "groups": groups, "made": MADE},
         "flight": None if entries is None else {"since": 100.0, "entries": entries},
-        "error": None,
-        "ended": False,
-        **facts,
     }
+    return beacon_records.record(*threads, **{**usual, **facts})
 
 
 def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> list[Wait]:
@@ -259,12 +248,12 @@ def site(tmp_path: Path, line: int, source: str = SOURCE) -> Record:
     file = tmp_path / "train.py"
     file.write_text(source)
     text = source.splitlines()[line - 1]
-    return {
-        "file": str(file),
-        "position": [line, line, len(text) - len(text.lstrip()), len(text)],
-        "names": {"store": "Store", "self.held": "Store", "handle": "Work"},
-        "strings": {"name": "from a variable", "index": "3"},
-    }
+    return beacon_records.site(
+        str(file),
+        [line, line, len(text) - len(text.lstrip()), len(text)],
+        names={"store": "Store", "self.held": "Store", "handle": "Work"},
+        strings={"name": "from a variable", "index": "3"},
+    )
 
 
 KEYS = [
@@ -295,13 +284,13 @@ def test_a_source_that_was_edited_is_read_again(tmp_path: Path) -> None:
 def test_a_source_that_cannot_be_parsed_tells_nothing(tmp_path: Path, source: str) -> None:
     file = tmp_path / "broken.py"
     file.write_bytes(source.encode("utf-8", "surrogateescape"))
-    place = {"file": str(file), "position": [1, 1, 0, 14], "names": {"store": "Store"}}
-    assert waits.called_at({**place, "strings": {}}, sources()) is None
+    place = beacon_records.site(str(file), [1, 1, 0, 14], names={"store": "Store"})
+    assert waits.called_at(place, sources()) is None
 
 
 def test_a_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
-    place = {"file": str(tmp_path / "gone.py"), "position": [1, 1, 0, 14], "names": {"s": "Store"}}
-    assert waits.called_at({**place, "strings": {}}, sources()) is None
+    place = beacon_records.site(str(tmp_path / "gone.py"), [1, 1, 0, 14], names={"s": "Store"})
+    assert waits.called_at(place, sources()) is None
 
 
 # Waits that end by themselves
@@ -440,7 +429,7 @@ def test_a_lock_of_the_process_is_found_in_the_source(
     file = tmp_path / "locked.py"
     file.write_text(LOCKED)
     names = {"lock": "lock", "self.lock": "lock"}
-    place = {"file": str(file), "position": position, "names": names, "strings": {}}
+    place = beacon_records.site(str(file), position, names=names)
     assert waits.called_at(place, sources()) == expected
     (found,) = of(thread(USER, site=place, native=("futex", None, None))) or (None,)
     assert (found is not None and found.kind == "lock") == (expected is not None)

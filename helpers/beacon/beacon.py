@@ -1,0 +1,249 @@
+"""The beacon of a process: a thread that looks at it five times a second and writes its record.
+
+The thread is a raw one (`_thread`), so that `threading.enumerate()` and `active_count()` of the job
+do not see it. It blocks every signal, as does the thread of the dead man's switch that it starts: a
+signal to the process is for the job's own threads. It stops before every fork and starts again after
+it, in parent and child: a forked child never inherits half a beacon, and Python sees no extra thread
+at the fork.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` would load `enum` into the job
+import _thread
+import atexit
+import contextlib
+import fcntl
+import os
+import time
+from types import FrameType
+from typing import Any, Optional
+
+from . import deadman, exits, joining, output, torch_names
+from . import record as records
+from .process import Process
+
+TICK = 0.2
+"""Seconds between two looks."""
+
+LOOK_SHARE, LONGEST_PAUSE = 0.01, 0.6
+"""Share of the time that looks may take: with hundreds of threads they come less often."""
+
+OUT_OF_THE_WAY = 200
+"""Lowest number of the beacon's descriptor: a job may count on the lowest free ones."""
+
+_kill = os.kill
+
+
+class Beacon:
+    """The beacon of one process. A forked child has a copy, which begins again there.
+
+    Args:
+        folder: the run directory.
+        guardian: pid of the process whose end ends this one; 0 for none.
+    """
+
+    def __init__(self, folder: str, guardian: int = 0) -> None:
+        self._folder = folder
+        self._guardian = guardian
+        self._slot = deadman.Slot()
+        self._watches_joins = False
+        self._begin()
+
+    def _begin(self, inherited: Any = None) -> None:
+        """Start from nothing, as also a forked child does."""
+        self.pid = os.getpid()
+        self.path = records.record_path(self._folder, self.pid)
+        self._process = Process(inherited)
+        self._last: Optional[records.Written] = None
+        self._stacks_file = -1
+        self._stacks_stat: Optional[os.stat_result] = None
+        self._wake = _thread.allocate_lock()
+        self._running = _thread.allocate_lock()
+        self._resting = _thread.RLock()
+        self._rests = 0
+
+    def start(self) -> None:
+        """Start the thread, and take part in the forks and in the end of the process.
+
+        Raises:
+            OSError: the output of the process cannot be separated.
+        """
+        output.separate(self._folder)
+        exits.watch(self._note)
+        self._slot.yield_to_job()
+        atexit.register(self._at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.rest, after_in_parent=self.resume, after_in_child=self._after_in_child
+            )
+        self._start_thread()
+
+    def rest(self) -> None:
+        """Stop the thread until `resume`, as for a fork; other threads that call this wait until then.
+
+        The calling thread may call it again, and then calls `resume` as often.
+        """
+        self._resting.acquire()
+        self._rests += 1
+        if self._rests == 1:
+            self._stop_thread()
+
+    def resume(self) -> None:
+        """Start the thread again after `rest`."""
+        self._rests -= 1
+        if self._rests == 0:
+            self._start_thread()
+        self._resting.release()
+
+    def look(self, mine: int = 0, ended: bool = False) -> None:
+        """Write a record of this moment.
+
+        Args:
+            mine: the beacon's own thread, which is left out.
+            ended: True in the last record of an orderly exit.
+        """
+        try:
+            record: records.Written = self._process.look(mine, ended)
+        except Exception as problem:
+            record = {"failed": repr(problem)[:500]}
+        try:
+            if record == self._last:
+                os.utime(self.path)
+            else:
+                records.write(self.path, record)
+                self._last = record
+        except OSError:
+            records.give_up(self.path)
+            self._last = None
+
+    def _note(self) -> None:
+        """Write a record at once, unless this is a child that was forked behind Python's back."""
+        if self.pid == os.getpid():
+            self.rest()
+            self.look()
+            self.resume()
+
+    def _joins(self, frame: Optional[FrameType]) -> None:
+        self._process.joins(frame)
+        self._note()
+
+    def _at_exit(self) -> None:
+        self.rest()
+        self.look(ended=True)
+
+    def _after_in_child(self) -> None:
+        exits.reaped.clear()
+        self._begin(torch_names.default_group())
+        with contextlib.suppress(OSError):
+            output.separate(self._folder)
+        self.look()  # it may end before the thread has its first look
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        if not self._wake.locked():
+            self._wake.acquire()
+        self._running.acquire()
+        unblocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+        try:
+            self._arm()
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError:
+            self._running.release()
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, unblocked)
+
+    def _stop_thread(self) -> None:
+        """End the thread and wait for it; a look takes a few milliseconds."""
+        if self._wake.locked():
+            self._wake.release()
+        self._running.acquire()
+        self._running.release()
+        self._slot.disarm()
+
+    def _run(self) -> None:
+        mine = _thread.get_ident()
+        try:
+            pause = TICK
+            while not self._woken(pause):
+                begun = time.thread_time()
+                if self._guardian and not _alive(self._guardian):
+                    _kill(self.pid, 9)
+                self._arm()
+                self.look(mine=mine)
+                used = time.thread_time() - begun
+                pause = min(max(TICK, used / LOOK_SHARE), LONGEST_PAUSE)
+        finally:
+            self._running.release()
+
+    def _woken(self, pause: float) -> bool:
+        """Wait so many seconds; True as soon as the thread is to end.
+
+        A long pause may follow a look, but joining must be watched before all of torch is imported.
+        """
+        while True:
+            self._watches_joins = self._watches_joins or joining.watch(self._joins)
+            step = pause if self._watches_joins else min(pause, TICK)
+            if self._wake.acquire(timeout=step):
+                return True
+            pause -= step
+            if pause <= 0:
+                return False
+
+    def _arm(self) -> None:
+        """Set the dead man's switch, whose file is emptied: what it has written is out of date."""
+        try:
+            if not self._stacks_open():
+                path = records.stacks_path(self._folder, self.pid)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                low = os.open(path, flags, 0o600)
+                try:
+                    self._stacks_file = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)
+                finally:
+                    os.close(low)
+                self._stacks_stat = os.fstat(self._stacks_file)
+                self._slot.catch_crashes(self._stacks_file)
+            elif os.fstat(self._stacks_file).st_size:
+                os.ftruncate(self._stacks_file, 0)
+            self._slot.arm(self._stacks_file)
+        except OSError:
+            self._slot.disarm()
+
+    def _stacks_open(self) -> bool:
+        """True while the descriptor is ours: a job may close it, and open a file of its own there."""
+        if self._stacks_stat is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._stacks_file), self._stacks_stat)
+        except OSError:
+            return False
+
+
+current: Optional[Beacon] = None
+"""The beacon of this process, once it has started."""
+
+
+def start() -> None:
+    """Start the beacon of this process, when the environment names a run directory.
+
+    Raises:
+        OSError: the output of the process cannot be separated.
+    """
+    global current
+    folder = os.environ.get("STUCK_RANKS_RUN", "")
+    if current is None and os.path.isdir(folder):
+        guardian = int(os.environ.get("STUCK_RANKS_GUARDIAN", "0"))
+        current = Beacon(folder, guardian if _alive(guardian) else 0)
+        current.start()
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 1:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

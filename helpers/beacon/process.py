@@ -1,0 +1,145 @@
+"""This process, watched from look to look: what its record says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import FrameType
+from typing import Any, Dict, List, Literal, Optional
+
+from . import exits, family, stacks, threads, torch_names
+from .record import ENVIRONMENT, Error, Flight, FrameEntry, Record, Unseen
+
+READ_AFTER, READ_AT_LAST = 0.35, 1.0
+"""Seconds a collective must be pending before its entries are read: normally, and in any case."""
+
+READ_SHARE = 0.01
+"""Share of the time that reading entries on short stalls may take."""
+
+AT_ONCE = 16
+"""Threads whose system call is looked up in one look; the main thread is always among them."""
+
+
+class Process:
+    """What is known of this process, kept from look to look.
+
+    Args:
+        inherited: the process group that a forked child has in its memory without having joined it.
+    """
+
+    def __init__(self, inherited: Any = None) -> None:
+        self._inherited = inherited
+        self._started = time.monotonic()
+        self._threads: Dict[int, threads.Watched] = {}
+        self._turn = 0
+        self._unseen: List[Unseen] = []
+        self._unseen_is_final = False
+        self._flight: Optional[Flight] = None
+        self._flight_status: Optional[bytes] = None
+        self._flight_since = self._started
+        self._flight_next = 0.0
+        self._error: Optional[Error] = None
+        self._workers: Dict[int, int] = {}
+        self._spawned: Dict[int, int] = {}
+        self._joining: List[FrameEntry] = []
+
+    def joins(self, frame: Optional[FrameType]) -> None:
+        """Note the stack that calls `init_process_group`."""
+        self._joining = stacks.entries(frame)
+
+    def look(self, mine: int, ended: bool) -> Record:
+        """The record of this moment.
+
+        Args:
+            mine: the beacon's own thread, which is left out.
+            ended: True at an orderly exit, when the threads are left as they were last seen.
+        """
+        if not ended:
+            self._see_threads(mine)
+            self._see_flight()
+        if self._error is None:
+            self._error = exits.uncaught()
+        return {
+            "source": "beacon",
+            "ppid": os.getppid(),
+            "started": self._started,
+            "argv": [str(word) for word in getattr(sys, "orig_argv", sys.argv)],
+            "env": {key: os.environ[key] for key in ENVIRONMENT if key in os.environ},
+            "process": family.own_part(),
+            "phase": self._phase(),
+            "threads": [thread.entry for thread in self._threads.values()],
+            "dist": torch_names.process_groups() if self._joined() else None,
+            "flight": self._flight,
+            "torch": torch_names.version(),
+            "unseen": self._see_unseen(),
+            "accelerator": torch_names.accelerator(),
+            "workers": dict(self._workers),
+            "spawned": dict(self._spawned),
+            "joining": self._joining,
+            "left": list(exits.left),
+            "cut_off": list(exits.cut_off),
+            "reaped": dict(exits.reaped),
+            "error": self._error,
+            "ended": ended,
+        }
+
+    def _joined(self) -> bool:
+        default = torch_names.default_group()
+        return default is not None and default is not self._inherited
+
+    def _see_unseen(self) -> List[Unseen]:
+        """Asked at each look until the process has joined: by then all of torch is loaded."""
+        if not self._unseen_is_final:
+            self._unseen_is_final = self._joined()
+            self._unseen = torch_names.unseen(self._unseen_is_final)
+        return self._unseen
+
+    def _see_threads(self, mine: int) -> None:
+        now = time.monotonic()
+        known = threads.named(mine)
+        seen: Dict[int, threads.Watched] = {}
+        self._turn += 1
+        shifts = 1 + len(known) // AT_ONCE
+        for number, (ident, frame) in enumerate(sys._current_frames().items()):
+            if ident == mine:
+                continue
+            name, native_id, main = known.get(ident, (f"thread {ident}", None, False))
+            thread = self._threads.get(ident) or threads.Watched()
+            due = main or (number + self._turn) % shifts == 0
+            thread.look(frame, now, name, native_id, main, due)
+            call = thread.entry["call"]
+            if call is not None:
+                self._workers.update(call["workers"])
+                self._spawned.update(call["spawned"])
+            seen[ident] = thread
+        self._threads = seen
+
+    def _see_flight(self) -> None:
+        """Read the entries of the Flight Recorder when this rank has issued nothing for some time.
+
+        Reading them takes up to 0.1 s. It happens once for a stall, while the rank waits anyway;
+        `READ_SHARE` bounds how much of the time it may take on short stalls.
+        """
+        status = torch_names.flight_status() if self._joined() else None
+        now = time.monotonic()
+        if status != self._flight_status:
+            self._flight_status, self._flight_since, self._flight = status, now, None
+            return
+        if status is None or self._flight is not None:
+            return
+        main = (thread.entry for thread in self._threads.values() if thread.entry["main"])
+        since = max((entry["since"] for entry in main), default=now)
+        soon = torch_names.pending(status) and now >= self._flight_next
+        if now - max(since, self._flight_since) < (READ_AFTER if soon else READ_AT_LAST):
+            return
+        entries = torch_names.flight_tail()
+        self._flight_next = now + (time.monotonic() - now) / READ_SHARE
+        self._flight = {"since": self._flight_since, "entries": entries}
+
+    def _phase(self) -> Literal["starting", "importing", "running"]:
+        main = (thread.entry for thread in self._threads.values() if thread.entry["main"])
+        frames = next((entry["frames"] for entry in main), [])
+        if any(file.startswith("<frozen importlib") for file, _, _, _ in frames):
+            return "importing"
+        return "running" if any(user for _, _, _, user in frames) else "starting"

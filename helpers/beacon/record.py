@@ -1,0 +1,298 @@
+"""The record that a beacon writes: one JSON file per process, replaced whole.
+
+Times are seconds of the system-wide monotonic clock (`time.monotonic`), which all processes of one
+machine share. A record that is no longer touched belongs to a process that has ended, is stopped, or
+holds the interpreter lock in a C call.
+
+These types are also what a record is checked against when it is read, so their annotations are
+evaluated: there is no `from __future__ import annotations` here. That is faster as well, and each
+process of a job imports this file as it starts.
+"""
+
+import contextlib
+import errno
+import json
+import os
+from typing import Dict, List, Literal, Optional, Tuple, TypedDict, Union
+
+ENVIRONMENT = (
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_MAX_RESTARTS",
+)
+"""The launch variables that a record carries."""
+
+Unseen = Literal["groups", "recorder", "nccl", "joining"]
+"""What a torch may keep from the beacon (see `torch_names.unseen`)."""
+
+FrameEntry = Tuple[str, int, str, bool]
+"""File, line, function, and whether it is the user's own code."""
+
+
+class NativeCall(TypedDict):
+    """The system call that blocks a thread.
+
+    Attributes:
+        call: its name.
+        fd: the descriptor that it names, target: what that descriptor points to; None for calls that
+            name none.
+        limited: True where the thread waits for another thread, and only for some time.
+    """
+
+    call: str
+    fd: Optional[int]
+    target: Optional[str]
+    limited: bool
+
+
+class Arguments(TypedDict):
+    """What a call was given, and what it waits for; None or empty where that says nothing of it.
+
+    Attributes:
+        group: label of the process group, `default` for the default one; None when unknown.
+        ranks: global ranks of its members; empty when unknown.
+        peers: global ranks that a point-to-point call names.
+        sizes: shapes of the tensors sent.
+        key: the key in the store, the address of the rendezvous, or the lock file.
+        root: global rank from which, or to which, a collective sends.
+        limit: seconds after which the call gives up.
+        counted: True for a `new_group` that all ranks call.
+        rank, world_size: what `init_process_group` was given; world_size also of `mp.spawn`.
+        workers: pid -> worker id of the DataLoader workers that it waits for.
+        spawned: pid -> process index of the processes of `mp.spawn` that it waits for.
+    """
+
+    group: Optional[str]
+    ranks: List[int]
+    peers: List[int]
+    sizes: List[List[int]]
+    key: Optional[str]
+    root: Optional[int]
+    limit: Optional[float]
+    counted: bool
+    rank: Optional[int]
+    world_size: Optional[int]
+    workers: Dict[int, int]
+    spawned: Dict[int, int]
+
+
+class Call(Arguments):
+    """A call of torch's, or of a library that waits for processes or lock files."""
+
+    kind: Literal["collective", "p2p", "store", "rendezvous", "lock", "process"]
+    op: str
+
+
+class Site(TypedDict):
+    """A position in the source, and what the expressions there stand for.
+
+    Attributes:
+        position: line, end line, column, end column; the line alone when seen from outside.
+        names: expression -> class: `lock`, or one of torch's; that of a `Work` carries its operation
+            (`Work.irecv`). `handles[*]` stands for the members of a container that are all alike.
+        strings: expression -> text or path.
+        limits: expression -> seconds of a time span, or for which a store waits.
+    """
+
+    file: str
+    position: List[int]
+    names: Dict[str, str]
+    strings: Dict[str, str]
+    limits: Dict[str, float]
+
+
+class Thread(TypedDict):
+    """One thread.
+
+    Attributes:
+        main: True for the main thread.
+        since: when it last moved.
+        frames: innermost first.
+        call: the torch call it is in, native: the system call, site: its position in the user's source;
+            None while it moves.
+    """
+
+    name: str
+    main: bool
+    since: float
+    frames: List[FrameEntry]
+    call: Optional[Call]
+    native: Optional[NativeCall]
+    site: Optional[Site]
+
+
+class Group(TypedDict):
+    """A process group: its label, torch's own name for it, and its members as global ranks."""
+
+    name: str
+    id: str
+    ranks: List[int]
+    backend: str
+
+
+class Groups(TypedDict):
+    """The process groups of a process.
+
+    Attributes:
+        made: how many calls have made a group, one in progress included, whether or not this process
+            is a member; None when unknown.
+    """
+
+    rank: int
+    world_size: int
+    groups: List[Group]
+    made: Optional[int]
+
+
+class FlightEntry(TypedDict):
+    """A collective that Flight Recorder has recorded.
+
+    Attributes:
+        group: id of its group.
+        sizes: shapes of the input tensors.
+        done: True once it has completed here.
+        created: when it was issued, in nanoseconds of a clock of the recorder's own.
+    """
+
+    group: str
+    seq: int
+    op: str
+    sizes: List[List[int]]
+    done: bool
+    created: int
+
+
+class Flight(TypedDict):
+    """The tail of Flight Recorder, oldest first, and since when it has not changed."""
+
+    since: float
+    entries: List[FlightEntry]
+
+
+class Child(TypedDict):
+    """What `multiprocessing` knows of a process that it has made.
+
+    Attributes:
+        target: full name of the function that it runs.
+        index: worker id of a DataLoader worker, process index of `mp.spawn`.
+        error_file: where a process of `mp.spawn` leaves its traceback.
+    """
+
+    target: str
+    index: Optional[int]
+    error_file: Optional[str]
+
+
+class Error(TypedDict):
+    """The exception that ends a process; masked: later ones that hide it, as `Type: message`."""
+
+    type: str
+    message: str
+    frames: List[FrameEntry]
+    time: float
+    masked: List[str]
+
+
+class Record(TypedDict):
+    """What is known of one process.
+
+    Attributes:
+        source: `beacon`, or `py-spy` for a record made from outside.
+        env: the launch variables of `ENVIRONMENT`, as they are now in the process.
+        process: None for a process that `multiprocessing` has not made.
+        dist: None before it has joined a process group.
+        flight: None until it has issued nothing for a moment.
+        torch: version of the loaded torch, empty without one.
+        unseen: what that torch keeps from the beacon.
+        accelerator: `cuda` or `cpu`.
+        workers: pid -> worker id of the DataLoader workers seen so far.
+        spawned: pid -> process index of the processes of `mp.spawn` seen so far.
+        joining: the stack of the newest call of `init_process_group`.
+        left: the stack of the newest call of `sys.exit` in the main thread.
+        cut_off: the stack of a call of `os._exit`.
+        reaped: pid -> wait status of the children that this process has waited for.
+        ended: True in the last record, written at an orderly exit of the interpreter.
+    """
+
+    source: Literal["beacon", "py-spy"]
+    ppid: int
+    started: float
+    argv: List[str]
+    env: Dict[str, str]
+    process: Optional[Child]
+    phase: Literal["starting", "importing", "running"]
+    threads: List[Thread]
+    dist: Optional[Groups]
+    flight: Optional[Flight]
+    torch: str
+    unseen: List[Unseen]
+    accelerator: str
+    workers: Dict[int, int]
+    spawned: Dict[int, int]
+    joining: List[FrameEntry]
+    left: List[FrameEntry]
+    cut_off: List[FrameEntry]
+    reaped: Dict[int, int]
+    error: Optional[Error]
+    ended: bool
+
+
+class Failure(TypedDict):
+    """What a beacon writes instead of a record when a look has failed; failed: the exception."""
+
+    failed: str
+
+
+Written = Union[Record, Failure]
+
+
+def record_path(folder: str, pid: int) -> str:
+    """Where the record of process `pid` is in the run directory `folder`."""
+    return os.path.join(folder, "records", f"{pid}.json")
+
+
+def stacks_path(folder: str, pid: int) -> str:
+    """Where `faulthandler` writes the stacks of `pid` when it crashes or cannot run its beacon."""
+    return os.path.join(folder, "records", f"{pid}.stacks")
+
+
+def failure_path(folder: str, pid: int) -> str:
+    """Where `pid` says why its beacon could not start."""
+    return os.path.join(folder, "records", f"{pid}.failed")
+
+
+def output_path(folder: str, pid: int) -> str:
+    """Where fd 1 and 2 of process `pid` go."""
+    return os.path.join(folder, "output", f"{pid}.log")
+
+
+def write(path: str, record: Written) -> None:
+    """Replace the record at `path` in one step, so that a reader never sees half of it.
+
+    Raises:
+        OSError: the folder is gone or the disk is full.
+    """
+    staged = path + ".new"
+    data = json.dumps(record, separators=(",", ":")).encode("utf-8", "replace")
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        written = os.write(fd, data)
+    finally:
+        os.close(fd)
+    if written != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.replace(staged, path)
+
+
+def give_up(path: str) -> None:
+    """Empty the record at `path`: a new one cannot be written, and the old one no longer holds."""
+    with contextlib.suppress(OSError):
+        os.truncate(path, 0)

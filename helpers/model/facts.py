@@ -25,6 +25,9 @@ State = Literal[
     "missing",
     "unseen",
 ]
+Stdin = Literal["inherit", "silent"]
+"""The instrument's own standard input, or an open pipe that never delivers."""
+
 WaitKind = Literal["collective", "p2p", "store", "rendezvous", "lock", "process", "input", "io"]
 Cause = Literal[
     "address-in-use",
@@ -72,18 +75,21 @@ def innermost_user(stack: Sequence[Frame]) -> Frame | None:
     return next((frame for frame in stack if frame.user), None)
 
 
+def _calls(stack: Sequence[Frame], function: str) -> bool:
+    return any(frame.function == function for frame in stack)
+
+
 @dataclass(frozen=True)
 class Port:
     """One listening TCP socket.
 
     Attributes:
-        role: `store` (the TCPStore of the job), `gloo` (a process group's listener), `rendezvous`
-            (a launcher's own store) or `other`.
+        role: `store` (the TCPStore of the job), `gloo` (a process group's listener) or `other`.
     """
 
     address: str
     port: int
-    role: str
+    role: Literal["store", "gloo", "other"]
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,11 @@ class ErrorView:
         """`Type: first line of the message`."""
         first = self.message.strip().splitlines()[0] if self.message.strip() else ""
         return f"{self.type}: {first}" if first else self.type
+
+    @property
+    def in_loader(self) -> bool:
+        """True when it was raised while the process waited for a DataLoader worker."""
+        return _calls(self.stack, "_try_get_data")  # torch/utils/data/dataloader.py, 2.11 to 2.15
 
 
 @dataclass(frozen=True)
@@ -253,6 +264,18 @@ class ProcessView:
         return any(wait.kind == "process" for wait in self.waits)
 
     @property
+    def awaits_nodes(self) -> bool:
+        """True for a launcher in its rendezvous, where it waits for those of other nodes."""
+        # torch/distributed/elastic/rendezvous/api.py, 2.11 to 2.15
+        return _calls(self.stack, "next_rendezvous")
+
+    @property
+    def waits_for_task(self) -> bool:
+        """True for a DataLoader worker that waits for its next task, as a healthy one does."""
+        # torch/utils/data/_utils/worker.py and fetch.py, 2.11 to 2.15
+        return _calls(self.stack, "_worker_loop") and not _calls(self.stack, "fetch")
+
+    @property
     def visible(self) -> bool:
         """True when something shows what it does: a beacon, a look from outside, or its state."""
         return self.beacon or self.state == "stopped" or bool(self.stack or self.waits)
@@ -325,7 +348,6 @@ class Job:
         single_node: True when every rank of the world size must be on this machine.
         restarts: how often the launcher may still start all ranks again.
         exit_code: of the command itself; None while it runs or when a signal ended it.
-        ran: True once a Python process of the job has run a line of user code.
         script_error: why Python could not run the script at all, in its own words; script_line: the
             line it could not parse.
     """
@@ -343,7 +365,6 @@ class Job:
     backends: tuple[str, ...] = ()
     master: str | None = None
     single_node: bool = True
-    ran: bool = False
     script_error: str | None = None
     script_line: Frame | None = None
 
@@ -380,6 +401,7 @@ class Snapshot:
         memory_kills: processes killed for memory by the kernel in the job's cgroup, or by a monitor.
         limit: the limit on the job's memory, where the instrument has set one.
         not_seen: what could not be seen, one sentence each.
+        stdin: the standard input of the command.
         store_answers: whether the store listens at its address; None when that is not known.
         store_ranks: ranks that have left their address in the store, on other nodes too.
     """
@@ -393,7 +415,7 @@ class Snapshot:
     memory_kills: int = 0
     limit: LimitView | None = None
     not_seen: tuple[str, ...] = ()
-    stdin: str = "terminal"
+    stdin: Stdin = "inherit"
     store_answers: bool | None = None
     store_ranks: tuple[int, ...] = ()
 

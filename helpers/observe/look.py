@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..beacon.record import Record
-from ..model.facts import LimitView
+from ..model.facts import LimitView, Stdin
 
 
 class Question(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -97,7 +97,7 @@ class Watched(msgspec.Struct, frozen=True):
         pid: of the outermost process.
         start: time at which that was started.
         host: name of the machine.
-        stdin: `inherit`, or `silent` for an open pipe that never delivers.
+        stdin: its standard input.
         attached: True for a job that was running before anybody looked, without a beacon.
     """
 
@@ -106,7 +106,7 @@ class Watched(msgspec.Struct, frozen=True):
     pid: int
     start: float
     host: str = ""
-    stdin: str = "inherit"
+    stdin: Stdin = "inherit"
     attached: bool = False
 
 

@@ -1,4 +1,4 @@
-"""What lies outside a process: who holds the lock or the port it wants, what its input is. No I/O."""
+"""What a process meets outside: the holder of a lock, the owner of a port, its input. No I/O."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Outside:
         self._ask = ask
 
     def complete(self, view: ProcessView, rows: Mapping[int, Row]) -> ProcessView:
-        """The view with all that only a look outside tells of its waits.
+        """The view, its waits completed with what can only be seen outside the process.
 
         Args:
             rows: the processes of the job, by pid.
         """
         if view.error is not None:
             self._look_for_stranger(refused(view.error), rows)
-        if any(frame.function == "next_rendezvous" for frame in view.stack):
+        if view.awaits_nodes:
             self._look_for_stranger(ranks.own_rendezvous(view.command, self._host), rows)
         if not view.waits:
             return view

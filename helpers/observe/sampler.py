@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..beacon import record
 from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
+from ..model.facts import Stdin
 from . import locks, memory, sockets, tracebacks
 from .look import (
     AnyQuestion,
@@ -78,7 +79,7 @@ class Sampler:
         launch: the running command.
         command: its words, as the user gave them.
         cwd: its working directory.
-        stdin: `inherit`, or `silent` for an open pipe that never delivers.
+        stdin: its standard input.
         limit: who limits the memory of the job.
 
     Attributes:
@@ -90,7 +91,7 @@ class Sampler:
         launch: Running,
         command: Sequence[str],
         cwd: Path,
-        stdin: str,
+        stdin: Stdin,
         limit: Enforcer | None = None,
     ) -> None:
         self.watched = Watched(

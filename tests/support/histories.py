@@ -311,7 +311,6 @@ def snapshot(
             world_size=len(ranks) if world is None else world,
             exit_code=code,
             ended=time - 1 if over else None,
-            ran=True,
             **job,
         ),
         ranks=ranks,

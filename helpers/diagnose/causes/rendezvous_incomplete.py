@@ -72,9 +72,7 @@ def _without_ranks(facts: Facts) -> Verdict | None:
     waiting = [
         process
         for process in facts.snapshot.launchers
-        if process.alive
-        and process.idle >= facts.patience
-        and any(frame.function == "next_rendezvous" for frame in process.stack)
+        if process.alive and process.idle >= facts.patience and process.awaits_nodes
     ]
     if not waiting:
         return None

@@ -92,7 +92,8 @@ def _named(facts: Facts, child: ChildView) -> bool:
 def _late(facts: Facts, rank: int, event: Event) -> Verdict:
     """A rank has waited for its worker as long as the `timeout` of its DataLoader allows."""
     workers = [c for c in facts.graph.ranks[rank].children if c.process.kind == "dataloader-worker"]
-    late = next((c for c in workers if c.process.where is not None and not _idle_worker(c)), None)
+    busy = (c for c in workers if not c.process.waits_for_task)
+    late = next((c for c in busy if c.process.where is not None), None)
     name = child_phrase(late) if late is not None else "a DataLoader worker"
     where = late.process.where if late is not None else event.where
     last = f", last seen at {place(where)}" if late is not None else ""
@@ -108,16 +109,9 @@ def _late(facts: Facts, rank: int, event: Event) -> Verdict:
 
 
 def _lost_worker(error: ErrorView, *, follows: bool) -> bool:
-    loading = any(frame.function == "_try_get_data" for frame in error.stack)
-    return "DataLoader worker (pid" in error.message or (follows and loading)
+    return "DataLoader worker (pid" in error.message or (follows and error.in_loader)
 
 
 def _stalls(child: ChildView) -> bool:
-    return child.process.kind == "dataloader-worker" and child.process.alive and not _idle_worker(child)
-
-
-def _idle_worker(child: ChildView) -> bool:
-    """True for a worker that waits for its next task, as a healthy one does."""
-    return any(frame.function == "_worker_loop" for frame in child.process.stack) and not any(
-        frame.function == "fetch" for frame in child.process.stack
-    )
+    process = child.process
+    return process.kind == "dataloader-worker" and process.alive and not process.waits_for_task

@@ -14,10 +14,9 @@ from .family import family
 APART = 8
 """Ports of one role above which they share one entry."""
 
-_ORDER = ("store", "rendezvous", "gloo", "other")
+_ORDER = ("store", "gloo", "other")
 _ROLES = {
     "store": "the job's store",
-    "rendezvous": "the launcher's rendezvous",
     "gloo": "gloo, listens for other ranks",
     "other": "another listener",
 }

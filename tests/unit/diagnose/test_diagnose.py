@@ -2066,7 +2066,7 @@ HEALTHY = [
     ),
     Case(
         "a prompt on a terminal that somebody may answer",
-        snapshot(rank(0, reading()), in_collective(1, "barrier"), stdin="terminal"),
+        snapshot(rank(0, reading()), in_collective(1, "barrier"), stdin="inherit"),
         "running",
         "none",
         final=True,

@@ -387,7 +387,7 @@ SNAPSHOTS = st.builds(
         st.tuples(st.just(29500), st.builds(Blocker, PIDS, WORDS, WORDS)), max_size=1
     ).map(tuple),
     memory_kills=st.integers(0, 1),
-    stdin=st.sampled_from(("terminal", "silent")),
+    stdin=st.sampled_from(("inherit", "silent")),
     store_answers=st.sampled_from((None, True, False)),
 )
 

@@ -426,7 +426,7 @@ def test_a_tail_that_begins_later_means_that_the_operation_is_done() -> None:
 
 def test_a_prompt_is_stuck_only_when_nobody_can_answer_it() -> None:
     assert stuck(rank(0, reading()), stdin="silent") == {0}
-    assert stuck(rank(0, reading()), stdin="terminal") == set()
+    assert stuck(rank(0, reading()), stdin="inherit") == set()
 
 
 def test_a_launcher_that_does_not_wait_yet_may_start_the_rank_that_is_missing() -> None:

@@ -74,7 +74,7 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
 
 
 def holder_of_file(path: str, waiter: int) -> int | None:
-    """Holder of a lock file; 0 when nobody holds it, None when it is gone or nobody here can tell."""
+    """Holder of a lock file; 0 when no process holds it, None when it is gone or unknown."""
     try:
         status, path = os.stat(path), os.path.realpath(path)
     except OSError:
@@ -143,5 +143,5 @@ def _shared(path: str) -> bool:
 
 
 def _seen(pid: int | None) -> int | None:
-    """None for a holder that has no number here, as one in another container."""
+    """None for a holder that has no pid here, as one in another container."""
     return pid if pid is not None and pid > 0 else None

@@ -27,7 +27,7 @@ FREED_AT_ONCE = 8 << 20
 """Bytes after which what has been read is given back to the disk."""
 
 LONGEST = 1 << 20
-"""Bytes kept of a line that has not ended yet; a carriage return starts it anew, as on a terminal."""
+"""Bytes kept of a line that has not ended yet; a carriage return starts it again, as on a terminal."""
 
 
 class Logs:

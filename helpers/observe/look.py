@@ -45,7 +45,7 @@ class Source(Question, frozen=True):
 
 
 class Holder(Question, frozen=True):
-    """Pid of the process that holds a lock; 0 where none does, None where that cannot be told.
+    """Pid of the process that holds a lock; 0 where none does, None when unknown.
 
     Attributes:
         op: as in the wait for it; path: absolute; waiter: pid of a process that waits for it.
@@ -98,7 +98,7 @@ class Watched(msgspec.Struct, frozen=True):
         start: time at which that was started.
         host: name of the machine.
         stdin: its standard input.
-        attached: True for a job that was running before anybody looked, without a beacon.
+        attached: True for a job that was started without the instrument, and so without beacons.
     """
 
     command: tuple[str, ...]
@@ -111,10 +111,10 @@ class Watched(msgspec.Struct, frozen=True):
 
 
 class Program(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a process runs, told when it is first seen and when it replaces its program.
+    """What a process runs, given when it is first seen and when it replaces its program.
 
     Attributes:
-        number: tells processes apart that have had the same pid one after the other.
+        number: distinguishes processes that have had the same pid one after the other.
         started: time at which the process was started.
         environment: the launch variables that its program was given; None where we may not look.
     """
@@ -173,7 +173,7 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         time: when it was taken.
         status: wait status of the command once it has ended.
-        reaped: pid -> wait status of processes whose end somebody has seen.
+        reaped: pid -> wait status of processes whose end was seen.
         programs: of processes that are new, or run another program than before.
         alive: every process of the job that exists.
         told: by the beacons.

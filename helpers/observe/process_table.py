@@ -20,9 +20,9 @@ class Row:
 
     Attributes:
         started: monotonic time at which it was started.
-        number: tells it apart from others that had the same pid before; None while only its beacon, or
-            the guardian, has told of it.
-        status: wait status once the process has ended and somebody knows it, else None.
+        number: distinguishes it from others that had the same pid before; None while only its beacon,
+            or the guardian, has reported it.
+        status: wait status once the process has ended and it is known, else None.
         ended: monotonic time at which it was seen to have ended.
         found: monotonic time at which it was first seen.
         active: monotonic time at which it last used a noticeable amount of CPU.
@@ -91,7 +91,7 @@ class Table:
         """Take in a look.
 
         Args:
-            known: pid -> wait status of processes whose end somebody has seen.
+            known: pid -> wait status of processes whose end was seen.
         """
         for program in look.programs:
             self._program(program, look.time)

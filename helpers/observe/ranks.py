@@ -108,7 +108,7 @@ def assign(table: Table, identities: Mapping[int, Identity], attempt: int | None
 
 
 def tell_ends(table: Table, roles: Roles) -> None:
-    """Take over how a rank has ended from the shell that has waited for it, where nobody else knows.
+    """Take over how a rank has ended from the shell that has waited for it, where nothing else says it.
 
     A shell ends with the status of its last command, 128 and more for one that a signal has ended
     (POSIX.1-2017, Shell Command Language, 2.8.2).
@@ -124,7 +124,7 @@ def tell_ends(table: Table, roles: Roles) -> None:
 
 
 def own_rendezvous(command: Sequence[str], host: str) -> int | None:
-    """The port on this machine at which a launcher of one node is told to meet nobody else, or None."""
+    """The port on this machine at which a launcher of one node is to meet no other node, or None."""
     words = " ".join(command).replace("_", "-")
     nodes = re.search(r"--nnodes[= ](\S+)", words)
     endpoint = re.search(r"--rdzv-endpoint[= ](\S+):(\d+)", words)
@@ -227,7 +227,7 @@ def _heir(table: Table, identities: Mapping[int, Identity], row: Row, same: Sequ
 
     A shell never joins, nor does a program without torch. Another may, unless it only waits for the one
     process it has started. Between two programs a shell has its number back: it may go on to another.
-    Once it has ended, its last program tells how the rank has ended.
+    Once it has ended, its last program shows how the rank has ended.
     """
     programs = [other for other in same if _is_plain_program(other)]
     below = [other for other in programs if _nearest(table, other, programs, row)]

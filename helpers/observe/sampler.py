@@ -292,7 +292,7 @@ def source(path: str) -> str | None:
 
 
 def zombie_status(pid: int) -> int | None:
-    """Wait status of a process that nobody has waited for yet, from its stat line (Linux)."""
+    """Wait status of a process that has not been waited for yet, from its stat line (Linux)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def peer(pid: int, target: str) -> str | None:
-    """`address:port` of the other end of `socket:[NUMBER]`; None for what is no TCP connection."""
+    """`address:port` of the other end of `socket:[NUMBER]`; None for anything but a TCP connection."""
     number = target.removeprefix("socket:[").removesuffix("]")
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         try:

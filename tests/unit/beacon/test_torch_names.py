@@ -316,3 +316,16 @@ def test_the_beacon_is_written_for_python_3_8() -> None:
     folder = Path(beacon.__file__).parent
     for file in (*folder.glob("*.py"), *(folder / "inject").glob("*.py")):
         ast.parse(file.read_text(), str(file), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize(
+    ("key", "rank"),
+    [
+        ("/default_pg/0//cpu//0/3", 3),
+        ("/default_pg/0//cpu//0/rank_3", None),
+        ("/1/0//cpu//0/3", None),
+        ("torchelastic/assigned_ranks/3", None),
+    ],
+)
+def test_the_key_under_which_a_rank_leaves_its_address(key: str, rank: int | None) -> None:
+    assert torch_names.rank_of_key(key) == rank

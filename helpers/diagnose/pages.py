@@ -30,14 +30,13 @@ class Page:
 
     Attributes:
         meaning: one sentence.
-        recognised, why, fix, confirm: Markdown, the headings left out.
+        why, fix, confirm: Markdown, the headings left out.
         references: the addresses, in the order of the page.
         markdown: the whole page as it is in the file.
     """
 
     cause: str
     meaning: str
-    recognised: str
     why: str
     fix: str
     confirm: str
@@ -69,11 +68,10 @@ def page(cause: str) -> Page:
     for section in sections:
         title, _, body = section.partition("\n")
         by_title[title.strip()] = body.strip()
-    recognised, why, fix, confirm, references = (by_title[title] for title in HEADINGS)
+    _recognised, why, fix, confirm, references = (by_title[title] for title in HEADINGS)
     return Page(
         cause=cause,
         meaning=" ".join(head.partition("\n")[2].split()),
-        recognised=recognised,
         why=why,
         fix=fix,
         confirm=confirm,

@@ -263,9 +263,9 @@ def test_a_job_that_ends_while_it_is_watched(box: Box) -> None:
 
 BAD = [
     ("99999999", "there is no process 99999999"),
-    ("0", "no process id"),
-    ("-5", "no process id"),
-    ("x", "no process id"),
+    ("0", "not a process id"),
+    ("-5", "not a process id"),
+    ("x", "not a process id"),
     (str(os.getpid()), "this command itself"),
 ]
 

@@ -1,4 +1,4 @@
-"""Questions about a run that its report answers, asked before the report is shown. Pure."""
+"""Predictions: questions about a run that its report answers, asked before the report is shown."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NOBODY = "no rank: the cause lies outside the job"
 """The answer for a report without a culprit."""
 
 LINES = 2
-"""Lines of each process that can be chosen, the innermost ones."""
+"""Lines of each process offered as choices, the innermost ones."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question on a run.
+    """One question about a run.
 
     Attributes:
-        choices: what can be answered, in an order that tells nothing.
+        choices: the possible answers, in an order that gives nothing away.
         right: the choices that are right.
         why: what the instrument saw, as a sentence.
-        several: True when all that is right has to be named; else one of it is enough.
+        several: True when every right choice has to be named, False when one is enough.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Asked:
         return set(given) == self.right if self.several else bool(given) and set(given) <= self.right
 
     def said(self, given: Collection[str]) -> str:
-        """What to make of an answer: a sentence that begins with right, partly or no."""
+        """A sentence about an answer that begins with right, partly or no."""
         if self.is_right(given):
             return "Right."
         truth = (" and " if self.several else " or ").join(c for c in self.choices if c in self.right)
@@ -49,17 +49,26 @@ class Asked:
 
 
 def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
-    """What can be asked on a run; nothing that has one answer only, or whose answer is not known.
+    """What can be asked about a run: questions with a choice, whose answer the report knows.
 
     Args:
         report: of the run.
-        predict: the lab's own question, whose truth stands in the report.
-        source: the text of a line of the job's code, empty when it cannot be read.
+        predict: the lab's own question.
+        source: gives the text of a line of the job's code, empty when it cannot be read.
     """
-    own = _of_lab(report, predict)
+    own = own_question(report, predict)
     ranks = None if own and predict.field == "culprits" else _ranks(report)
     asked = (own, ranks, _calls(report), _errors(report), _lines(report, source))
     return tuple(one for one in asked if one is not None and _open(one))
+
+
+def own_question(report: Report, predict: Predict) -> Asked | None:
+    """The lab's own question, scored by a report; None where none of its answers is right."""
+    truth = predict.truth(to_json(report))
+    if truth is None:
+        return None
+    answers = tuple(answer.text for answer in predict.answers)
+    return Asked(predict.question, answers, frozenset([truth]), predict.explanation)
 
 
 def _open(asked: Asked) -> bool:
@@ -67,14 +76,6 @@ def _open(asked: Asked) -> bool:
     if len(choices) < 2 or not asked.right or not asked.right <= choices:
         return False
     return asked.several or asked.right != choices
-
-
-def _of_lab(report: Report, predict: Predict) -> Asked | None:
-    truth = predict.truth(to_json(report))
-    if truth is None:
-        return None
-    answers = tuple(answer.text for answer in predict.answers)
-    return Asked(predict.question, answers, frozenset([truth]), predict.explanation)
 
 
 def _ranks(report: Report) -> Asked:
@@ -146,7 +147,7 @@ def _frames(process: ProcessView) -> Iterable[Frame]:
 
 
 def _processes(report: Report) -> Iterator[ProcessView]:
-    """The processes of the ranks, and of those children of theirs that tell something."""
+    """The processes of the ranks, and their children that add something to the report."""
     for view in report.snapshot.ranks:
         if view.process is not None:
             yield view.process

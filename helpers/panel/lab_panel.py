@@ -12,12 +12,11 @@ from ..labs import tables as lab_text
 from ..labs.declaration import MINE, Program
 from ..labs.lab import Lab, LabError, RunFolder, find_lab
 from ..labs.results import Judgement
-from ..model.facts import Report
 from ..session import Session
 from .learn.course import in_jupyter
-from .learn.diff import DiffView
 from .learn.lesson import LabRun, Lesson
 from .learn.quiz import Question, Quiz
+from .run.export import Finished
 from .run.result import Hints, RunResult
 from .run.run_panel import RunPanel
 from .run.runner import Run
@@ -31,8 +30,8 @@ StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]
 class LabPanel(RunPanel):
     """One lab, live. Buttons and cells call the same methods.
 
-    A run that a click has started shows its verdict once the learner has said what it will be, or
-    has asked for it. A run that a cell has started never waits for anybody.
+    A run started by a click shows its verdict once the learner has given one, or has asked to see
+    it. A run started by a cell never waits for an answer.
 
     Args:
         lab: what to run.
@@ -49,6 +48,8 @@ class LabPanel(RunPanel):
         *,
         keep: bool = False,
     ) -> None:
+        name = f"Lab {lab.name.partition('_')[0]} {lab.title}"
+        super().__init__(name, words.ranks_text(lab.file.ranks), clock)
         self._lab, self._make = lab, make
         self._knobs = Knobs(lab.knobs)
         starts = [
@@ -57,27 +58,27 @@ class LabPanel(RunPanel):
         stop = button("Stop", "stop", "End everything that the run has started", self.stop)
         forgets = "Stop the run, clear what is shown, and forget where you stand in this lab"
         reset = button("Reset", "undo", forgets, self.reset)
-        super().__init__(
-            f"Lab {lab.name.partition('_')[0]} {lab.title}",
-            [row([*starts, stop, reset]), row(list(self._knobs.controls.values()))],
-            words.ranks_text(lab.file.ranks),
-            clock,
+        tooltip = "Run your copy and judge what it does"
+        check = button("Check my copy", "check", tooltip, lambda: self._click(MINE))
+        lesson = self._lesson = Lesson(lab, keep, self._lock, starts[0], check)
+        lesson.form.observe(lambda change: self._hold(change.new), "holding")
+        self.lay_out(
+            self._header,
+            lesson.course,
+            row([*starts, stop, reset]),
+            row(list(self._knobs.controls.values())),
+            lesson.form,
+            self._screen,
+            self._export,
+            lesson.diff,
+            lesson.turn,
         )
-        self._lesson = Lesson(
-            lab,
-            keep,
-            self._lock,
-            self._show_verdict,
-            lambda: self._click(MINE),
-            lambda frame: self._sources.line(frame),
-            starts[0].focus,
-        )
-        both = [name for name in ("broken", "fixed") if name in lab.programs]
-        self._diff = DiffView({name: lab.folder / lab.programs[name].file for name in both})
-        style, title, buttons, knobs, *screen = self.children
-        course, form, turn = self._lesson.course, self._lesson.form, self._lesson.turn
-        parts = (style, title, course, buttons, knobs, form, *screen, self._diff, turn)
-        self.set_trait("children", parts)
+
+    def reset(self) -> None:
+        """Stop the run, clear the display and the results, and forget where the learner stands."""
+        super().reset()
+        with self._lock:
+            self._lesson.clear()
 
     async def run(self, program: str, **knobs: str) -> RunResult:
         """Run a program and return its result; a run that is still going on is stopped first.
@@ -111,7 +112,7 @@ class LabPanel(RunPanel):
             return run.judge(await self._finished(self._start(run)))
 
     def your_copy(self) -> Path:
-        """Where your own copy of the program is; it is made where it is missing."""
+        """Where your own copy of the program is; it is made if it is missing."""
         return self._lab.my_copy()
 
     def compare(self, first: RunResult, second: RunResult) -> lab_text.Table:
@@ -158,13 +159,13 @@ class LabPanel(RunPanel):
             self._say(str(error))
 
     def _start_and_clean(self, program: str, knobs: Mapping[str, str], *, asks: bool = False) -> Run:
-        """Start a run whose results nobody reads once it is over."""
+        """Start a run whose results are removed once it is over."""
         folder = RunFolder()
         run = self._prepared(self._lab, program, folder.path, knobs)
         return self._start(run, folder.remove, asks=asks)
 
     def _prepared(self, lab: Lab, program: str, folder: Path, knobs: Mapping[str, str]) -> LabRun:
-        """What is to run, with what the controls say where `knobs` says nothing."""
+        """What is to run; the controls decide the knobs that are not given."""
         lab.settings(program, knobs)
         chosen = lab.settings(program, lab.applying(program, self._knobs.values() | dict(knobs)))
         self._knobs.show(knobs)
@@ -181,23 +182,13 @@ class LabPanel(RunPanel):
             self._lesson.begin(lab_run, asks=asks)
             return run
 
-    def _remember(self, report: Report) -> None:
-        self._lesson.end(report)
-        self._show_diff()
+    def _take(self, finished: Finished) -> None:
+        self._lesson.end(finished)
 
-    def _forget(self) -> None:
-        self._lesson.clear()
-        self._diff.forget()
-
-    def _show_verdict(self, shown: bool) -> None:
-        self._reveal(shown)
-        self._show_diff()
-
-    def _show_diff(self) -> None:
-        """Show the run that has ended beside that of the other program, unless it is held back."""
-        run = self.finished
-        if run is not None and self._screen.reveal and not run.report.interrupted:
-            self._diff.show_run(self._name, run)
+    def _hold(self, holding: bool) -> None:
+        """Hold back the verdict and the files that name it, or show both."""
+        self._screen.reveal = not holding
+        self._export.layout.display = "none" if holding else None
 
     def __repr__(self) -> str:
         runs = ", ".join(f"Run {name}" for name in self._lab.programs if name != MINE)

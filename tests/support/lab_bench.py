@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,7 +11,16 @@ from pathlib import Path
 
 import histories
 from histories import ended
-from panel_fakes import DEADLINE, FakeSession, click, every_widget, html_of, snapshot
+from panel_fakes import (
+    DEADLINE,
+    FakeSession,
+    click,
+    html_of,
+    snapshot,
+    text_of,
+    visible,
+    wait_for_threads,
+)
 
 from helpers.labs.lab import Lab, read_lab
 from helpers.model.facts import Report, Verdict
@@ -162,11 +172,11 @@ class LabBench:
             self.sessions[-1].report = replace(self.sessions[-1].report, interrupted=True)
             self.panel.stop()
         self.sessions[-1].end()
-        self.panel._run.wait()
+        wait_for_threads("panel run")
 
     def choose(self, text: str) -> None:
         """Choose an answer of the form that asks for a prediction."""
-        for widget in every_widget(self.panel._lesson.form):
+        for widget in visible(self.panel):
             if isinstance(widget, Choices) and text in widget.texts:
                 index = widget.texts.index(text)
                 widget.chosen = [*widget.chosen, index] if widget.several else [index]
@@ -175,3 +185,8 @@ class LabBench:
     def shown(self) -> str:
         """All that the panel shows."""
         return html_of(self.panel)
+
+    @property
+    def done(self) -> list[str]:
+        """The steps that the panel shows as done."""
+        return re.findall(r"✓ ([\w ]+) : done", text_of(self.shown))

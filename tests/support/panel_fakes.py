@@ -100,23 +100,66 @@ class Clock:
         return self.now
 
 
+def every_widget(widget: Widget) -> list[Widget]:
+    """A widget and everything in it, hidden or not."""
+    below = [found for child in getattr(widget, "children", ()) for found in every_widget(child)]
+    return [widget, *below]
+
+
+def visible(widget: Widget) -> list[Widget]:
+    """A widget and everything in it that a person can see."""
+    if getattr(getattr(widget, "layout", None), "display", None) == "none":
+        return []
+    return [widget, *(found for child in getattr(widget, "children", ()) for found in visible(child))]
+
+
 def html_of(widget: Widget) -> str:
     """Everything a panel shows, as one text."""
-    own = "".join(str(getattr(widget, name, "")) for name in ("label", "value"))
-    return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
+    texts = [getattr(found, name, "") for found in visible(widget) for name in ("label", "value")]
+    return "".join(map(str, texts))
+
+
+def control(panel: Widget, label: str) -> Widget:
+    """The button, field, list or question with this label."""
+    [found] = [
+        widget
+        for widget in visible(panel)
+        if label in (getattr(widget, "description", None), getattr(widget, "label", None))
+    ]
+    return found
+
+
+def buttons(panel: Widget) -> set[str]:
+    """The labels of the buttons that a person can see."""
+    return {found.description for found in visible(panel) if isinstance(found, Button)}
 
 
 def click(panel: Widget, text: str) -> None:
     """Press the button with this text, as the kernel does when a click arrives."""
     [button] = [
-        found for found in every_widget(panel) if isinstance(found, Button) and found.description == text
+        found for found in visible(panel) if isinstance(found, Button) and found.description == text
     ]
     button.click()
 
 
-def every_widget(widget: Widget) -> list[Widget]:
-    below = [found for child in getattr(widget, "children", ()) for found in every_widget(child)]
-    return [widget, *below]
+def wait_until(panel: Widget, shown: Callable[[], bool]) -> None:
+    """Return when a panel shows something: its widgets tell of each change."""
+    changed = threading.Event()
+    for widget in every_widget(panel):
+        widget.observe(lambda _: changed.set())
+    while True:
+        changed.clear()
+        if shown():
+            return
+        assert changed.wait(DEADLINE)
+
+
+def wait_for_threads(name: str) -> None:
+    """Return when no thread of this name is left: `panel run` or `replay`."""
+    for thread in threading.enumerate():
+        if thread.name == name:
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
 
 
 def count_updates(panel: Widget) -> list[str]:

@@ -1,11 +1,11 @@
-"""Where a learner stands in a lab: shown, kept on disk, and asked about before it is taken up again."""
+"""Where a learner stands in a lab: shown, kept on disk, and offered when the lab is opened again."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-from ipywidgets import HTML, VBox
+from ipywidgets import HTML, Button, VBox
 from msgspec import structs
 
 from ...labs import progress
@@ -38,8 +38,8 @@ class Course(VBox):
     Args:
         lab: its name.
         kept: whether it is kept on disk.
+        following: gets the focus before a question and its buttons go away.
         on_restore: called with what was kept, when the learner wants to go on from there.
-        leave: gives the focus to what comes next, before the question and its buttons go away.
 
     Attributes:
         progress: where the learner stands.
@@ -49,11 +49,11 @@ class Course(VBox):
         self,
         lab: str,
         kept: bool,
+        following: Button,
         on_restore: Callable[[Progress], None],
-        leave: Callable[[], None],
     ) -> None:
         self.progress = Progress(lab)
-        self._lab, self._kept, self._on_restore, self._leave = lab, kept, on_restore, leave
+        self._lab, self._kept, self._following, self._on_restore = lab, kept, following, on_restore
         self._before: Progress | None = None
         self._steps, self._said = HTML(), Spoken()
         self._ask = row(
@@ -120,13 +120,13 @@ class Course(VBox):
         done = tuple(name for name in STEPS if name in (*before.done, *now.done))
         score = before.score if now.score is None else now.score
         self._say("You go on from there.")
-        self._leave()
+        self._following.focus()
         self._keep(done=done, score=score, answers=now.answers or before.answers)
         self._on_restore(self.progress)
         self._show()
 
     def _start_over(self) -> None:
-        self._leave()
+        self._following.focus()
         self.reset()
         self._say("You start over.")
 

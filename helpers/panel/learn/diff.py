@@ -1,65 +1,67 @@
-"""What changes from one program to another, and how both ran."""
+"""What changes from the broken program to the fixed one, and how both ran."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
-from pathlib import Path
 
 from ipywidgets import HTML, HBox, VBox
 
-from ...labs.side_by_side import side_by_side
-from ...model.facts import Report, Snapshot
+from ...labs.lab import Lab
+from ...labs.tables import difference
 from ...report.text import headline
 from ...report.timeline import timeline
 from ..run.export import Finished
+
+BROKEN, FIXED = "broken", "fixed"
 
 WIDTH = 520
 """Pixels of each of the two pictures."""
 
 
 class DiffView(VBox):
-    """Two programs side by side, and below them the picture of the last run of each.
+    """The change as `lab.diff()` shows it, and below it the picture of the last run of each program.
 
-    Nothing is shown before the new program has run: it would give away what to change.
+    Nothing is shown before the fixed program has run: it would give away what to change.
 
     Args:
-        files: the file of each program by its name, the old one first; nothing is shown without two.
+        lab: whose programs they are; a lab without both shows nothing.
     """
 
-    def __init__(self, files: Mapping[str, Path]) -> None:
-        self._files = dict(files)
-        self._programs = HTML()
-        self._runs: dict[str, HTML] = {name: HTML() for name in files}
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._change = HTML()
+        self._change.add_class("sr-diff")
+        self._runs = {name: HTML() for name in (BROKEN, FIXED)}
         below = HBox(list(self._runs.values()))
         below.add_class("sr-runs")
-        super().__init__([self._programs, below])
-        self.forget()
+        super().__init__([self._change, below])
+        self.clear()
 
     def show_run(self, program: str, run: Finished) -> None:
-        """Show how a program ran; a program that is neither of the two is left out.
+        """Show how a program ran, unless it is neither of the two.
 
         Raises:
             OSError: a program cannot be read.
         """
-        if program not in self._runs or len(self._files) < 2:
+        if program not in self._runs or not {BROKEN, FIXED} <= self._lab.programs.keys():
             return
-        self._runs[program].value = picture(program, run.report, run.snapshots)
-        if program == list(self._files)[-1]:
-            old, new = self._files.values()
-            texts = [path.read_text(encoding="utf-8", errors="replace") for path in (old, new)]
-            self._programs.value = side_by_side(texts[0], texts[1], (old.name, new.name))
+        self._runs[program].value = picture(program, run)
+        if program == FIXED:
+            change = difference(self._lab, BROKEN, FIXED)
+            title = f"What changes from {BROKEN} to {FIXED}"
+            self._change.value = f"<p><strong>{title}</strong></p>{change._repr_html_()}"
             self.layout.display = None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Show nothing."""
         self.layout.display = "none"
-        for part in (self._programs, *self._runs.values()):
+        for part in (self._change, *self._runs.values()):
             part.value = ""
 
 
-def picture(program: str, report: Report, snapshots: tuple[Snapshot, ...]) -> str:
+def picture(program: str, run: Finished) -> str:
     """One run, small: its outcome as a title, its lanes."""
-    drawn = timeline(snapshots, report.verdict, width=WIDTH, verdict_at=report.verdict_at)
+    report = run.report
+    drawn = timeline(run.snapshots, report.verdict, width=WIDTH, verdict_at=report.verdict_at)
     title = f"{escape(program)}: {escape(headline(report))}"
     return f"<figure><figcaption><strong>{title}</strong></figcaption>{drawn}</figure>"

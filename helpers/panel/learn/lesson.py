@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipywidgets import Button
+
 from ...labs.declaration import MINE
 from ...labs.lab import Lab
-from ...labs.prediction import questions
+from ...labs.prediction import own_question, questions
 from ...labs.results import Judgement, judge
-from ...model.facts import Frame, Report
-from ...report.report import to_json
+from ...model.facts import Report
+from ..run.export import Finished
 from .course import Course
+from .diff import DiffView
 from .predict_form import PredictForm
 from .quiz import Question, Quiz
 from .your_turn import YourTurn
@@ -30,7 +33,7 @@ class LabRun:
 
     @property
     def fails(self) -> bool:
-        """True for a program of the lab whose verdict is something to find out."""
+        """True for a program of the lab that is expected to hang or fail."""
         if self.program == MINE:
             return False
         return self.lab.expected(self.program, self.knobs).outcome in ("hang", "error")
@@ -41,101 +44,86 @@ class LabRun:
 
 
 class Lesson:
-    """The learner's side of a panel. Knows no run but by its report.
+    """The learner's side of a lab: knows a run only by its report, and starts none.
 
     Args:
         lab: what it is about.
         keep: whether to keep on disk where the learner stands.
-        lock: held by whoever calls `begin`, `end` and `clear`; clicks take it themselves.
-        show: called with whether the verdict may be shown.
-        check: starts the run of the learner's copy.
-        source: the text of a line of the job's code.
-        leave: gives the focus to the panel's first button.
+        lock: held by whoever calls a method; clicks take it themselves.
+        first: the panel's first button, which gets the focus when a question above it goes away.
+        check: the button that runs the learner's copy.
 
     Attributes:
-        course, form, turn: the parts that stand in the panel.
-        predict, quiz: those with a cell of their own.
+        course, form, diff, turn: its parts in the panel.
+        predict, quiz: its parts with a cell of their own.
     """
 
     def __init__(
-        self,
-        lab: Lab,
-        keep: bool,
-        lock: threading.RLock,
-        show: Callable[[bool], None],
-        check: Callable[[], None],
-        source: Callable[[Frame], str],
-        leave: Callable[[], None],
+        self, lab: Lab, keep: bool, lock: threading.RLock, first: Button, check: Button
     ) -> None:
-        self._lab, self._lock, self._show, self._source = lab, lock, show, source
+        self._lab = lab
         self._run: LabRun | None = None
-        self._seen: dict[str, Report] = {}
-        self._held: Report | None = None
-        self._holding = False
-        self.form = PredictForm(lab.hints, self._reveal)
+        self._held: Finished | None = None
+        self._seen: Report | None = None
+        self.form = PredictForm(lab.hints, lock)
+        self.form.observe(lambda change: None if change.new else self._released(), "holding")
+        self.diff = DiffView(lab)
         self.turn = YourTurn(lab, check)
-        self.predict = Question(
-            lab.predict.question, [answer.text for answer in lab.predict.answers], self._score
-        )
+        answers = [answer.text for answer in lab.predict.answers]
+        self.predict = Question(lab.predict.question, answers, self._score)
         self.quiz = Quiz(lab.quiz, self._quizzed)
-        self.course = Course(lab.name, keep, lambda progress: self.quiz.restore(progress.answers), leave)
+        self.course = Course(lab.name, keep, first, lambda kept: self.quiz.restore(kept.answers))
 
     def begin(self, run: LabRun, *, asks: bool) -> None:
         """A run starts; `asks` is true when a person has started it who can answer."""
         self._run, self._held = run, None
-        self.form.clear()
-        self._hold(asks and self.form.wanted and run.fails)
+        self.form.begin(asks=asks and run.fails)
+        if run.program == MINE:
+            self.turn.begin()
 
-    def end(self, report: Report) -> None:
-        """The run is over: ask for a prediction, or show the verdict and take note of it."""
-        if not self._holding:
-            self._learn(report)
+    def end(self, finished: Finished) -> None:
+        """The run is over: ask for a prediction, or take note of how it went."""
+        if not self.form.holding:
+            self._learn(finished)
             return
-        self._held = report
+        report = finished.report
+        self._held = finished
         failed = not report.interrupted and report.verdict.outcome in ("hang", "error")
-        asked = questions(report, self._lab.predict, self._source) if failed else ()
-        if asked:
-            self.form.ask(asked)
-        else:
-            self._reveal(None)
+        asked = questions(report, self._lab.predict, finished.sources.line) if failed else ()
+        given = self.predict.given
+        self.form.ask(asked, {self._lab.predict.question: given} if given else {})
 
     def clear(self) -> None:
         """Forget everything, as if the lab was opened for the first time."""
-        self._seen.clear()
-        self._held = None
-        self._hold(False)
-        self.form.clear()
+        self._seen = self._held = None
+        self.form.begin(asks=False)
+        self.diff.clear()
         self.turn.clear()
         self.predict.restore(None)
         self.quiz.restore(())
         self.course.reset()
 
-    def _hold(self, holding: bool) -> None:
-        self._holding = holding
-        self._show(not holding)
+    def _released(self) -> None:
+        """The verdict is no longer held back."""
+        finished, self._held = self._held, None
+        if self.form.right is not None:
+            self.course.done("predicted", score=int(self.form.right))
+        if finished is not None:
+            self._learn(finished)
 
-    def _reveal(self, right: bool | None) -> None:
-        """Show the verdict; `right` says how the learner's own came out, if there was one."""
-        with self._lock:
-            report, self._held = self._held, None
-            self._hold(False)
-            if right is not None:
-                self.course.done("predicted", score=int(right))
-            if report is not None:
-                self._learn(report)
-
-    def _learn(self, report: Report) -> None:
+    def _learn(self, finished: Finished) -> None:
         """Take note of a run whose verdict is shown."""
-        run = self._run
+        run, report = self._run, finished.report
         assert run is not None
         mine = run.program == MINE
         if report.interrupted:
             if mine:
                 self.turn.judge(None)
             return
-        self._seen[run.program] = report
-        self.predict.score()
+        self.diff.show_run(run.program, finished)
         if run.program == self._lab.file.your_turn.copy_of:
+            self._seen = report
+            self.predict.score()
             self.course.done("broken")
         elif run.program == "fixed" and report.verdict.outcome == "ok":
             self.course.done("fixed")
@@ -146,15 +134,13 @@ class Lesson:
                 self.course.done("checked")
 
     def _score(self, choice: str) -> str:
-        broken = self._lab.file.your_turn.copy_of
-        if broken not in self._seen:
-            return f"Noted. Run {broken}, and you see whether it is so."
-        predict = self._lab.predict
-        truth = predict.truth(to_json(self._seen[broken]))
-        if truth is None:
+        """What to say about an answer to the lab's own question."""
+        if self._seen is None:
+            return f"Noted. Run {self._lab.file.your_turn.copy_of}, and you see whether it is so."
+        asked = own_question(self._seen, self._lab.predict)
+        if asked is None:
             return "This run shows none of the answers; run it once more with the knobs as they were."
-        said = "Right." if choice == truth else f"The run shows otherwise: {truth}."
-        return f"{said} {predict.explanation}"
+        return f"{asked.said([choice])} {asked.why}"
 
     def _quizzed(self) -> None:
         self.course.answered(self.quiz.answers)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ipywidgets import HTML, Checkbox, VBox, Widget
+from traitlets import Bool
 
 from ...labs.prediction import Asked
 from ..show import view
@@ -19,38 +22,53 @@ INTRODUCTION = (
 
 
 class PredictForm(VBox):
-    """The questions on one run, and the switch that does without them.
+    """The questions on one run, and the switch that turns them off.
 
     Args:
         hints: of the lab, which unfold one by one.
-        on_reveal: called when the verdict may be shown: with whether all answers were right, or with
-            None where none was given.
+        lock: held by whoever calls a method; clicks take it themselves.
 
     Attributes:
-        at_once: the switch; while it is on nothing is asked.
+        holding: True while the verdict of a run is held back; observe it.
+        right: whether every answer was right; None where none was given.
     """
 
-    def __init__(self, hints: Sequence[str], on_reveal: Callable[[bool | None], None]) -> None:
-        self.at_once = Checkbox(description="Show the verdict at once, without asking me", indent=False)
-        self.at_once.layout.width = "auto"
-        self.at_once.observe(lambda _: self._skip() if self.at_once.value else None, "value")
-        self._hints, self._on_reveal = tuple(hints), on_reveal
+    holding: Any = Bool(False)
+
+    def __init__(self, hints: Sequence[str], lock: threading.RLock) -> None:
+        self._hints, self._lock = tuple(hints), lock
+        self.right: bool | None = None
+        self._at_once = Checkbox(description="Show the verdict at once, without asking me", indent=False)
+        self._at_once.layout.width = "auto"
+        self._at_once.observe(lambda _: self._skip() if self._at_once.value else None, "value")
         self._questions: tuple[Asked, ...] = ()
         self._fields: tuple[Choices, ...] = ()
         self._said, self._asked, self._result = Spoken(), VBox(), Spoken()
-        super().__init__([self.at_once, self._said, self._asked, self._result])
+        super().__init__([self._at_once, self._said, self._asked, self._result])
 
-    @property
-    def wanted(self) -> bool:
-        """True unless the learner does without the questions."""
-        return not self.at_once.value
+    def begin(self, *, asks: bool) -> None:
+        """Drop what was asked before, and hold the verdict back if `asks` and the switch is off."""
+        self._fill([])
+        self._result.value = ""
+        self.right = None
+        self.holding = asks and not self._at_once.value
 
-    def ask(self, questions: Sequence[Asked]) -> None:
-        """Show the questions on a run that is over."""
+    def ask(self, questions: Sequence[Asked], given: Mapping[str, str]) -> None:
+        """Show the questions on a run that is over; without any the verdict is shown.
+
+        Args:
+            questions: in the order of the form.
+            given: answers that were given before the run, by the text of their question.
+        """
+        if not questions:
+            self.holding = False
+            return
         self._questions = tuple(questions)
         self._fields = tuple(
             Choices(asked.text, asked.choices, several=asked.several) for asked in questions
         )
+        for asked, field in zip(self._questions, self._fields, strict=True):
+            field.value = given.get(asked.text)
         self._result.value = ""
         buttons = row(
             [
@@ -61,31 +79,29 @@ class PredictForm(VBox):
         self._fill([*self._fields, HTML(view.hints(self._hints)), buttons])
         self._said.value = learn_view.note(INTRODUCTION)
 
-    def clear(self) -> None:
-        """Ask nothing, and show nothing of what was asked before."""
-        self._fill([])
-        self._result.value = ""
-
     def _answer(self) -> None:
-        if not all(field.taken for field in self._fields):
-            self._result.value = learn_view.note("Answer every question first, or show the verdict.")
-            return
-        given = [
-            (asked, field.taken) for asked, field in zip(self._questions, self._fields, strict=True)
-        ]
-        self._result.value = learn_view.scored(given)
-        self._take_away()
-        self._on_reveal(all(asked.is_right(what) for asked, what in given))
+        with self._lock:
+            if not all(field.taken for field in self._fields):
+                self._result.value = learn_view.note("Answer every question first, or show the verdict.")
+                return
+            given = [
+                (asked, field.taken) for asked, field in zip(self._questions, self._fields, strict=True)
+            ]
+            self._result.value = learn_view.scored(given)
+            self._take_away()
+            self.right = all(asked.is_right(what) for asked, what in given)
+            self.holding = False
 
     def _skip(self) -> None:
-        if self._fields:
-            self._result.value = learn_view.note("The verdict is shown below.")
-            self._take_away()
-        self._on_reveal(None)
+        with self._lock:
+            if self._fields:
+                self._result.value = learn_view.note("The verdict is shown below.")
+                self._take_away()
+            self.holding = False
 
     def _take_away(self) -> None:
         """Take the questions away; the keyboard goes on from the switch above them."""
-        self.at_once.focus()
+        self._at_once.focus()
         self._fill([])
 
     def _fill(self, children: Sequence[Widget]) -> None:

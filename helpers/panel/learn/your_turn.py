@@ -1,4 +1,4 @@
-"""The learner's own copy of the broken program: made, opened, checked, and begun anew without a loss."""
+"""The learner's own copy of the broken program: made, opened, checked, and replaced without a loss."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from ipywidgets import HTML, Output, VBox, Widget
+from ipywidgets import HTML, Button, Output, VBox, Widget
 
 from ...labs.lab import Lab
 from ...labs.results import Judgement
@@ -22,24 +22,24 @@ class YourTurn(VBox):
 
     Args:
         lab: whose program it is.
-        check: starts the run that is judged, and returns at once.
+        check: the button that runs the copy.
     """
 
-    def __init__(self, lab: Lab, check: Callable[[], None]) -> None:
-        self._lab, self._check = lab, check
+    def __init__(self, lab: Lab, check: Button) -> None:
+        self._lab = lab
         self._said, self._judged = Spoken(), HTML()
         self._link, self._opener = Output(), Opener()
         self._buttons = row(
             [
                 button("Make my copy", "copy", f"Copy {self._original} for you to edit", self._make),
-                button("Check my copy", "check", "Run your copy and judge what it does", self._begin),
+                check,
                 button("Start over", "undo", f"Begin again with a copy of {self._original}", self._ask),
             ]
         )
         self._sure = row(
             [
-                button("Yes, start over", "undo", "Keep a backup and copy again", self._anew),
-                button("No, keep mine", "times", "Leave your copy as it is", self._leave),
+                button("Yes, start over", "undo", "Keep a backup and copy again", self._start_over),
+                button("No, keep mine", "times", "Leave your copy as it is", self._keep),
             ]
         )
         self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.your_turn.task}"))
@@ -50,6 +50,12 @@ class YourTurn(VBox):
     @property
     def _original(self) -> str:
         return self._lab.programs[self._lab.file.your_turn.copy_of].file
+
+    def begin(self) -> None:
+        """A run of the copy starts."""
+        self._judged.value = ""
+        self._say(f"Running `{self._lab.copy.name}` ...")
+        self._show()
 
     def judge(self, judgement: Judgement | None) -> None:
         """Show what a run of the copy is worth; with None, that it was stopped."""
@@ -76,12 +82,6 @@ class YourTurn(VBox):
         if copy is not None:
             self._opener.follow()
 
-    def _begin(self) -> None:
-        self._judged.value = ""
-        self._say(f"Running `{self._lab.copy.name}` ...")
-        self._check()
-        self._show()
-
     def _ask(self) -> None:
         if not self._lab.copy.exists():
             self._make()
@@ -92,19 +92,19 @@ class YourTurn(VBox):
         )
         self._show(self._sure)
 
-    def _anew(self) -> None:
+    def _start_over(self) -> None:
         backup = self._try(self._lab.start_over)
         if backup is not None:
             self._say(f"`{self._lab.copy.name}` is a fresh copy; what you had is `{backup.name}`.")
         self._judged.value = ""
         self._close_question()
 
-    def _leave(self) -> None:
+    def _keep(self) -> None:
         self._say(f"`{self._lab.copy.name}` stays as it is.")
         self._close_question()
 
     def _close_question(self) -> None:
-        """Take its buttons away; the keyboard goes on from the one that has asked it."""
+        """Take its buttons away; the keyboard goes on from the one that asked it."""
         self._buttons.children[-1].focus()
         self._show()
 
@@ -134,9 +134,9 @@ class YourTurn(VBox):
 
 
 def _opens(file: Path) -> dict[str, object]:
-    """A link that JupyterLab opens in a tab of its own: it is relative to the notebook's folder.
+    """A link, relative to the notebook's folder, that JupyterLab opens in a tab of its own.
 
-    JupyterLab resolves links in outputs, which an `Output` widget shows, but none in an `HTML` widget.
+    JupyterLab resolves links in the outputs of an `Output` widget, but not in an `HTML` widget.
     """
     target = quote(os.path.relpath(file).replace(os.sep, "/"))
     html = f'<p>Open <a href="{target}">{escape(file.name)}</a></p>'

@@ -1,9 +1,11 @@
-"""A run that is over, as files to keep: the report for a ticket, a web page, a recording."""
+"""A run that is over, as a file to keep: a web page to read, or a recording to open again.
+
+`stuck-ranks read` makes the text and the JSON of a report from a recording.
+"""
 
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from ipywidgets import HTML, VBox
 from ...model.facts import Report, Snapshot
 from ...report.markup import code, text
 from ...report.recording import Recording, pack, provenance
-from ...report.report import to_html, to_json, to_markdown
+from ...report.report import to_html
 from ...report.source_lines import Sources
 from ..show.log_view import LINES, Lines
 from ..widgets.controls import button, row
@@ -45,20 +47,10 @@ class Finished:
 
     @property
     def stem(self) -> str:
-        """The name of its files without their end: what ran, and when, in letters that are safe."""
+        """The name of its files without the suffix: what ran, and when, in safe characters."""
         when = re.sub(r"[^0-9T]", "", self.made.get("date", "").partition("+")[0])
         name = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:60]
         return "-".join(filter(None, (name, when))) or "run"
-
-
-def markdown(run: Finished) -> bytes:
-    """The report for a ticket."""
-    return to_markdown(run.report).encode()
-
-
-def document(run: Finished) -> bytes:
-    """The report for programs, as `diagnose --json` writes it."""
-    return (json.dumps(to_json(run.report), indent=2) + "\n").encode()
 
 
 def page(run: Finished) -> bytes:
@@ -67,7 +59,7 @@ def page(run: Finished) -> bytes:
 
 
 def recording(run: Finished) -> bytes:
-    """The run for a replay, with the newest lines that each process printed."""
+    """The run for a replay, with the last lines that each process printed."""
     for snapshot in run.snapshots[-1:]:
         for view in snapshot.ranks:
             for process in [view.process, *(child.process for child in view.children)]:
@@ -79,25 +71,23 @@ def recording(run: Finished) -> bytes:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of file: its button, its end and how it is made."""
+    """One kind of file: its button, its suffix and how it is made."""
 
     title: str
     tooltip: str
-    end: str
+    suffix: str
     mime: str
     make: Callable[[Finished], bytes]
 
 
 KINDS = (
-    Kind("Markdown", "Save the report for a ticket", ".md", "text/markdown", markdown),
-    Kind("JSON", "Save the report for programs", ".json", "application/json", document),
     Kind("Web page", "Save the report with its picture as one file", ".html", "text/html", page),
     Kind("Recording", "Save the run for a replay", ".jsonl.gz", "application/gzip", recording),
 )
 
 
 class ExportBar(VBox):
-    """A button for each kind of file, and where the last one is; empty without a run.
+    """A button for each kind of file, and where the last one was saved; empty without a run.
 
     Attributes:
         run: what is offered.
@@ -127,9 +117,9 @@ class ExportBar(VBox):
         Raises:
             OSError: it cannot be written.
         """
-        assert self.run is not None, "there is a button only for a run"
+        assert self.run is not None, "the buttons are hidden without a run"
         content = kind.make(self.run)
-        path = Path.cwd() / FOLDER / (self.run.stem + kind.end)
+        path = Path.cwd() / FOLDER / (self.run.stem + kind.suffix)
         path.parent.mkdir(exist_ok=True)
         staged = path.with_name(f".{path.name}.new")
         staged.write_bytes(content)

@@ -1,10 +1,11 @@
-"""The panel for a command of the learner's own."""
+"""The panel for the learner's own command."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,10 +24,18 @@ class JobPanel(RunPanel):
     """Runs a command line as it is, without a shell, in the notebook's folder.
 
     Args:
-        make: makes the session of a command; a test gives its own.
+        command: what is in the field at first.
+        make: makes the session of a command.
+        clock: as for every panel.
     """
 
-    def __init__(self, command: str = "", make: StartCommand | None = None) -> None:
+    def __init__(
+        self,
+        command: str = "",
+        make: StartCommand | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__("Your job", clock=clock)
         self._make = make or _session
         self._command = Text(
             value=command,
@@ -36,13 +45,13 @@ class JobPanel(RunPanel):
         )
         run = button("Run", "play", "Run the command under the instrument", self._run_typed)
         stop = button("Stop", "stop", "End everything the command has started", self.stop)
-        super().__init__("Your job", [self._command, row([run, stop])])
+        self.lay_out(self._header, self._command, row([run, stop]), self._screen, self._export)
 
     async def run(self, command: str | None = None) -> RunResult:
         """Run a command line and return its result.
 
         Args:
-            command: the command line; what stands in the field unless given.
+            command: the command line; what is in the field unless given.
 
         Raises:
             LaunchError: the command cannot be started.
@@ -73,7 +82,7 @@ def open_job(command: str = "") -> JobPanel:
     """A panel for a command of your own.
 
     Args:
-        command: what stands in the field at first, as typed into a terminal.
+        command: what is in the field at first, as typed into a terminal.
     """
     return JobPanel(command)
 

@@ -1,4 +1,4 @@
-"""How often the panel may send: live updates at a steady rhythm, room kept for the last one."""
+"""How often a live panel is updated."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections import deque
 from collections.abc import Callable
 
 PER_SECOND = 5
-"""The panel sends at most this many updates in any second."""
+"""The panel is updated at most this often in any second, the update at the end of the run included."""
+
+SHARE = 0.25
+"""The part of the time that may go into drawing; a panel of many ranks is updated less often."""
 
 
 class Pace:
-    """Counts updates against a clock.
-
-    Of the `PER_SECOND` updates, one is kept back for the end of the run, which is always shown.
+    """Decides whether a sample is drawn. The end of a run always is, so one update is kept for it.
 
     Args:
         clock: monotonic seconds.
@@ -20,14 +21,19 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._sent: deque[float] = deque(maxlen=PER_SECOND - 1)
+        self._begun: deque[float] = deque(maxlen=PER_SECOND - 1)
+        self._next = 0.0
 
-    def may_send(self) -> bool:
-        """Return True, and count an update, when a live update may be sent now."""
+    def begin(self) -> bool:
+        """Return True, and count an update, when one may begin now."""
         now = self._clock()
-        if self._sent and now - self._sent[-1] < 1 / PER_SECOND:
+        full = len(self._begun) == self._begun.maxlen and now - self._begun[0] < 1
+        if full or now < self._next:
             return False
-        if len(self._sent) == PER_SECOND - 1 and now - self._sent[0] < 1:
-            return False
-        self._sent.append(now)
+        self._begun.append(now)
         return True
+
+    def end(self) -> None:
+        """The update that has begun last is done; rest as long as its cost asks for."""
+        begun = self._begun[-1]
+        self._next = begun + (self._clock() - begun) / SHARE

@@ -152,8 +152,7 @@ class ReplayPanel(Framed):
                     self._sources,
                     self._report(index) if last else None,
                     until=self._times[-1],
-                ),
-                redraw=True,
+                )
             )
             self._screen.say("Recording,", f"second {self._times[index]:.1f} of {self._times[-1]:.1f}.")
 

@@ -1,13 +1,13 @@
-"""What every panel does: hold one run, follow it, stop it, clear it."""
+"""What every live panel does: hold one run, follow it, stop it, clear it."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ipywidgets import HTML, Widget
+from ipywidgets import HTML
 
 from ...model.facts import Report
 from ...observe.logs import Logs
@@ -28,22 +28,20 @@ class RunPanel(Framed):
     """A panel with one run at a time.
 
     Clicks arrive on whatever thread the kernel chooses and events on the run's supervisor thread;
-    one lock orders them. Nothing here waits for a process.
+    one lock orders them. No method waits for a process.
+
+    The parts `_header`, `_screen` and `_export` are made here; a panel lays them out among its own.
 
     Args:
         title: the first line.
-        controls: rows above the screen.
         hardware: what is known of it before the first run.
         clock: monotonic seconds, for the rhythm of updates.
     """
 
     def __init__(
-        self,
-        title: str,
-        controls: Sequence[Widget],
-        hardware: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        self, title: str, hardware: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
+        super().__init__()
         self._title = title
         self._lock = threading.RLock()
         self._pace, self._pulse = Pace(clock), Pulse(clock)
@@ -51,16 +49,20 @@ class RunPanel(Framed):
         self._name = ""
         self._active = False
         self._clearing = False
+        self._history, self._sources = History(), Sources(None)
         self._header = HTML(view.header(title, hardware))
         self._screen = Screen(self._lock)
-        self._history, self._sources = History(), Sources(None)
         self._export = ExportBar()
-        super().__init__([self._header, *controls, self._screen, self._export])
 
     @property
     def status(self) -> str:
         """The sentence in the status line."""
         return self._screen.status
+
+    @property
+    def finished(self) -> Finished | None:
+        """The run that has ended last, until the next one starts; None where there is none."""
+        return self._export.run
 
     def stop(self) -> None:
         """Ask for the end of the run and return at once; the status line says when it is over."""
@@ -77,26 +79,9 @@ class RunPanel(Framed):
         with self._lock:
             run = self._run
             self._clearing = self._active
-            self._forget()
             self._clear("stopping..." if self._active else "Ready.")
         if run is not None:
             run.stop()
-
-    def _forget(self) -> None:
-        """Drop what the panel keeps of earlier runs. Called under the lock."""
-
-    def _remember(self, report: Report) -> None:
-        """Keep what the panel needs of the run that has just ended. Called under the lock."""
-
-    def _reveal(self, shown: bool) -> None:
-        """Show the verdict and offer its files, or hold both back."""
-        self._screen.reveal = shown
-        self._export.layout.display = None if shown else "none"
-
-    @property
-    def finished(self) -> Finished | None:
-        """The run that has ended last, until the next one starts; None where there is none."""
-        return self._export.run
 
     def _clear(self, status: str) -> None:
         self._history = History()
@@ -114,7 +99,7 @@ class RunPanel(Framed):
 
         Args:
             name: how the status line calls it.
-            make: makes its session, when nothing of the run before it is left.
+            make: makes its session, once nothing of the previous run is left.
             after: called when nothing of this run is left.
         """
 
@@ -139,8 +124,9 @@ class RunPanel(Framed):
                 self._active = False
             elif isinstance(event, Sample) and not self._clearing:
                 self._history.add(event.snapshot)
-                if self._pace.may_send():
+                if self._pace.begin():
                     self._follow(run, event, logs)
+                    self._pace.end()
 
     def _follow(self, run: Run, sample: Sample, logs: Logs) -> None:
         self._header.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
@@ -157,13 +143,16 @@ class RunPanel(Framed):
             self._history.add(report.snapshot)
         snapshots = self._history.snapshots
         self._screen.show(Moment(snapshots, report.verdict, logs, self._sources, report))
-        self._export.offer(
-            Finished(f"{self._title}: {self._name}", report, tuple(snapshots), logs, self._sources)
-        )
-        self._remember(report)
+        name = f"{self._title}: {self._name}"
+        finished = Finished(name, report, tuple(snapshots), logs, self._sources)
+        self._export.offer(finished)
+        self._take(finished)
         self._screen.say(
             "stopped, nothing left" if run.stopping else f"Run {self._name} has ended, nothing left."
         )
+
+    def _take(self, finished: Finished) -> None:
+        """What a panel does with a run that has just ended and is shown. Called under the lock."""
 
     def _on_failure(self, run: Run, error: Exception) -> None:
         with self._lock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from ipywidgets import HTML, HBox, VBox
 
@@ -11,16 +10,6 @@ from ..show import view
 from ..show.details import Details
 from ..widgets.native import Spoken
 from .moment import Moment
-
-REDRAW = 1.0
-"""Seconds between two drawings of the lanes at least.
-
-SVG in a core widget is good enough: of 64 ranks it has 130 kB, which took Python 6 ms to draw and
-Chromium 29 ms to read, lay out and paint, on two cores. Only not at every update.
-"""
-
-SHARE = 0.1
-"""Of its time the panel spends on drawing the lanes at most; with many ranks it draws less often."""
 
 
 class Screen(VBox):
@@ -48,9 +37,9 @@ class Screen(VBox):
 
     @property
     def reveal(self) -> bool:
-        """False while the verdict is held back: shown is what was seen, not what follows from it.
+        """False while the verdict is held back: what was seen is shown, what follows from it is not.
 
-        Setting it shows the run anew at once. It stays as it is from run to run.
+        Setting it draws the run again at once. It keeps its value from run to run.
         """
         return self._reveal
 
@@ -59,7 +48,7 @@ class Screen(VBox):
         if shown != self._reveal:
             self._reveal = shown
             if self._moment is not None:
-                self.show(self._moment, redraw=True)
+                self.show(self._moment)
 
     def say(self, text: str, beside: str = "") -> None:
         """Put a sentence into the status line.
@@ -74,27 +63,23 @@ class Screen(VBox):
     def clear(self, status: str) -> None:
         """Show nothing but a status line."""
         self._moment = None
-        self._due = 0.0
         self._verdict.value = self._lanes.value = self._advice.value = ""
         self._details.clear()
         self.say(status)
 
-    def show(self, moment: Moment, *, redraw: bool = False) -> None:
-        """Show a run as it is now; the picture once a second at most, unless told to or at the end."""
+    def show(self, moment: Moment) -> None:
+        """Show a run as it is now."""
         self._moment = moment
-        now, report = moment.newest.time, moment.report
+        report = moment.report
         self._verdict.value = self._said(moment)
+        self._lanes.value = view.lanes(
+            moment.snapshots,
+            moment.verdict if report else None,
+            verdict_at=report.verdict_at if report else None,
+            until=moment.until,
+            reveal=self.reveal,
+        )
         self._advice.value = view.advice(report) if report and self.reveal else ""
-        if redraw or report is not None or now >= self._due:
-            begun = time.perf_counter()
-            self._lanes.value = view.lanes(
-                moment.snapshots,
-                moment.verdict if report else None,
-                verdict_at=report.verdict_at if report else None,
-                until=moment.until,
-                reveal=self.reveal,
-            )
-            self._due = now + max(REDRAW, (time.perf_counter() - begun) / SHARE)
         self._details.show(moment, reveal=self.reveal)
 
     def _said(self, moment: Moment) -> str:

@@ -1,4 +1,4 @@
-"""What every panel is put together from: a frame, buttons, rows."""
+"""What every panel is built from: a frame, buttons, rows."""
 
 from __future__ import annotations
 
@@ -28,9 +28,15 @@ class Framed(VBox):
     A cell shows it with a sentence beside it that the style hides as long as the kernel lives.
     """
 
-    def __init__(self, children: Sequence[Widget]) -> None:
-        super().__init__([HTML(style_tag()), *children])
+    def __init__(self, parts: Sequence[Widget] = ()) -> None:
+        super().__init__()
+        self._sheet = HTML(style_tag())
         self.add_class("stuck-ranks")
+        self.lay_out(*parts)
+
+    def lay_out(self, *parts: Widget) -> None:
+        """Show these parts, one below the other."""
+        self.children = (self._sheet, *parts)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from example_lab import changed, example, write_programs
-from panel_fakes import click, every_widget, html_of
+from panel_fakes import click, every_widget, html_of, wait_for_threads, wait_until
 
 from helpers.labs import machine
 from helpers.labs.lab import Lab, LabError
@@ -44,7 +44,7 @@ def test_a_value_that_cannot_run_here_says_why(tmp_path: Path) -> None:
     assert refused in control.texts
     control.value = "one-gpu"
     click(panel, "Run fixed")
-    panel._run.wait()
+    wait_until(panel, lambda: panel.status != "Starting fixed.")
     assert "cannot run this here: hardware one-gpu needs a GPU" in panel.status
 
 
@@ -58,7 +58,7 @@ def test_controls_that_do_not_apply_are_left_alone(tmp_path: Path) -> None:
     lab = example(write_programs(tmp_path))
     panel = LabPanel(lab, make)
     click(panel, "Run alone")
-    panel._run.wait()
+    wait_for_threads("panel run")
     assert made == [("alone", {})]
     with pytest.raises(LabError, match="does not apply to alone"):
         asyncio.run(panel.run("alone", method="fork"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from lab_bench import LabBench
-from panel_fakes import DEADLINE, click, html_of
+from panel_fakes import DEADLINE, click, control, html_of, wait_for_threads
 
 from helpers.labs.lab import LabError
 from helpers.panel.widgets import controls
@@ -39,20 +39,20 @@ def test_a_cell_shows_the_view_and_a_sentence_for_when_its_kernel_has_ended(
 
 
 def test_every_knob_says_which_value_is_chosen(bench: LabBench) -> None:
-    few, many = bench.panel._knobs.controls.values()
-    assert (few.label, few.texts, few.chosen, few.value) == ("A few", ["one", "two"], [0], "one")
-    assert (many.description, many.label, many.value) == ("Many", "1", "1")
+    few, many = control(bench.panel, "A few"), control(bench.panel, "Many")
+    assert (few.texts, few.chosen, few.value) == (["one", "two"], [0], "one")
+    assert (many.label, many.value) == ("1", "1")
 
 
 def test_a_click_runs_with_what_the_controls_say(bench: LabBench) -> None:
-    few, many = bench.panel._knobs.controls.values()
+    few, many = control(bench.panel, "A few"), control(bench.panel, "Many")
     few.value, many.value = "two", "5"
     click(bench.panel, "Run broken")
     assert bench.session_made.wait(DEADLINE)
     assert bench.made == [("broken", {"few": "two", "many": "5"})]
     assert bench.sessions[0].started.wait(DEADLINE)
     click(bench.panel, "Stop")
-    bench.panel._run.wait()
+    wait_for_threads("panel run")
     assert bench.panel.status == "stopped, nothing left"
 
 
@@ -79,7 +79,7 @@ def test_what_a_lab_has_not_is_said(
 
 def test_nothing_of_the_results_is_left(bench: LabBench) -> None:
     bench.finish(lambda: bench.panel.run("fixed"))
-    bench.panel._run.wait()
+    wait_for_threads("panel run")
     assert not bench.folders[0].exists()
 
 
@@ -88,8 +88,8 @@ def test_the_prediction_is_scored_when_the_broken_program_has_run(bench: LabBenc
     bench.finish(lambda: bench.panel.run("fixed"))
     assert "Run broken" in bench.panel.predict.said
     bench.finish(lambda: bench.panel.run("broken"))
-    assert bench.panel.predict.said == "The run shows otherwise: rank 1. It is `rank 1`."
-    assert "The run shows otherwise" in html_of(bench.panel.predict)
+    assert bench.panel.predict.said == "No: rank 1. It is `rank 1`."
+    assert "No: rank 1. It is <code>rank 1</code>." in html_of(bench.panel.predict)
     assert bench.panel.predict.answer("rank 1") == "Right. It is `rank 1`."
     bench.panel.reset()
     assert bench.panel.predict.said == ""

@@ -8,16 +8,25 @@ from pathlib import Path
 import pytest
 from ipywidgets import Output
 from lab_bench import LabBench
-from panel_fakes import DEADLINE, click, every_widget, html_of
+from panel_fakes import (
+    DEADLINE,
+    buttons,
+    click,
+    control,
+    html_of,
+    visible,
+    wait_for_threads,
+)
 
 from helpers.labs import progress
 from helpers.labs.progress import Progress
 from helpers.panel.learn import course
-from helpers.panel.learn.course import in_jupyter
+from helpers.panel.learn.course import Course, in_jupyter
 from helpers.panel.widgets.native import Choices
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
 NAME = "07_two_letters"
+AT_ONCE = "Show the verdict at once, without asking me"
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +53,7 @@ def test_a_click_holds_the_verdict_back_until_it_is_predicted(bench: LabBench) -
     click(bench.panel, "Answer")
     assert "0 of 1 right" in bench.shown and "No: rank 1." in bench.shown
     assert "It is <code>rank 1</code>." in bench.shown and "Rank 1 fails." in bench.shown
-    assert bench.panel._lesson.course.progress == Progress(NAME, ("predicted", "broken"), score=0)
+    assert bench.done == ["predict", "run broken"]
 
 
 def test_questions_and_answers_show_code_and_no_markup_of_the_job() -> None:
@@ -62,23 +71,22 @@ def test_several_ranks_can_be_named(bench: LabBench) -> None:
     bench.choose("rank 1")
     click(bench.panel, "Answer")
     assert "1 of 1 right" in bench.shown
-    assert bench.panel._lesson.course.progress.score == 1
 
 
 def test_a_verdict_can_be_had_without_an_answer(bench: LabBench) -> None:
     bench.press("Run broken")
     click(bench.panel, "Show the verdict")
     assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
-    assert bench.panel._lesson.course.progress == Progress(NAME, ("broken",))
+    assert bench.done == ["run broken"]
 
 
 def test_the_questions_can_be_switched_off_before_and_while_they_stand(bench: LabBench) -> None:
     bench.press("Run broken")
-    bench.panel._lesson.form.at_once.value = True
+    control(bench.panel, AT_ONCE).value = True
     assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
     bench.press("Run broken")
     assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
-    bench.panel._lesson.form.at_once.value = False
+    control(bench.panel, AT_ONCE).value = False
     bench.press("Run broken")
     assert "What is yours?" in bench.shown
 
@@ -88,10 +96,10 @@ def test_switching_off_in_the_middle_of_a_run_shows_what_is_known(bench: LabBenc
     assert bench.session_made.wait(DEADLINE) and bench.sessions[0].started.wait(DEADLINE)
     bench.sessions[0].sample(suspicion="rank 1 is suspect")
     assert "suspect" not in bench.shown
-    bench.panel._lesson.form.at_once.value = True
+    control(bench.panel, AT_ONCE).value = True
     assert "suspect" in bench.shown
     bench.sessions[0].end()
-    bench.panel._run.wait()
+    wait_for_threads("panel run")
     assert "Rank 1 fails." in bench.shown
 
 
@@ -104,7 +112,8 @@ def test_nothing_is_asked_on_a_program_that_works_or_a_run_that_was_stopped(benc
     bench.press("Run fixed")
     assert "All is well." in bench.shown
     bench.press("Run broken", stop=True)
-    assert "What is yours?" not in bench.shown and bench.panel._screen.reveal
+    assert "What is yours?" not in bench.shown and "held back" not in bench.shown
+    assert "Rank 1 fails." in bench.shown
 
 
 def test_the_cell_s_prediction_is_not_scored_before_the_verdict_is_shown(bench: LabBench) -> None:
@@ -115,6 +124,23 @@ def test_the_cell_s_prediction_is_not_scored_before_the_verdict_is_shown(bench: 
     assert bench.panel.predict.said.startswith("Right.")
 
 
+def test_an_answer_given_before_the_run_is_chosen_in_the_form(bench: LabBench) -> None:
+    bench.panel.predict.answer("rank 0")
+    bench.press("Run broken")
+    assert control(bench.panel, "Which rank fails?").taken == ("rank 0",)
+    click(bench.panel, "Answer")
+    assert "0 of 1 right" in bench.shown
+
+
+def test_the_score_of_a_prediction_is_kept(tmp_path: Path) -> None:
+    bench = LabBench(tmp_path, keep=True)
+    for answer, score in (("rank 0", 0), ("rank 1", 1)):
+        bench.press("Run broken")
+        bench.choose(answer)
+        click(bench.panel, "Answer")
+        assert progress.load(NAME) == Progress(NAME, ("predicted", "broken"), score=score)
+
+
 def test_a_new_run_drops_a_question_that_was_not_answered(bench: LabBench) -> None:
     bench.press("Run broken")
     bench.press("Run fixed")
@@ -123,29 +149,28 @@ def test_a_new_run_drops_a_question_that_was_not_answered(bench: LabBench) -> No
 
 def test_files_that_name_the_verdict_are_held_back_with_it(bench: LabBench) -> None:
     bench.press("Run broken")
-    assert bench.panel._export.layout.display == "none"
+    assert "Recording" not in buttons(bench.panel)
     click(bench.panel, "Show the verdict")
-    assert bench.panel._export.layout.display is None
+    assert "Recording" in buttons(bench.panel)
 
 
-def test_both_programs_stand_side_by_side_once_the_fixed_one_has_run(bench: LabBench) -> None:
+def test_the_change_and_both_runs_are_shown_once_the_fixed_program_has_run(bench: LabBench) -> None:
     bench.press("Run broken")
     click(bench.panel, "Show the verdict")
-    diff = bench.panel._diff
-    assert diff.layout.display == "none"
+    assert "What changes" not in bench.shown
     bench.press("Run fixed")
-    assert diff.layout.display is None
-    assert html_of(diff).count("<svg") == 2 and "broken: ERROR" in html_of(diff)
+    assert bench.shown.count("<svg") == 3 and "broken: ERROR" in bench.shown
+    assert "What changes from broken to fixed" in bench.shown
     bench.panel.reset()
-    assert diff.layout.display == "none"
+    assert "What changes" not in bench.shown and "<svg" not in bench.shown
 
 
 def test_a_run_that_is_held_back_is_not_in_the_comparison(bench: LabBench) -> None:
     bench.press("Run fixed")
     bench.press("Run broken")
-    assert "broken: ERROR" not in html_of(bench.panel._diff)
+    assert "broken: ERROR" not in bench.shown
     click(bench.panel, "Show the verdict")
-    assert "broken: ERROR" in html_of(bench.panel._diff)
+    assert "broken: ERROR" in bench.shown
 
 
 def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
@@ -164,7 +189,7 @@ def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
     bench.ranks_write = GOOD
     bench.press("Check my copy")
     assert "passed: 7 checks" in bench.shown and "not yet" not in bench.shown
-    assert bench.panel._lesson.course.progress.done == ("checked",)
+    assert bench.done == ["your turn"]
 
 
 def test_a_copy_is_judged_before_its_results_are_removed(bench: LabBench) -> None:
@@ -173,7 +198,7 @@ def test_a_copy_is_judged_before_its_results_are_removed(bench: LabBench) -> Non
     click(bench.panel, "Check my copy")
     assert bench.session_made.wait(DEADLINE) and bench.sessions[0].started.wait(DEADLINE)
     bench.sessions[0].over.set()
-    bench.panel._run.wait()
+    wait_for_threads("panel run")
     assert not bench.folders[0].exists()
     assert "passed: 7 checks" in bench.shown
 
@@ -222,7 +247,7 @@ def test_the_quiz_counts_what_is_right_and_explains_what_is_not(bench: LabBench)
     assert "0 of 1 right." in shown
     question.answer("b")
     assert "right</span> a is broken." in html_of(quiz) and "1 of 1 right." in html_of(quiz)
-    assert bench.panel._lesson.course.progress == Progress(NAME, ("quiz",), answers=("b",))
+    assert bench.done == ["quiz"]
 
 
 def test_reset_forgets_everything_but_the_copy(bench: LabBench) -> None:
@@ -231,7 +256,7 @@ def test_reset_forgets_everything_but_the_copy(bench: LabBench) -> None:
     bench.panel.predict.answer("rank 1")
     bench.press("Run broken")
     click(bench.panel, "Reset")
-    assert bench.panel._lesson.course.progress == Progress(NAME)
+    assert bench.done == []
     assert bench.panel.quiz.answers == (None,) and bench.panel.predict.said == ""
     assert "What is yours?" not in bench.shown and "Rank 1 fails." not in bench.shown
     assert bench.lab.copy.exists()
@@ -258,27 +283,28 @@ def test_a_notebook_in_jupyter_is_told_from_a_test_of_it(
 
 def test_where_a_learner_stands_is_asked_about_before_it_is_taken_up(tmp_path: Path) -> None:
     first = LabBench(tmp_path, keep=True)
-    assert "Go on" not in buttons(first)
+    assert "Go on" not in buttons(first.panel)
     first.finish(lambda: first.panel.run("broken"))
     first.panel.quiz.questions[0].answer("a")
 
     second = LabBench(tmp_path, keep=True)
     assert "You were at <strong>predict, 1 of 5 steps done</strong>" in second.shown
-    assert second.panel._lesson.course.progress == Progress(NAME)
+    assert second.done == []
     second.finish(lambda: second.panel.run("fixed"))
     assert progress.load(NAME) == Progress(NAME, ("broken",), answers=("a",)), "not asked yet"
 
     click(second.panel, "Go on")
-    whole = Progress(NAME, ("broken", "fixed"), answers=("a",))
-    assert second.panel._lesson.course.progress == progress.load(NAME) == whole
-    assert second.panel.quiz.answers == ("a",) and "Go on" not in buttons(second)
+    assert second.done == ["run broken", "run fixed"]
+    assert progress.load(NAME) == Progress(NAME, ("broken", "fixed"), answers=("a",))
+    assert second.panel.quiz.answers == ("a",) and "Go on" not in buttons(second.panel)
 
 
 def test_starting_over_forgets_what_was_kept(tmp_path: Path) -> None:
     LabBench(tmp_path, keep=True).panel.quiz.questions[0].answer("b")
 
     second = LabBench(tmp_path, keep=True)
-    click(second.panel._lesson.course, "Start over")
+    [course] = [found for found in visible(second.panel) if isinstance(found, Course)]
+    click(course, "Start over")
     assert progress.load(NAME) is None and "You were at" not in second.shown
     second.panel.quiz.questions[0].answer("a")
     assert progress.load(NAME) == Progress(NAME, answers=("a",))
@@ -296,9 +322,8 @@ def test_a_damaged_file_is_set_aside_with_one_sentence(tmp_path: Path, state: Pa
     state.mkdir(parents=True)
     (state / f"{NAME}.json").write_text("{half")
     bench = LabBench(tmp_path, keep=True)
-    assert "is damaged or of another version; it is kept as" in bench.shown and "Go on" not in buttons(
-        bench
-    )
+    assert "is damaged or of another version; it is kept as" in bench.shown
+    assert "Go on" not in buttons(bench.panel)
     bench.panel.quiz.questions[0].answer("b")
     assert (state / f"{NAME}.damaged-1.json").read_text() == "{half"
     assert json.loads((state / f"{NAME}.json").read_text())["answers"] == ["b"]
@@ -334,9 +359,5 @@ def test_progress_that_cannot_be_kept_is_one_sentence(
 
 
 def links(bench: LabBench) -> list[str]:
-    found = [widget for widget in every_widget(bench.panel) if isinstance(widget, Output)]
+    found = [widget for widget in visible(bench.panel) if isinstance(widget, Output)]
     return [output["data"]["text/html"] for widget in found for output in widget.outputs]
-
-
-def buttons(bench: LabBench) -> set[str]:
-    return {getattr(widget, "description", "") for widget in every_widget(bench.panel)}

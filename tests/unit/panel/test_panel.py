@@ -1,41 +1,62 @@
-"""What every panel does, with a session that follows a script: rhythm, stops, replaced runs."""
+"""What every panel does, with a session that follows a script: updates, stops, replaced runs."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import threading
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from ipywidgets import Tab
-from panel_fakes import DEADLINE, Clock, FakeSession, click, count_updates, every_widget, html_of
+from panel_fakes import (
+    DEADLINE,
+    Clock,
+    FakeLogs,
+    FakeSession,
+    buttons,
+    click,
+    control,
+    count_updates,
+    every_widget,
+    html_of,
+    snapshot,
+    wait_for_threads,
+    wait_until,
+)
 
-from helpers.model.facts import Verdict
+from helpers.model.facts import Report, Verdict
 from helpers.panel.run.job_panel import JobPanel
-from helpers.panel.run.pace import PER_SECOND
-from helpers.panel.run.run_panel import RunPanel
+from helpers.panel.run.moment import Moment
+from helpers.panel.run.pace import PER_SECOND, SHARE, Pace
+from helpers.panel.run.screen import Screen
+from helpers.panel.show import view
 from helpers.panel.widgets.native import Spoken
+from helpers.report.source_lines import Sources
 
 
 class Bench:
-    """A panel for one command, and every session it has made."""
+    """A panel for commands, and every command that it has run in one of the given sessions."""
 
     def __init__(self, *sessions: FakeSession) -> None:
         self.clock = Clock()
         self.sessions = list(sessions)
-        self.made: list[FakeSession] = []
-        self.panel = RunPanel("Title", [], clock=self.clock)
+        self.made: list[str] = []
+        self.panel = JobPanel(make=self._make, clock=self.clock)  # type: ignore[arg-type]
 
-    def make(self) -> FakeSession:
-        session = self.sessions.pop(0)
-        self.made.append(session)
-        return session
+    def _make(self, command: list[str]) -> FakeSession:
+        self.made.append(" ".join(command))
+        return self.sessions[len(self.made) - 1]
 
-    def begin(self) -> FakeSession:
+    def press_run(self, command: str = "broken") -> None:
+        control(self.panel, "Command").value = command
+        click(self.panel, "Run")
+
+    def begin(self, command: str = "broken") -> FakeSession:
         """Start the next session and return it once it has started."""
-        session = self.sessions[0]
-        run = self.panel._begin("broken", self.make)
-        run.session.result(DEADLINE)
+        session = self.sessions[len(self.made)]
+        self.press_run(command)
+        assert session.started.wait(DEADLINE)
         return session
 
 
@@ -70,18 +91,18 @@ def test_what_is_read_out_stays_in_the_page_and_does_not_count_seconds() -> None
 
 
 def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:
-    bench = Bench(FakeSession())
-    bench.panel._screen.reveal = False
-    session = bench.begin()
-    verdict = Verdict("hang", "missing-rank", summary="It was rank 1.", since=1.0, culprits=(1,))
-    session.report = replace(session.report, verdict=verdict)
-    session.sample(suspicion="rank 1 is suspect")
-    assert "suspect" not in html_of(bench.panel)
-    session.end()
-    shown = html_of(bench.panel)
+    screen = Screen(threading.RLock())
+    screen.reveal = False
+    suspect = Verdict("running", "none", suspicion="rank 1 is suspect")
+    found = Verdict("hang", "missing-rank", summary="It was rank 1.", since=1.0, culprits=(1,))
+    seen, logs, sources = [snapshot()], FakeLogs(), Sources(None)
+    screen.show(Moment(seen, suspect, logs, sources))
+    assert "suspect" not in html_of(screen)
+    screen.show(Moment(seen, found, logs, sources, Report(found, seen[0])))
+    shown = html_of(screen)
     assert "held back" in shown and "missing-rank" not in shown and "It was" not in shown
-    bench.panel._screen.reveal = True
-    shown = html_of(bench.panel)
+    screen.reveal = True
+    shown = html_of(screen)
     assert (
         "held back" not in shown and "It was rank 1." in shown and "hang (proved): missing-rank" in shown
     )
@@ -102,32 +123,50 @@ def test_only_the_open_tab_is_sent_until_the_end() -> None:
 
 def test_files_are_offered_when_a_run_is_over_and_not_while_one_goes_on() -> None:
     bench = Bench(FakeSession(), FakeSession())
+    files = {"Web page", "Recording"}
     session = bench.begin()
     session.sample()
-    assert bench.panel.finished is None
+    assert bench.panel.finished is None and not files & buttons(bench.panel)
     session.end()
     run = bench.panel.finished
-    assert run is not None and run.name == "Title: broken"
+    assert run is not None and run.name == "Your job: broken"
     assert run.snapshots[-1].time == session.report.snapshot.time
-    bench.begin()
-    assert bench.panel.finished is None
-    bench.made[1].end()
+    assert files <= buttons(bench.panel)
+    session = bench.begin()
+    assert bench.panel.finished is None and not files & buttons(bench.panel)
+    session.end()
     bench.panel.reset()
     assert bench.panel.finished is None
 
 
-def test_many_ranks_are_drawn_less_often() -> None:
+def test_drawing_takes_a_quarter_of_the_time_at_most() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    assert pace.begin()
+    clock.now += 1.0
+    pace.end()
+    clock.now = 100.0 + 1.0 / SHARE - 0.1
+    assert not pace.begin()
+    clock.now += 0.1
+    assert pace.begin()
+
+
+def test_a_picture_that_takes_long_is_drawn_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(FakeSession())
     session = bench.begin()
-    session.sample(1.0)
-    drawn = bench.panel._screen._lanes.value
-    for time in (1.25, 1.5, 1.75):
+    drawn: list[float] = []
+
+    def lanes(*_: object, **__: object) -> str:
+        drawn.append(bench.clock.now)
+        bench.clock.now += 0.5
+        return ""
+
+    monkeypatch.setattr(view, "lanes", lanes)
+    for _ in range(30):
         bench.clock.now += 0.25
-        session.sample(time)
-    assert bench.panel._screen._lanes.value == drawn
-    bench.clock.now += 60
-    session.sample(61.0)
-    assert bench.panel._screen._lanes.value != drawn
+        session.sample()
+    gaps = [after - before for before, after in itertools.pairwise(drawn)]
+    assert gaps and min(gaps) >= 0.5 / SHARE
     session.end()
 
 
@@ -136,24 +175,22 @@ def test_a_fault_of_the_instrument_is_said() -> None:
     session = bench.begin()
     session.fault = RuntimeError("the observer has failed")
     session.over.set()
-    bench.panel._run.wait()
+    wait_for_threads("panel run")
     assert bench.panel.status == "the observer has failed"
 
 
 def test_a_panel_that_cannot_draw_says_why_when_the_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    def draw(*_: object, **__: object) -> None:
+    def lanes(*_: object, **__: object) -> str:
         raise ValueError("no picture")
 
     bench = Bench(FakeSession())
     session = bench.begin()
-    run = bench.panel._run
-    assert run is not None
-    monkeypatch.setattr(bench.panel._screen, "show", draw)
+    monkeypatch.setattr(view, "lanes", lanes)
     for send in (session.sample, session.end):
         with suppress(ValueError):  # a real session only logs it
             send()
     session.over.set()
-    run.wait()
+    wait_for_threads("panel run")
     assert bench.panel.status == "no picture"
 
 
@@ -225,29 +262,33 @@ def test_stop_without_a_run_says_so() -> None:
 
 def test_a_second_run_starts_only_after_the_end_of_the_first() -> None:
     bench = Bench(FakeSession(), FakeSession())
-    first = bench.begin()
+    first, second = bench.sessions
+    bench.begin()
     first.ends_on_stop = False
-    run = bench.panel._begin("fixed", bench.make)
-    assert first.stop_asked.is_set()
-    assert not run.session.done() and len(bench.made) == 1
+    bench.press_run("fixed")
+    assert first.stop_asked.wait(DEADLINE)
+    assert bench.made == ["broken"] and bench.panel.status == "Starting fixed."
     first.end()
-    second = run.session.result(DEADLINE)
-    assert second is bench.made[1]
+    assert second.started.wait(DEADLINE)
     assert "All is well." not in html_of(bench.panel), "the replaced run must not show its end"
-    bench.made[1].end()
+    second.end()
     assert bench.panel.status == "Run fixed has ended, nothing left."
 
 
 def test_many_clicks_start_only_the_last_run() -> None:
     bench = Bench(FakeSession(), FakeSession())
-    first = bench.begin()
+    first, second = bench.sessions
+    bench.begin()
     first.ends_on_stop = False
-    runs = [bench.panel._begin(f"run {number}", bench.make) for number in range(5)]
+    for number in range(5):
+        bench.press_run(f"run-{number}")
     first.end()
-    assert runs[-1].session.result(DEADLINE) is bench.made[1]
-    assert all(str(run.session.exception(DEADLINE)) for run in runs[:-1])
-    assert bench.panel.status == "Starting run 4."
-    bench.made[1].end()
+    assert second.started.wait(DEADLINE)
+    assert bench.made == ["broken", "run-4"]
+    assert bench.panel.status == "Starting run-4."
+    second.end()
+    wait_for_threads("panel run")
+    assert bench.made == ["broken", "run-4"]
 
 
 def test_reset_clears_and_says_when_nothing_is_left() -> None:
@@ -267,9 +308,8 @@ def test_reset_clears_and_says_when_nothing_is_left() -> None:
 
 def test_a_command_that_cannot_start_is_one_sentence() -> None:
     bench = Bench(FakeSession(fails=FileNotFoundError("There is no command torchrum.")))
-    run = bench.panel._begin("broken", bench.make)
-    assert run.session.exception(DEADLINE)
-    assert bench.panel.status == "There is no command torchrum."
+    bench.press_run()
+    wait_until(bench.panel, lambda: bench.panel.status == "There is no command torchrum.")
     bench.panel.stop()
     assert bench.panel.status == "Nothing is running."
 

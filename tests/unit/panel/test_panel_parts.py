@@ -23,7 +23,7 @@ from histories import (
     worker,
     working,
 )
-from panel_fakes import text_of
+from panel_fakes import control, text_of
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
@@ -167,19 +167,20 @@ def test_the_chosen_output_stays_while_processes_come() -> None:
     view = LogView(lambda: asked.append(1))
     logs = Logs(job=["launching"])
     view.show(logs)
-    assert view._choice.value == "job"
+    choice = control(view, "Output of")
+    assert choice.value == "job"
     logs.lines = {"rank 0": ["hello"], "job": ["launching"]}
     view.show(logs)
-    assert view._choice.value == "rank 0", "the first rank is shown once it is there"
+    assert choice.value == "rank 0", "the first rank is shown once it is there"
     assert asked == []
-    view._choice.value = "job"
+    choice.value = "job"
     assert asked == [1]
     logs.lines = {"rank 0": ["hello"], "rank 1": ["hi"], "job": ["launching"]}
     view.show(logs)
-    assert view._choice.value == "job"
+    assert choice.value == "job"
     view.clear()
     view.show(logs)
-    assert view._choice.value == "rank 0"
+    assert choice.value == "rank 0"
 
 
 def late(view: RankView, state: str) -> RankView:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from panel_fakes import Clock, FakeSession
+from panel_fakes import DEADLINE, Clock, FakeSession, click
 
+from helpers.panel.run.job_panel import JobPanel
 from helpers.panel.run.pulse import HELD, SAID, Pulse
-from helpers.panel.run.run_panel import RunPanel
 
 
 def test_a_loop_that_answers_is_not_held() -> None:
@@ -57,8 +57,9 @@ def test_the_panel_says_that_clicks_have_to_wait() -> None:
     clock, session = Clock(), FakeSession()
 
     async def cell() -> None:
-        panel = RunPanel("Title", [], clock=clock)
-        panel._begin("broken", lambda: session).session.result()
+        panel = JobPanel("python x.py", lambda _: session, clock)  # type: ignore[arg-type,return-value]
+        click(panel, "Run")
+        assert session.started.wait(DEADLINE)
         for _ in range(3):  # the supervisor's samples arrive while the cell computes
             clock.now += HELD
             session.sample()

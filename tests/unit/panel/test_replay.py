@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from histories import diverging, sleeping, snapshot
-from panel_fakes import FakeLogs, click, count_updates, html_of
+from lab_bench import LabBench
+from panel_fakes import (
+    FakeLogs,
+    buttons,
+    click,
+    control,
+    count_updates,
+    html_of,
+    wait_for_threads,
+)
 
 from helpers.model.facts import Job, RankView, Snapshot, Verdict
 from helpers.panel import open_recording
@@ -126,32 +134,28 @@ def test_the_axis_does_not_change_while_it_plays() -> None:
 def test_playing_goes_on_by_the_speed_and_pauses_at_the_end() -> None:
     panel = replayed(ticks=1000)
     panel.seek(1.0)
-    panel._speed.value = 10.0
+    control(panel, "Speed").value = 10.0
     click(panel, "Play")
-    threads = [thread for thread in threading.enumerate() if thread.name == "replay"]
-    for thread in threads:
-        thread.join(10)
+    wait_for_threads("replay")
     assert panel.second == stalled()[-1].time
-    assert panel._play.description == "Play"
+    assert "Play" in buttons(panel)
 
 
-def test_play_at_the_end_starts_anew_and_pause_stays() -> None:
+def test_play_at_the_end_begins_again_and_pause_stays() -> None:
     panel = replayed(ticks=4)
-    panel.play()
-    for thread in threading.enumerate():
-        if thread.name == "replay":
-            thread.join(10)
+    click(panel, "Play")
+    wait_for_threads("replay")
     assert panel.second == 2.0, "four ticks of a quarter of a second from the first"
-    panel.pause()
-    assert panel._play.description == "Play"
+    click(panel, "Pause")
+    assert "Play" in buttons(panel)
 
 
-def test_nothing_is_sent_while_the_same_second_is_shown() -> None:
+def test_nothing_else_is_sent_between_two_snapshots() -> None:
     panel = replayed()
+    panel.seek(3.0)
     seen = count_updates(panel)
-    panel.seek(panel.second)
-    panel._show()
-    assert seen == []
+    panel.seek(3.05)
+    assert seen == ["value"], "the slider's own"
 
 
 def test_output_of_a_recording_is_what_it_holds() -> None:
@@ -162,25 +166,23 @@ def test_output_of_a_recording_is_what_it_holds() -> None:
 def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     bar = ExportBar()
-    assert bar.children[0].layout.display == "none", "nothing is offered without a run"
+    assert not buttons(bar), "nothing is offered without a run"
     bar.offer(finished())
-    assert bar.children[0].layout.display is None
+    assert buttons(bar) == {kind.title for kind in KINDS}
     for kind in KINDS:
         click(bar, kind.title)
-        [path] = (tmp_path / FOLDER).glob(f"*{kind.end}")
+        [path] = (tmp_path / FOLDER).glob(f"*{kind.suffix}")
         assert path.stem.startswith("lab-05-a-worker-broken-20261121T080405")
         assert f"{FOLDER}/{path.name}" in html_of(bar)
         assert f'download="{path.name}"' in html_of(bar)
     html = next((tmp_path / FOLDER).glob("*.html")).read_text()
     assert "<svg" in html and "first difference" in html and "</script>" not in html
-    document = json.loads(next((tmp_path / FOLDER).glob("*.json")).read_text())
-    assert document["cause"] == "collective-mismatch"
     saved = load(next((tmp_path / FOLDER).glob("*.gz")))
     assert saved.logs == {"rank 0": ["hello"], "rank 1": ["world"]}
     assert saved.sources == {"train.py:41": "dist.barrier()"}
     assert len(saved.snapshots) == len(stalled())
     bar.offer(None)
-    assert bar.children[0].layout.display == "none"
+    assert not buttons(bar)
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(
@@ -190,7 +192,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
     (tmp_path / FOLDER).write_text("a file stands in the way")
     bar = ExportBar()
     bar.offer(finished())
-    click(bar, "JSON")
+    click(bar, "Recording")
     assert "It cannot be saved: " in html_of(bar)
 
 
@@ -207,16 +209,15 @@ def test_a_recording_holds_the_lines_of_the_last_stacks(tmp_path: Path) -> None:
     assert load(tmp_path / "run.gz").sources == {"prep.py:12": "time.sleep(9)"}
 
 
-def test_a_difference_shows_both_programs_and_both_runs(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("barrier()\n")
-    (tmp_path / "b.py").write_text("repaired()\n")
-    view = DiffView({"broken": tmp_path / "a.py", "fixed": tmp_path / "b.py"})
+def test_a_difference_shows_the_change_and_both_runs(tmp_path: Path) -> None:
+    view = DiffView(LabBench(tmp_path).lab)
+    assert html_of(view) == ""
     view.show_run("broken", finished())
+    assert html_of(view) == "", "the fix is no hint"
     view.show_run("other", finished())
-    assert html_of(view).count("<svg") == 1
-    assert view.layout.display == "none" and "repaired" not in html_of(view), "the fix is no hint"
     view.show_run("fixed", finished())
-    assert html_of(view).count("<svg") == 2
-    assert view.layout.display is None and "repaired" in html_of(view)
-    view.forget()
-    assert view.layout.display == "none" and html_of(view) == ""
+    shown = html_of(view)
+    assert shown.count("<svg") == 2
+    assert "-print(&#x27;a&#x27;)" in shown and "+print(&#x27;b&#x27;)" in shown
+    view.clear()
+    assert html_of(view) == ""

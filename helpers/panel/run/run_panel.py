@@ -132,7 +132,8 @@ class RunPanel(Framed):
         self._header.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
         if not run.stopping:
             self._screen.say(f"Running {self._name}.{self._pulse.said}", f"{sample.snapshot.time:.0f} s")
-        self._screen.show(Moment(self._history.snapshots, sample.verdict, logs, self._sources))
+        moment = Moment(self._history.snapshots, sample.verdict, logs, self._sources)
+        self._screen.show(moment, picture=self._pace.picture)
 
     def _end(self, run: Run, report: Report, logs: Logs) -> None:
         if self._clearing:

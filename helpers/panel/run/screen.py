@@ -67,18 +67,19 @@ class Screen(VBox):
         self._details.clear()
         self.say(status)
 
-    def show(self, moment: Moment) -> None:
-        """Show a run as it is now."""
+    def show(self, moment: Moment, *, picture: bool = True) -> None:
+        """Show a run as it is now; without `picture` the one that is shown stays."""
         self._moment = moment
         report = moment.report
         self._verdict.value = self._said(moment)
-        self._lanes.value = view.lanes(
-            moment.snapshots,
-            moment.verdict if report else None,
-            verdict_at=report.verdict_at if report else None,
-            until=moment.until,
-            reveal=self.reveal,
-        )
+        if picture:
+            self._lanes.value = view.lanes(
+                moment.snapshots,
+                moment.verdict if report else None,
+                verdict_at=report.verdict_at if report else None,
+                until=moment.until,
+                reveal=self.reveal,
+            )
         self._advice.value = view.advice(report) if report and self.reveal else ""
         self._details.show(moment, reveal=self.reveal)
 

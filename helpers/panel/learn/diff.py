@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from ipywidgets import HTML, HBox, VBox
+from markupsafe import Markup
 
 from ...labs.lab import Lab
 from ...labs.tables import difference
 from ...report.text import headline
 from ...report.timeline import timeline
 from ..run.export import Finished
+from ..show.templates import html
 
 BROKEN, FIXED = "broken", "fixed"
 
@@ -48,8 +48,7 @@ class DiffView(VBox):
         self._runs[program].value = picture(program, run)
         if program == FIXED:
             change = difference(self._lab, BROKEN, FIXED)
-            title = f"What changes from {BROKEN} to {FIXED}"
-            self._change.value = f"<p><strong>{title}</strong></p>{change._repr_html_()}"
+            self._change.value = html("change", BROKEN, FIXED, Markup(change._repr_html_()))
             self.layout.display = None
 
     def clear(self) -> None:
@@ -63,5 +62,4 @@ def picture(program: str, run: Finished) -> str:
     """One run, small: its outcome as a title, its lanes."""
     report = run.report
     drawn = timeline(run.snapshots, report.verdict, width=WIDTH, verdict_at=report.verdict_at)
-    title = f"{escape(program)}: {escape(headline(report))}"
-    return f"<figure><figcaption><strong>{title}</strong></figcaption>{drawn}</figure>"
+    return html("picture", f"{program}: {headline(report)}", Markup(drawn))

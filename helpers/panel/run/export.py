@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ipywidgets import HTML, VBox
+from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot
-from ...report.markup import code, text
 from ...report.recording import Recording, pack, provenance
 from ...report.report import to_html
 from ...report.source_lines import Sources
 from ..show.log_view import LINES, Lines
+from ..show.templates import html
 from ..widgets.controls import button, row
 from ..widgets.native import Spoken
 
@@ -132,7 +133,7 @@ class ExportBar(VBox):
             try:
                 self.save(kind)
             except OSError as error:
-                self._said.value = f"<p>It cannot be saved: {text(str(error))}</p>"
+                self._said.value = Markup("<p>It cannot be saved: {}</p>").format(error)
 
         return save
 
@@ -141,8 +142,6 @@ def saved(path: Path, mime: str, content: bytes) -> str:
     """Where a file is, and a link that downloads it to the reader's own machine."""
     link = ""
     if len(content) <= LARGEST:
-        data = base64.b64encode(content).decode()
-        name = text(path.name)
-        link = f' <a download="{name}" href="data:{mime};base64,{data}">Download it</a>'
-    place = code(f"{path.parent.name}/{path.name}")
-    return f"<p>Saved as {place} beside the notebook ({max(1, len(content) // 1000)} kB).{link}</p>"
+        link = Markup(f"data:{mime};base64,{base64.b64encode(content).decode()}")
+    place = f"{path.parent.name}/{path.name}"
+    return html("saved", place, path.name, max(1, len(content) // 1000), link)

@@ -8,7 +8,7 @@ from ipywidgets import HTML, Tab, VBox
 
 from ..run.moment import Moment
 from ..widgets.choice import Choice
-from . import words
+from . import view, words
 from .family import family
 from .log_view import LogView
 from .memory import memory_bars
@@ -16,13 +16,12 @@ from .ports import port_map
 from .ranks import rank_table
 from .stacks import stack
 from .tree import process_tree
-from .view import rendezvous
 
 TITLES = ("Ranks", "Ports", "Processes", "Memory", "Stacks", "Output")
 
 
 class Details(Tab):
-    """Shows a run in tabs, of which only the open one is filled, until the run is over.
+    """Shows a run in tabs. Until the run is over only the open one is filled.
 
     Args:
         lock: held by whoever calls a method: no two threads may draw at once.
@@ -66,7 +65,7 @@ class Details(Tab):
             part.value = ""
 
     def _refresh(self) -> None:
-        """Show at once what a person has asked for."""
+        """Show what a person has chosen at once."""
         with self._lock:
             if self._moment is not None:
                 self._fill(self.selected_index, self._moment)
@@ -77,9 +76,8 @@ class Details(Tab):
             caption = "Ranks, as they were at the end" if moment.report else "Ranks"
             self._ranks.value = rank_table(newest, caption, reveal=self._reveal)
         elif index == 1:
-            self._ports.value = rendezvous(words.rendezvous_line(newest)) + port_map(
-                newest, reveal=self._reveal
-            )
+            joined = view.rendezvous(words.rendezvous_line(newest))
+            self._ports.value = joined + port_map(newest, reveal=self._reveal)
         elif index == 2:
             self._tree.value = process_tree(newest)
         elif index == 3:

@@ -1,18 +1,18 @@
-"""What the processes print: one at a time or all, searched, the newest lines."""
+"""What the processes print: one or all of them, searched, the newest lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Protocol
 
 from ipywidgets import HTML, Text, VBox
+from markupsafe import escape
 
 from ...model.wording import printable
 from ...observe.logs import KEEP
-from ...report.markup import text
 from ..widgets.choice import Choice
 from ..widgets.controls import row
+from .templates import html
 
 LINES = 200
 """Lines shown, the newest."""
@@ -50,7 +50,7 @@ class LogView(VBox):
         super().__init__([row([self._choice, self._search]), self._lines])
 
     def show(self, logs: Lines) -> None:
-        """Show the newest lines of the chosen process that hold what is searched."""
+        """Show the newest lines of the chosen process that contain the searched text."""
         labels = logs.labels()
         first = next((label for label in labels if label.startswith("rank")), None)
         self._choice.offer([*labels, EVERY] if len(labels) > 1 else labels, first)
@@ -64,7 +64,7 @@ class LogView(VBox):
 
 
 def found(logs: Lines, label: str | None, searched: str) -> list[str]:
-    """Lines of one process, or of every one behind its name, that hold `searched` in any case."""
+    """Lines of one process, or of each behind its name, that contain `searched` in any case."""
     if label is None:
         return []
     if label != EVERY:
@@ -82,9 +82,4 @@ def log(lines: Sequence[str], label: str | None) -> str:
     shown = lines[-LINES:]
     count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
     said = count if len(shown) == len(lines) else f"the newest {len(shown)} of {count}"
-    body = "\n".join(shown)
-    name = text(f"output of {label}")
-    return (
-        f'<div class="sr-log" tabindex="0" role="region" aria-label="{name}"><pre>{escape(body)}'
-        f'</pre></div><p class="sr-note">{said}</p>'
-    )
+    return html("log", label, escape("\n".join(shown)), said)

@@ -123,7 +123,6 @@ def test_a_stack_has_the_user_s_own_lines_first_with_their_source(tmp_path: Path
 def test_a_process_without_a_stack_says_why() -> None:
     silent = process(1, "rank", at=None, beacon=False)
     assert "No stack: it has no beacon." in stack("rank 0", silent, Sources(None))
-    assert stack("rank 3", None, Sources(None)) == "<p>rank 3 is not there.</p>"
 
 
 def test_only_fair_files_are_read(tmp_path: Path) -> None:

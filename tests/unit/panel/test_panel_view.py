@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from panel_fakes import text_of
 
+from helpers.labs.prediction import Asked
+from helpers.labs.results import Check, Judgement
 from helpers.model.facts import (
     Blocker,
     ChildView,
@@ -25,6 +27,7 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
+from helpers.panel.learn import learn_view
 from helpers.panel.show import view, words
 from helpers.panel.show.log_view import LINES, log
 from helpers.panel.show.ports import port_map
@@ -160,11 +163,30 @@ def test_everything_from_the_job_is_escaped() -> None:
         assert "&lt;script&gt;" in html
 
 
+def test_text_of_the_job_that_looks_like_html_stays_text_in_every_part_of_the_lesson() -> None:
+    asked = Asked(EVIL, (EVIL, "other"), frozenset([EVIL]), EVIL)
+    pieces = [
+        learn_view.note(f"**{EVIL}**"),
+        learn_view.answer(f"Right. {EVIL}"),
+        learn_view.scored([(asked, (EVIL,))]),
+        learn_view.steps([(EVIL, True)]),
+        learn_view.judged(Judgement((Check(EVIL, EVIL),))),
+        view.hints([EVIL]),
+    ]
+    for html in pieces:
+        assert "<script" not in html
+        assert "&lt;script&gt;" in html
+
+
+def test_terminal_codes_of_the_job_never_reach_the_page() -> None:
+    assert text_of(view.header("\x1b[31mred\x1b[0m\n  job", "")) == "red job"
+
+
 def test_log_keeps_the_newest_lines_without_terminal_codes() -> None:
     lines = [f"line {number}" for number in range(LINES + 50)] + ["red"]
     html = log(lines, "rank 0")
     assert "line 50\n" not in html and "line 51\n" in html
-    assert html.count("\n") == LINES - 1
+    assert html.partition("</pre>")[0].count("\n") == LINES - 1
     assert f"the newest {LINES} of {LINES + 51} lines" in html
 
 

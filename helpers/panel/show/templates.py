@@ -1,0 +1,55 @@
+"""HTML from the macros beside this file. Every value is put on one line and escaped on its way in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...model import wording
+from ...report import markdown
+from .style import mark
+
+
+def _one_line(value: object) -> object:
+    """Text from the job may hold terminal codes and newlines; numbers and HTML stay as they are."""
+    return wording.one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def inline(given: str) -> Markup:
+    """One line of text with `code` in backticks."""
+    return Markup(markdown.inline(given))
+
+
+def section(page: str) -> Markup:
+    """The paragraphs, lists and steps of a page of Markdown."""
+    return Markup(markdown.section(page))
+
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    finalize=_one_line,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals.update(
+    look_of=mark,
+    inline=inline,
+    section=section,
+    by_number=wording.by_number,
+    child_name=wording.child_name,
+    megabytes=wording.megabytes,
+    place_in=wording.place_in,
+    rank_name=wording.rank_name,
+    wait_text=wording.wait_text,
+    where_of=wording.where_of,
+)
+
+
+def html(macro: str, *values: object) -> Markup:
+    """What a macro of `panel.html` makes of some values."""
+    made: Markup = getattr(_TEMPLATES.get_template("panel.html").module, macro)(*values)
+    return made

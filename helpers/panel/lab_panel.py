@@ -97,7 +97,7 @@ class LabPanel(RunPanel):
             return RunResult(program, report, tuple(self._lab.results(folder)))
 
     async def check(self, program: str = MINE, **knobs: str) -> Judgement:
-        """Run your own copy, judge it by what its ranks have left, and say what is wrong with it.
+        """Run your own copy, judge it by what its ranks have written, and say what is wrong with it.
 
         Args:
             program: `mine`, the name of another program, or the path of one.
@@ -120,7 +120,7 @@ class LabPanel(RunPanel):
         return lab_text.comparison(first.report, second.report, (first.name, second.name))
 
     def measured(self, key: str, *runs: RunResult) -> lab_text.Table:
-        """What the ranks of some runs have left under a key of their results, a row for each run."""
+        """What the ranks wrote under a key of their results, a row for each run."""
         return lab_text.measured([(run.name, run.results) for run in runs], key)
 
     def diff(self, old: str = "broken", new: str = "fixed") -> lab_text.Difference:
@@ -128,7 +128,7 @@ class LabPanel(RunPanel):
         return lab_text.difference(self._lab, old, new)
 
     def claims(self) -> lab_text.Table:
-        """What the source document claims, and what became of each claim."""
+        """What the source document claims, and what was found of each claim."""
         return lab_text.claims_table(self._lab.claims)
 
     def hints(self) -> Hints:

@@ -21,11 +21,11 @@ STEPS = {
     "checked": "your turn",
     "quiz": "quiz",
 }
-"""The steps of every lab by the names under which they are kept."""
+"""The steps of every lab, by the names they are saved under."""
 
 
 def in_jupyter() -> bool:
-    """True in the kernel of a notebook that a person has open; not under nbval or nbclient.
+    """True in the kernel of a notebook opened in JupyterLab; not under nbval or nbclient.
 
     Jupyter Server gives the kernels of its sessions this variable.
     """
@@ -33,7 +33,7 @@ def in_jupyter() -> bool:
 
 
 class Course(VBox):
-    """The steps of a lab. Nothing is read or written unless it is kept.
+    """The steps of a lab, and which are done. Reads and writes nothing unless `kept`.
 
     Args:
         lab: its name.
@@ -68,7 +68,7 @@ class Course(VBox):
         self._show()
 
     def done(self, step: str, *, score: int | None = None) -> None:
-        """Note that a step is done; with `score`, how a prediction came out."""
+        """Note that a step is done; `score` is 1 for a right prediction, 0 for a wrong one."""
         steps = [name for name in STEPS if name in (*self.progress.done, step)]
         self._keep(done=tuple(steps), score=self.progress.score if score is None else score)
 

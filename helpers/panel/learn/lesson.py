@@ -1,4 +1,4 @@
-"""What a lab asks of a learner, and what it makes of the answers and of the runs."""
+"""What a lab asks a learner, and what follows from the answers and the runs."""
 
 from __future__ import annotations
 

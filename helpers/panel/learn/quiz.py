@@ -11,12 +11,12 @@ from . import learn_view
 
 
 class Question(Framed):
-    """One question, its answers and, once one is given, what to make of it.
+    """One question, its answers and, once one is given, a sentence about it.
 
     Args:
         text: the question; `code` in backticks.
         answers: what can be chosen.
-        judge: called with the chosen answer, returns the sentence to show.
+        judge: returns the sentence to show for an answer.
         on_answer: called when an answer was given.
     """
 
@@ -37,11 +37,11 @@ class Question(Framed):
 
     @property
     def said(self) -> str:
-        """What was made of the answer; empty before there is one."""
+        """The sentence about the answer; empty before there is one."""
         return "" if self.given is None else self._judge(self.given)
 
     def answer(self, text: str) -> str:
-        """Give an answer; returns what to make of it."""
+        """Give an answer; returns the sentence about it."""
         self.restore(text)
         self._on_answer()
         return self.said
@@ -53,7 +53,7 @@ class Question(Framed):
         self.score()
 
     def score(self) -> None:
-        """Show again what to make of the answer, where one was given."""
+        """Judge the given answer again, when what is known has changed."""
         self._said.value = learn_view.answer(self.said)
 
     def _give_chosen(self) -> None:
@@ -92,7 +92,7 @@ class Quiz(Framed):
 
     @property
     def answers(self) -> tuple[str | None, ...]:
-        """What was answered to each question; None where it is open."""
+        """The answer to each question; None for an open one."""
         return tuple(question.given for question in self.questions)
 
     @property

@@ -18,7 +18,7 @@ from . import learn_view
 
 
 class YourTurn(VBox):
-    """What a learner does to repair a program of their own.
+    """Where a learner makes, edits and checks a copy of the broken program.
 
     Args:
         lab: whose program it is.
@@ -58,7 +58,7 @@ class YourTurn(VBox):
         self._show()
 
     def judge(self, judgement: Judgement | None) -> None:
-        """Show what a run of the copy is worth; with None, that it was stopped."""
+        """Show the judgement of a run of the copy; None says that it was stopped."""
         self._say(
             f"**{judgement.verdict}**" if judgement else "The run was stopped, so nothing is judged."
         )

@@ -18,10 +18,10 @@ from ...model.facts import Report, Snapshot
 from ...report.recording import Recording, pack, provenance
 from ...report.report import to_html
 from ...report.source_lines import Sources
-from ..show.log_view import LINES, Lines
 from ..show.templates import html
 from ..widgets.controls import button, row
 from ..widgets.native import Spoken
+from .log_view import LINES, Lines
 
 FOLDER = "stuck-ranks-saved"
 """Where files go, beside the notebook."""

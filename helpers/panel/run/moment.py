@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...model.facts import Report, Snapshot, Verdict
 from ...report.source_lines import Sources
-from ..show.log_view import Lines
+from .log_view import Lines
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,12 @@ class Moment:
     """A run up to now.
 
     Attributes:
-        snapshots: in the order of time, the newest last; at least one.
+        snapshots: in the order of time, at least one.
         verdict: what follows from them so far.
         logs: what the processes have printed.
         sources: gives source lines.
-        report: of a run that is over, else None.
-        until: seconds at which the time axis ends at least; None for the newest snapshot.
+        report: None until the run is over.
+        until: the least end of the time axis, in seconds; None for the newest snapshot.
     """
 
     snapshots: Sequence[Snapshot]

@@ -1,4 +1,4 @@
-"""Tells whether the kernel's event loop still answers: behind a busy cell, no click is handled."""
+"""Tells whether the kernel's event loop answers: while a cell blocks it, no click is handled."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SAID = " A cell without `await` is running: Stop and the other buttons answer wh
 
 
 class Pulse:
-    """Asks the loop that handles the clicks for a sign of life.
+    """Pings the loop that handles the clicks.
 
-    JupyterLab's clicks are handled on the loop that runs the cells (ipykernel 7.4), so a cell that does
-    not await holds them up. The supervisor thread of a run, which can still update widgets, can say so.
+    Clicks are handled on the loop that runs the cells (ipykernel 7.4), so a cell that does not await
+    blocks them. The supervisor thread of a run, which can still update widgets, can say so.
 
     Args:
         clock: monotonic seconds.
@@ -33,7 +33,7 @@ class Pulse:
 
     @property
     def held(self) -> bool:
-        """True while the loop owes an answer for `HELD` seconds. Asks anew; for any thread."""
+        """True when the loop has not answered for `HELD` seconds. Asks again; for any thread."""
         if self._loop is None or self._loop.is_closed():
             return False
         if self._asked is None:
@@ -44,7 +44,7 @@ class Pulse:
 
     @property
     def said(self) -> str:
-        """A sentence for the status line while clicks have to wait, else nothing."""
+        """A sentence for the status line while clicks have to wait, else empty."""
         return SAID if self.held else ""
 
     def _answer(self) -> None:

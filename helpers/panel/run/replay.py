@@ -1,4 +1,4 @@
-"""A recorded run, played again: at any speed, to any second, without the job or its hardware."""
+"""Replays a recorded run: at any speed, from any second, without the job or its hardware."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RecordedLogs:
 
 
 class ReplayPanel(Framed):
-    """Shows a recording as the run was shown live, and says that it is one.
+    """Shows a recording as the run was shown live, labelled as a recording.
 
     Args:
         recording: with at least one snapshot.
@@ -111,7 +111,7 @@ class ReplayPanel(Framed):
         self._second.value = min(max(second, self._second.min), self._second.max)
 
     def play(self) -> None:
-        """Go on from here, from the start when it stands at the end. Returns at once."""
+        """Play from here, or from the start when it is at the end. Returns at once."""
         with self._lock:
             if not self._pause.is_set():
                 return

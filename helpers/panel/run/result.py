@@ -1,4 +1,4 @@
-"""What methods of a panel give back to a notebook cell: no widgets, the same in every run."""
+"""What a panel's methods return to a notebook cell: no widgets, the same in every run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..show import view
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """The report of one run; shown as the facts that are the same each time.
+    """The report of one run; shown as the facts that are the same in every run.
 
     Attributes:
         name: of what ran: a program of a lab, or a command.
         report: everything, with pids, ports and seconds.
-        results: what its ranks have left, in the order of the ranks.
+        results: what its ranks have written, in the order of the ranks.
     """
 
     name: str
@@ -31,7 +31,7 @@ class RunResult:
 
     @property
     def cause(self) -> Cause:
-        """The cause's name, `none` for a run without a fault."""
+        """The name of the cause, `none` for a healthy run."""
         return self.report.verdict.cause
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Starts and stops the panel's one run. Knows no widgets; callable from any thread.
 
-A click must return at once, but a run may only start when nothing of the one before it is left. So
-each run gets a thread of its own that first waits for the end of the run before it.
+A click must return at once, but a run may only start when nothing of the previous one is left. So
+each run has a thread of its own that first waits for the end of the previous run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Run:
 
     Attributes:
         session: resolves to the session once its command has started; fails with `LaunchError`
-            when the command cannot start and with `NotStartedError` when it was stopped before.
+            when the command cannot start, and with `NotStartedError` when it was stopped first.
     """
 
     def __init__(

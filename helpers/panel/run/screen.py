@@ -7,8 +7,8 @@ import threading
 from ipywidgets import HTML, HBox, VBox
 
 from ..show import view
-from ..show.details import Details
 from ..widgets.native import Spoken
+from .details import Details
 from .moment import Moment
 
 

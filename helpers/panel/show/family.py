@@ -1,35 +1,24 @@
-"""Every process of a snapshot under the name that the panel calls it by. Pure."""
+"""Every process of a snapshot, by the name that the panel gives it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ...model.facts import ProcessView, Snapshot
 from ...model.wording import by_number, child_name, rank_name
 
 
-@dataclass(frozen=True)
-class Member:
-    """One process.
+def family(snapshot: Snapshot) -> Iterator[tuple[str, ProcessView]]:
+    """Launchers, then the ranks in order, each followed by its children.
 
-    Attributes:
-        name: `rank 0`, `DataLoader worker 0 of rank 1`, `launcher`.
-        rank: the rank that it is or belongs to; None for a launcher and where it is unknown.
+    Yields:
+        Each process with its name: `launcher`, `rank 0`, `DataLoader worker 0 of rank 1`.
     """
-
-    name: str
-    process: ProcessView
-    rank: int | None = None
-
-
-def family(snapshot: Snapshot) -> Iterator[Member]:
-    """Launchers, then the ranks in order, each followed by its children."""
     for launcher in snapshot.launchers:
-        yield Member("launcher", launcher)
+        yield "launcher", launcher
     for view in by_number(snapshot.ranks):
         name = rank_name(view)
         if view.process is not None:
-            yield Member(name, view.process, view.rank)
+            yield name, view.process
         for child in view.children:
-            yield Member(f"{child_name(child)} of {name}", child.process, view.rank)
+            yield f"{child_name(child)} of {name}", child.process

@@ -18,13 +18,12 @@ def memory_bars(snapshots: Sequence[Snapshot]) -> str:
     """
     most: dict[int, int] = {}
     for snapshot in snapshots:
-        for member in family(snapshot):
-            process = member.process
+        for _, process in family(snapshot):
             most[process.pid] = max(most.get(process.pid, 0), process.memory)
     bars = [
-        (member.name, process.memory if process.alive else 0, most[process.pid])
-        for member in family(snapshots[-1])
-        if most[(process := member.process).pid]
+        (name, process.memory if process.alive else 0, most[process.pid])
+        for name, process in family(snapshots[-1])
+        if most[process.pid]
     ]
     if not bars:
         return "<p>No process has been seen yet.</p>"

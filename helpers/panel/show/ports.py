@@ -80,13 +80,12 @@ def entries(snapshot: Snapshot, *, reveal: bool = True) -> list[Entry]:
         reveal: False leaves out which processes wanted a port and could not have it.
     """
     found: dict[int, Entry] = {}
-    for member in family(snapshot):
-        process = member.process
+    for name, process in family(snapshot):
         for port in process.ports:
-            _add(found.setdefault(port.port, Entry(port.port)), port, member.name)
+            _add(found.setdefault(port.port, Entry(port.port)), port, name)
         number = refused(process.error) if process.error and reveal else None
         if number is not None:
-            found.setdefault(number, Entry(number)).refused.append(member.name)
+            found.setdefault(number, Entry(number)).refused.append(name)
     for number, who in snapshot.strangers if reveal else ():
         entry = found.setdefault(number, Entry(number))
         entry.stranger = who

@@ -1,4 +1,4 @@
-"""How a state looks: a glyph, a word and a tone; the tone never stands for the word."""
+"""How a state looks: a glyph, a word and a tone; the tone never replaces the word."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OUTCOMES: dict[Outcome, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """What stands in front of a row.
+    """What precedes the name of a state.
 
     Attributes:
         glyph: one character, hidden from screen readers.

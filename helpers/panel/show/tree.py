@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from ...model.facts import Snapshot
-from .family import Member, family
+from ...model.facts import ProcessView, Snapshot
+from .family import family
 from .templates import html
 
 MOST = 200
@@ -17,10 +17,10 @@ def process_tree(snapshot: Snapshot) -> str:
     members = list(family(snapshot))
     if not members:
         return "<p>No process has been seen yet.</p>"
-    shown = {member.process.pid: member for member in members[:MOST]}
+    shown = {process.pid: (name, process) for name, process in members[:MOST]}
     below: dict[int | None, list[int]] = {}
-    for pid, member in shown.items():
-        parent = member.process.parent
+    for pid, (_, process) in shown.items():
+        parent = process.parent
         below.setdefault(parent if parent in shown and parent != pid else None, []).append(pid)
     tree = Markup('<ul class="sr-tree">{}</ul>').format(_list(None, below, shown, set(shown)))
     more = len(members) - len(shown)
@@ -28,7 +28,10 @@ def process_tree(snapshot: Snapshot) -> str:
 
 
 def _list(
-    parent: int | None, below: dict[int | None, list[int]], shown: dict[int, Member], left: set[int]
+    parent: int | None,
+    below: dict[int | None, list[int]],
+    shown: dict[int, tuple[str, ProcessView]],
+    left: set[int],
 ) -> Markup:
     """The processes below `parent`. Each pid is listed once, so pids that were used twice end it."""
     parts = []
@@ -37,5 +40,5 @@ def _list(
             left.discard(pid)
             children = _list(pid, below, shown, left)
             nested = Markup("<ul>{}</ul>").format(children) if children else ""
-            parts.append(html("process", shown[pid], nested))
+            parts.append(html("process", *shown[pid], nested))
     return Markup("").join(parts)

@@ -49,7 +49,7 @@ def lanes(
 
 
 def live_verdict(verdict: Verdict) -> str:
-    """What is known while the run goes on: the verdict, or a suspicion and who waits for whom."""
+    """What is known while the run goes on: the verdict, or a suspicion."""
     if verdict.outcome in ("error", "hang"):
         return _verdict(verdict)
     return html("announced", verdict.suspicion) if verdict.suspicion else ""
@@ -72,7 +72,7 @@ def rendezvous(said: str) -> str:
 
 
 def held_back() -> str:
-    """What is shown in place of a verdict that is held back."""
+    """What is shown while a verdict is held back."""
     return html("announced", "The verdict is there, and held back.")
 
 

@@ -1,4 +1,4 @@
-"""What the live view says in words and a report does not. No markup, nothing escaped yet."""
+"""Sentences that only the live view says. Plain text, not escaped yet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ...model.facts import Job, Snapshot
 from ...model.wording import child_name, rank_name, spoken
 
 MOST = 16
-"""Ranks whose keys are told."""
+"""Ranks whose store keys are named."""
 
 
 def hardware_line(job: Job) -> str:
@@ -51,7 +51,7 @@ def rendezvous_line(snapshot: Snapshot) -> str:
 
 
 def _late(snapshot: Snapshot) -> list[str]:
-    """Who has not joined, those in the same state together."""
+    """Which ranks have not joined, grouped by state."""
     if len([view for view in snapshot.ranks if view.joined]) >= (snapshot.job.world_size or 0):
         return []
     states: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""A list to choose one of several processes from, while processes come and go."""
+"""A drop-down list of processes, which come and go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipywidgets import Dropdown
 
 
 class Choice(Dropdown):
-    """Follows the names that it is offered, and keeps what a person has chosen.
+    """Offers the latest names, and keeps what a person has chosen.
 
     Args:
         label: in front of the list.

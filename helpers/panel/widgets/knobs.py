@@ -10,7 +10,7 @@ from ...labs.declaration import Knob
 from .native import Choices
 
 FEW = 4
-"""Up to this many values stand side by side; more go into a list that opens."""
+"""Up to this many values are shown side by side, more in a drop-down list."""
 
 
 class Knobs:
@@ -28,7 +28,7 @@ class Knobs:
         return {name: str(control.value) for name, control in self.controls.items()}
 
     def show(self, values: Mapping[str, str]) -> None:
-        """Turn the controls to these values, which must be ones they have."""
+        """Set the controls to these values, which they must have."""
         for name, value in values.items():
             self.controls[name].value = value
 

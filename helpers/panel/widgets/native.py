@@ -1,7 +1,7 @@
-"""Four parts of a page that core ipywidgets have not, each a few lines of the browser's own HTML.
+"""Four widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
 
-A live region has to stay in the page while its text changes, a group of radio buttons has to have a
-name and the arrow keys, and so has a slider; a button cannot open a file.
+A live region has to stay in the page while its text changes; a group of radio buttons and a slider
+need a name and the arrow keys; a button has to open a file.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Spoken(AnyWidget):
 
 
 class Choices(AnyWidget):
-    """A question and what can be answered.
+    """A question and its possible answers.
 
     Args:
         label: the question; `code` in backticks, here as in the answers.
-        texts: what can be answered.
-        values: what an answer stands for, where that is not its text.
-        several: whether more than one may be taken.
+        texts: the answers.
+        values: what each answer means, where that is not its text.
+        several: whether more than one may be chosen.
     """
 
     _esm = _script("choices")
@@ -57,12 +57,12 @@ class Choices(AnyWidget):
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What the chosen answers stand for."""
+        """The values of the chosen answers."""
         return tuple(self._values[index] for index in sorted(self.chosen))
 
     @property
     def value(self) -> str | None:
-        """What the first chosen answer stands for; setting it takes that answer alone, or none."""
+        """The value of the first chosen answer; setting it chooses that answer alone, or none."""
         return next(iter(self.taken), None)
 
     @value.setter

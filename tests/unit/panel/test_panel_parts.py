@@ -27,8 +27,8 @@ from panel_fakes import control, text_of
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
+from helpers.panel.run.log_view import EVERY, LogView, found
 from helpers.panel.show import words
-from helpers.panel.show.log_view import EVERY, LogView, found
 from helpers.panel.show.memory import memory_bars
 from helpers.panel.show.ports import APART, entries, port_map
 from helpers.panel.show.stacks import stack

@@ -28,8 +28,8 @@ from helpers.model.facts import (
     Wait,
 )
 from helpers.panel.learn import learn_view
+from helpers.panel.run.log_view import LINES, log
 from helpers.panel.show import view, words
-from helpers.panel.show.log_view import LINES, log
 from helpers.panel.show.ports import port_map
 from helpers.panel.show.ranks import rank_table
 from helpers.panel.show.stacks import stack

@@ -6,16 +6,16 @@ import threading
 
 from ipywidgets import HTML, Tab, VBox
 
-from ..run.moment import Moment
+from ..show import view, words
+from ..show.family import family
+from ..show.memory import memory_bars
+from ..show.ports import port_map
+from ..show.ranks import rank_table
+from ..show.stacks import stack
+from ..show.tree import process_tree
 from ..widgets.choice import Choice
-from . import view, words
-from .family import family
 from .log_view import LogView
-from .memory import memory_bars
-from .ports import port_map
-from .ranks import rank_table
-from .stacks import stack
-from .tree import process_tree
+from .moment import Moment
 
 TITLES = ("Ranks", "Ports", "Processes", "Memory", "Stacks", "Output")
 
@@ -88,13 +88,13 @@ class Details(Tab):
             self._logs.show(moment.logs)
 
     def _fill_stack(self, moment: Moment) -> None:
-        members = {member.name: member for member in family(moment.newest)}
+        members = dict(family(moment.newest))
         ranks = [name for name in members if name.startswith("rank")]
         culprits = moment.verdict.culprits if self._reveal and moment.report else ()
         wanted = f"rank {culprits[0]}" if culprits else None
         self._which.offer([*ranks, *(name for name in members if name not in ranks)], wanted)
-        chosen = members.get(self._which.value)
-        self._stack.value = stack(chosen.name, chosen.process, moment.sources) if chosen else ""
+        name = self._which.value
+        self._stack.value = stack(name, members[name], moment.sources) if name in members else ""
 
 
 def _pane() -> HTML:

@@ -10,9 +10,9 @@ from markupsafe import escape
 
 from ...model.wording import printable
 from ...observe.logs import KEEP
+from ..show.templates import html
 from ..widgets.choice import Choice
 from ..widgets.controls import row
-from .templates import html
 
 LINES = 200
 """Lines shown, the newest."""

@@ -8,11 +8,8 @@ from ipywidgets import HTML, Tab, VBox
 
 from ..show import view, words
 from ..show.family import family
-from ..show.memory import memory_bars
 from ..show.ports import port_map
-from ..show.ranks import rank_table
-from ..show.stacks import stack
-from ..show.tree import process_tree
+from ..show.tabs import memory_bars, process_tree, rank_table, stack
 from ..widgets.choice import Choice
 from .log_view import LogView
 from .moment import Moment

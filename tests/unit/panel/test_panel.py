@@ -191,6 +191,7 @@ def test_nothing_is_sent_when_nothing_has_changed() -> None:
     bench.clock.now += 1
     session.sample(1.0)
     assert seen == []
+    session.end()
 
 
 def test_at_most_five_updates_a_second() -> None:

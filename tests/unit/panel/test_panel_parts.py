@@ -29,10 +29,8 @@ from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
 from helpers.panel.run.log_view import EVERY, LogView, found
 from helpers.panel.show import words
-from helpers.panel.show.memory import memory_bars
 from helpers.panel.show.ports import APART, entries, port_map
-from helpers.panel.show.stacks import stack
-from helpers.panel.show.tree import MOST, process_tree
+from helpers.panel.show.tabs import MOST, memory_bars, process_tree, stack
 from helpers.report.source_lines import LARGEST, Sources
 
 IN_USE = error("DistNetworkError", "port: 29500, code: -98, name: EADDRINUSE", "train.py:3 main")

@@ -1,0 +1,88 @@
+"""What each tab below the picture shows: ranks, processes, memory, a stack. Ports are in `ports`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from ...model.facts import ProcessView, Snapshot
+from ...model.wording import activities, megabytes, stack_of
+from ...report.source_lines import Sources
+from .family import family
+from .templates import html
+
+MOST = 200
+"""Processes shown in the tree; the rest is counted."""
+
+
+def rank_table(snapshot: Snapshot, caption: str = "Ranks", *, reveal: bool = True) -> str:
+    """One row a rank, its children indented below it; errors only when they may be revealed."""
+    return html("ranks", snapshot, caption, reveal)
+
+
+def process_tree(snapshot: Snapshot) -> str:
+    """Every process of the job below the one that started it."""
+    members = list(family(snapshot))
+    if not members:
+        return "<p>No process has been seen yet.</p>"
+    shown = {process.pid: (name, process) for name, process in members[:MOST]}
+    below: dict[int | None, list[int]] = {}
+    for pid, (_, process) in shown.items():
+        parent = process.parent
+        below.setdefault(parent if parent in shown and parent != pid else None, []).append(pid)
+    tree = Markup('<ul class="sr-tree">{}</ul>').format(_list(None, below, shown, set(shown)))
+    more = len(members) - len(shown)
+    return tree + (Markup("<p>and {} more</p>").format(more) if more else "")
+
+
+def _list(
+    parent: int | None,
+    below: dict[int | None, list[int]],
+    shown: dict[int, tuple[str, ProcessView]],
+    left: set[int],
+) -> Markup:
+    """The processes below `parent`. Each pid is listed once, so pids that were used twice end it."""
+    parts = []
+    for pid in below.get(parent, ()):
+        if pid in left:
+            left.discard(pid)
+            children = _list(pid, below, shown, left)
+            nested = Markup("<ul>{}</ul>").format(children) if children else ""
+            parts.append(html("process", *shown[pid], nested))
+    return Markup("").join(parts)
+
+
+def memory_bars(snapshots: Sequence[Snapshot]) -> str:
+    """One bar a process, all on one scale; a line across it marks the most it has had.
+
+    Args:
+        snapshots: of the run so far, in the order of time; at least one.
+    """
+    most: dict[int, int] = {}
+    for snapshot in snapshots:
+        for _, process in family(snapshot):
+            most[process.pid] = max(most.get(process.pid, 0), process.memory)
+    bars = [
+        (name, process.memory if process.alive else 0, most[process.pid])
+        for name, process in family(snapshots[-1])
+        if most[process.pid]
+    ]
+    if not bars:
+        return "<p>No process has been seen yet.</p>"
+    together = megabytes(sum(now for _, now, _ in bars)) or "nothing"
+    caption = f"Memory: {together} in {len(bars)} processes"
+    return html("memory", caption, bars, max(peak for *_, peak in bars))
+
+
+def stack(name: str, process: ProcessView, sources: Sources) -> str:
+    """Where a process is; where it failed, when an error has ended it.
+
+    Args:
+        name: what the panel calls it.
+        sources: gives the text of the user's lines.
+    """
+    frames = stack_of(process)
+    own = [(frame, sources.line(frame)) for frame in frames if frame.user]
+    whole = [(frame, "") for frame in frames]
+    return html("stack", name, process, "; ".join(activities(process)), own, whole)

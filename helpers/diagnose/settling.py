@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from ..model.facts import STILL, Snapshot, Verdict
+from ..model.facts import STILL, ProcessView, Snapshot, Verdict
 from .diagnose import diagnose
 from .graph import Graph
 
 HISTORY = 16
 """Snapshots that `diagnose` is given: about three seconds."""
+
+ARRIVES = 1.2
+"""Seconds that a proved hang waits at most for the ranks that still move, so that its report can say
+where they block, too. A verdict comes within three seconds of its stall, and a proof takes one."""
 
 STATUS_COMES = 1.0
 """Seconds within which the exit status of a process that has ended is known, if ever."""
@@ -84,10 +88,10 @@ class Settling:
     def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
         """True when a verdict will not change any more.
 
-        A proved hang is final, once the ranks that are still starting have come to where they will
-        block, or have had `SETTLE` seconds for it. An error waits until every other process has ended or
-        is blocked unchanged, so that it is the same each time, and until a launcher that starts failed
-        ranks anew has done so as often as it may.
+        A proved hang is final, once the other ranks have come to rest, too, or have had the time for it:
+        `SETTLE` seconds where one is still starting, else `ARRIVES`. An error waits until every other
+        process has ended or is blocked unchanged, so that it is the same each time, and until a launcher
+        that starts failed ranks anew has done so as often as it may.
         """
         if verdict.outcome == "running":
             self._failed_at = self._proved_at = None
@@ -97,8 +101,8 @@ class Settling:
         if verdict.outcome == "hang" and not _anything_failed(snapshot):
             if self._proved_at is None:
                 self._proved_at = snapshot.time
-            late = snapshot.time - self._proved_at >= SETTLE
-            return verdict.proved and (late or not _starting(snapshot))
+            waited = snapshot.time - self._proved_at
+            return verdict.proved and waited >= _time_to_arrive(snapshot)
         if snapshot.job.restarts and snapshot.job.ended is None:
             return False
         if self._failed_at is None:
@@ -106,7 +110,7 @@ class Settling:
         settle = SETTLE_QUIET if verdict.cause == "duplicate-rank" else SETTLE
         if is_over(snapshot) or snapshot.time - self._failed_at >= settle:
             return True
-        return snapshot.time - self._failed_at >= STILL and _rests(snapshot)
+        return snapshot.time - self._failed_at >= STILL and _all_rest(snapshot)
 
 
 class SettlingOfAttached(Settling):
@@ -162,15 +166,16 @@ def _anything_failed(snapshot: Snapshot) -> bool:
     )
 
 
-def _starting(snapshot: Snapshot) -> bool:
-    """True while a rank has not come to the user's code."""
-    return any(
-        view.process is not None and view.process.alive and view.state in ("starting", "importing")
-        for view in snapshot.ranks
-    )
+def _time_to_arrive(snapshot: Snapshot) -> float:
+    """Seconds that the ranks which still move may take to come to where they block."""
+    alive = [view for view in snapshot.ranks if view.process is not None and view.process.alive]
+    if any(view.state in ("starting", "importing") for view in alive):
+        return SETTLE
+    moving = any(view.process is not None and not _rests(view.process) for view in alive)
+    return ARRIVES if moving else 0.0
 
 
-def _rests(snapshot: Snapshot) -> bool:
+def _all_rest(snapshot: Snapshot) -> bool:
     """True when nobody can wake the ranks that are left, and no launcher is about to end the job."""
     left = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
     return (
@@ -184,6 +189,10 @@ def _rests(snapshot: Snapshot) -> bool:
 
 
 def _anybody_rests(snapshot: Snapshot) -> bool:
-    """True while some rank neither moves nor uses CPU, so that watching on may tell more."""
-    views = [view.process for view in snapshot.ranks if view.process is not None and view.process.alive]
-    return any(min(view.still, view.idle) >= STILL for view in views)
+    """True while some rank rests, so that watching on may tell more."""
+    return any(_rests(view.process) for view in snapshot.ranks if view.process and view.process.alive)
+
+
+def _rests(process: ProcessView) -> bool:
+    """True when a process neither moves nor uses CPU, or waits without moving."""
+    return process.blocked or min(process.still, process.idle) >= STILL

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from histories import (
+    absent,
     child,
     ended,
     in_collective,
@@ -21,6 +22,7 @@ from histories import (
 )
 
 from helpers.diagnose.settling import (
+    ARRIVES,
     ENDED,
     SETTLE,
     SETTLE_QUIET,
@@ -101,6 +103,21 @@ CASES = [
         (*MISMATCH, rank(2, state="importing", at=None)),
         (SETTLE, SETTLE + 1.0),
         "hang",
+    ),
+    Case(
+        "a proved hang while a rank has not come to where it blocks",
+        (in_collective(0, "barrier"), in_collective(1, "barrier", still=0.2, idle=0.2), absent(2)),
+        (ARRIVES, ARRIVES + 1.0),
+        "hang",
+    ),
+    Case(
+        "a proved hang beside a rank that works on",
+        (*MISMATCH, working(2)),
+        (ARRIVES, ARRIVES + 1.0),
+        "hang",
+    ),
+    Case(
+        "a proved hang beside a rank that sleeps", (*MISMATCH, resting(sleeping(2))), (0.0, 1.0), "hang"
     ),
     Case("a suspicion alone", (in_collective(0, "barrier"), resting(sleeping(1))), None),
     Case("an error, and the other rank works on", (working(0), FAILED), (SETTLE, SETTLE + 1.0), "error"),

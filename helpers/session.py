@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 from .diagnose.settling import Settling, SettlingOfAttached
 from .launch.attach import find_job
@@ -19,11 +19,11 @@ from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from .model.facts import Report, Snapshot, Verdict
 from .observe.logs import Logs
-from .observe.look import AnyQuestion, Look, Watched
+from .observe.look import AnyQuestion, Look, Watched, merged
 from .observe.observer import Observer
+from .observe.recording import Recorder
 from .observe.sampler import Running, Sampler
 from .report import report as reports
-from .report.recording import Recorder
 
 EVERY = 0.22
 """Seconds between two looks at the job."""
@@ -106,7 +106,6 @@ class Session:
         max_seconds: how long the job may run; None for as long as it takes.
         stop_on_suspicion: end the run when a suspicion arises.
         keep_running: go on after the verdict until the job ends or `stop` is called.
-        record: file that the stream of snapshots is written to, for replay.
         memory_limit: how much memory the job may take; as much as there is when None.
         start_job, look_at, pause: what starts the job, what looks at it, and what lets seconds pass
             between two looks and returns True when the run is to stop; real ones when None.
@@ -127,7 +126,6 @@ class Session:
         max_seconds: float | None = None,
         stop_on_suspicion: bool = False,
         keep_running: bool = False,
-        record: Path | None = None,
         memory_limit: Limit | None = None,
         start_job: Callable[[], Job] | None = None,
         look_at: Callable[[Job], Eyes] | None = None,
@@ -145,7 +143,7 @@ class Session:
         self.settling = Settling(
             patience=patience, max_seconds=max_seconds, stop_on_suspicion=stop_on_suspicion
         )
-        self._recorder = Recorder(record) if record is not None else None
+        self._recorder: Recorder | None = None
         self._listeners: list[Callable[[Event], None]] = []
         self._failed: list[Callable[[Event], None]] = []
         self._limit: Enforcer | None = None
@@ -199,6 +197,14 @@ class Session:
             self._close(started)
             raise
         return self
+
+    def record(self, target: Path | BinaryIO) -> None:
+        """Write every look at the job to a file, for a replay. Called before `start`.
+
+        Raises:
+            OSError: the file cannot be created.
+        """
+        self._recorder = Recorder(target)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event, on the supervisor thread.
@@ -264,13 +270,15 @@ class Session:
 
     def _watch(self, started: Job, eyes: Eyes) -> Report:
         observer = Observer(eyes.watched)
+        if self._recorder is not None:
+            self._recorder.begin(eyes.watched)
         first_rank: float | None = None
         decided: Report | None = None
         while True:
             stopping = (self._pause or self._stop.wait)(EVERY)
-            snapshot = _look(eyes, observer)
+            look, snapshot = _look(eyes, observer)
             if self._recorder is not None:
-                self._recorder.add(snapshot)
+                self._recorder.add(look)
             ruling = self.settling.take(snapshot)
             if first_rank is None and any(view.process for view in snapshot.ranks):
                 first_rank = snapshot.time
@@ -322,14 +330,22 @@ class Session:
                     )
 
 
-def _look(eyes: Eyes, observer: Observer) -> Snapshot:
-    """A snapshot, after as many looks as it takes until nothing more is to be found out."""
+def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:
+    """Look as many times as it takes until nothing more is to be found out.
+
+    Returns:
+        All looks in one, and what is known after them.
+    """
+    seen = None
     for _ in range(LOOKS):
         wanted = frozenset(observer.wanted)
-        snapshot = observer.take(eyes.look(wanted))
+        look = eyes.look(wanted)
+        snapshot = observer.take(look)
+        seen = look if seen is None else merged(seen, look)
         if observer.wanted <= wanted:
             break
-    return snapshot
+    assert seen is not None
+    return seen, snapshot
 
 
 def clear_up(spared: Iterable[int] = ()) -> None:

@@ -9,8 +9,7 @@ is done: a rank hangs later, in the line that waits for the GPU, and keeps a cor
 instrument does not read NCCL's Flight Recorder, so nothing is set for it (torch 2.13 fills it by
 default: FlightRecorder.hpp reads TORCH_FR_BUFFER_SIZE, else TORCH_NCCL_TRACE_BUFFER_SIZE, else 2000).
 
-After each run DIR has a page, the reports and recordings so far, and `gpu.tar.gz` with all of them. Of a
-run with the expected verdict the last second is recorded, of any other the whole run.
+After each run DIR has a page, the reports and recordings so far, and `gpu.tar.gz` with all of them.
 
 A machine without a network that has CPython 3.12, torch, Lightning, psutil and rich lacks a few wheels.
 Download them elsewhere, take them there with this checkout, and install them into a folder:
@@ -27,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 import shlex
 import subprocess
@@ -47,7 +45,7 @@ from msgspec import structs
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # a machine with a GPU may have the checkout only, not the package
 
-from make_recordings import KEPT, PLACES, trimmed  # noqa: E402
+from make_recordings import PLACES, scrubbed  # noqa: E402
 from score import jobs as collection  # noqa: E402
 from score import trial as trials  # noqa: E402
 from score.jobs import Job  # noqa: E402
@@ -61,9 +59,7 @@ from helpers.labs.all_cases import Case, words  # noqa: E402
 from helpers.labs.check import torch_facts  # noqa: E402
 from helpers.labs.lab import all_labs  # noqa: E402
 from helpers.labs.machine import probe_torch  # noqa: E402
-from helpers.report.recording import Recorder, RecordingError  # noqa: E402
 from helpers.report.report import to_json  # noqa: E402
-from helpers.session import Event, Sample  # noqa: E402
 
 PARTS = ("gloo", "nccl", "labs")
 
@@ -233,9 +229,8 @@ def perform(task: Task, folder: Path) -> Row:
             for pattern, name_of_place in PLACES:
                 text = pattern.sub(name_of_place, text)
             (folder / f"{name}.json").write_text(text)
-        seconds = KEPT if row.word == "same" and not row.control else math.inf
-        with suppress(RecordingError, ValueError, OSError):  # a run that failed may leave none
-            (folder / f"{name}.jsonl.gz").write_bytes(trimmed(recording, seconds))
+        with suppress(OSError, EOFError):  # a run that failed may leave none
+            (folder / f"{name}.jsonl.gz").write_bytes(scrubbed(recording))
     return row
 
 
@@ -255,19 +250,11 @@ def of_trial(task: Task, done: Trial) -> Row:
 
 def _of_case(task: Task, case: Case, recording: Path) -> tuple[Row, Mapping[str, Any]]:
     begun = time.monotonic()
-    recorder = Recorder(recording)
-
-    def listen(event: Event) -> None:
-        if isinstance(event, Sample):
-            recorder.add(event.snapshot)
-
     try:
-        result = all_cases.run(case, listen)
+        result = all_cases.run(case, recording)
     except Exception as fault:
         seconds, what = time.monotonic() - begun, f"{type(fault).__name__}: {fault}"
         return Row(task.part, task.name, task.wanted, "no report", seconds, fault=what), {}
-    finally:
-        recorder.close()
     report = {} if result.report is None else to_json(result.report)
     return Row(task.part, task.name, task.wanted, result.got, result.seconds, result.failed), report
 

@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         max_seconds=options.max_seconds,
         stop_on_suspicion=options.stop_on_suspicion,
         keep_running=options.keep_running,
-        record=Path(options.record) if options.record else None,
     )
+    if options.record:
+        session.record(Path(options.record))
     return watch(session, options.json, options.html)

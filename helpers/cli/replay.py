@@ -8,8 +8,8 @@ from pathlib import Path
 from ..diagnose.diagnose import diagnose
 from ..diagnose.settling import HISTORY
 from ..model.facts import EXIT_CODES
+from ..observe.recording import RecordingError, load
 from ..report import report as reports
-from ..report.recording import RecordingError, replay
 from .arguments import UsageError, add_html
 from .watch import write_page
 
@@ -25,11 +25,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 def run(options: argparse.Namespace) -> int:
     """Print the report; return the exit code of its verdict."""
     try:
-        history = list(replay(Path(options.file)))
+        history = list(load(Path(options.file)).snapshots())
     except RecordingError as problem:
         raise UsageError(str(problem)) from None
-    if not history:
-        raise UsageError(f"{options.file} holds no snapshot")
     verdict = diagnose(history[-HISTORY:], final=True)
     seen = (look.time for look in history if any(view.process for view in look.ranks))
     report = reports.build(

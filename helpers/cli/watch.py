@@ -13,7 +13,7 @@ from ..launch.launch import LaunchError
 from ..model.facts import EXIT_CODES, Report, Snapshot
 from ..report import report as reports
 from ..report.files import discard, write_atomically
-from ..report.recording import History
+from ..report.history import History
 from ..session import Decided, Event, Sample, Session
 from .arguments import UsageError
 from .terminal import Terminal

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.facts import Report
 from ..report.stable import chosen_by_chance
-from ..session import Event, Session
+from ..session import Session
 from .declaration import BY_CHANCE, MINE, Expected
 from .lab import Lab, LabError, RunFolder, beside_python
 from .results import judge
@@ -75,18 +75,18 @@ def cases(labs: Iterable[Lab]) -> Iterator[Case]:
                 yield alone
 
 
-def run(case: Case, listener: Callable[[Event], None] | None = None) -> Result:
+def run(case: Case, record: Path | None = None) -> Result:
     """Run a case, and judge what its ranks have left when it is expected to end well.
 
     Args:
-        listener: what is told every event of the run.
+        record: file for a recording of the run, None for no recording.
     """
     begun = time.monotonic()
     try:
         with RunFolder() as folder:
             session = _session(case, folder)
-            if listener is not None:
-                session.subscribe(listener)
+            if record is not None:
+                session.record(record)
             session.start()
             try:
                 report = session.wait()

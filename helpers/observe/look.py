@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..beacon.record import Record
 from ..model.facts import LimitView, Stdin
@@ -192,3 +193,34 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     input: str = ""
     memory_kills: int = 0
     limit: LimitView | None = None
+
+
+def merged(earlier: Look, later: Look) -> Look:
+    """Two looks that follow each other, as if only the later one had been taken."""
+    programs = {(program.pid, program.number): program for program in earlier.programs + later.programs}
+    sockets = {usage.pid: usage.sockets for usage in earlier.alive}
+    alive = (
+        replace(usage, sockets=sockets.get(usage.pid)) if usage.sockets is None else usage
+        for usage in later.alive
+    )
+    told = {one.pid: one for one in earlier.told}
+    for one in later.told:
+        before = told.get(one.pid)
+        told[one.pid] = one if before is None else _told(before, one)
+    return replace(
+        later,
+        reaped={**earlier.reaped, **later.reaped},
+        programs=tuple(programs.values()),
+        alive=tuple(alive),
+        told=tuple(told.values()),
+        answers=tuple({**dict(earlier.answers), **dict(later.answers)}.items()),
+    )
+
+
+def _told(earlier: Told, later: Told) -> Told:
+    return replace(
+        later,
+        record=earlier.record if later.record is None and not later.lost else later.record,
+        failed=later.failed or earlier.failed,
+        stacks=earlier.stacks if later.stacks is None else later.stacks,
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ..beacon.record import Record, failure_path, output_path, record_path, stacks_path
 from .look import Told
@@ -28,6 +29,7 @@ class Beacons:
         self._folder = folder
         self._seen: dict[str, tuple[int, int, int]] = {}
         self._written: dict[int, float] = {}
+        self._records: dict[int, bytes] = {}
 
     def read(self) -> Iterator[Told]:
         """What is new since the last call."""
@@ -50,15 +52,19 @@ class Beacons:
                 if kind == "json":
                     self._written[int(number)] = time.monotonic() - (time.time() - stat.st_mtime)
         for pid, kinds in changed.items():
-            record = read(record_path(str(self._folder), pid)) if "json" in kinds else None
-            yield Told(
-                pid,
-                self._written.get(pid, 0.0),
-                record=None if isinstance(record, str) else record,
-                failed=record if isinstance(record, str) else "",
-                lost="json" in kinds and record is None,
-                stacks=self._text(stacks_path, pid) if "stacks" in kinds else None,
-            )
+            stacks = self._text(stacks_path, pid) if "stacks" in kinds else None
+            told = Told(pid, self._written.get(pid, 0.0), stacks=stacks)
+            yield self._with_record(told) if "json" in kinds else told
+
+    def _with_record(self, told: Told) -> Told:
+        content = _content(record_path(str(self._folder), told.pid))
+        if content and content == self._records.get(told.pid):
+            return told  # only the time of its writing is new
+        self._records[told.pid] = content
+        record = parsed(content)
+        if isinstance(record, str):
+            return replace(told, failed=record)
+        return replace(told, record=record, lost=record is None)
 
     def output(self, pid: int) -> str:
         """The end of what a process has printed."""
@@ -75,22 +81,28 @@ class Beacons:
         return tail(Path(path(str(self._folder), pid))) if self._folder is not None else ""
 
 
-def read(path: str) -> Record | str | None:
-    """The record at `path`.
+def parsed(content: bytes) -> Record | str | None:
+    """The record that a beacon has written.
 
     Returns:
         None where there is none; a text where it is not a record, which says why.
     """
     try:
-        with open(path, "rb") as file:
-            found = json.load(file)  # msgspec's own decoder refuses words that are not UTF-8
+        found = json.loads(content)  # msgspec's own decoder refuses words that are not UTF-8
         if isinstance(found, dict) and "failed" in found:
             return str(found["failed"])
         return msgspec.convert(found, Record, str_keys=True)
     except msgspec.ValidationError as problem:
         return f"its record cannot be read: {problem}"
-    except (OSError, ValueError):
+    except ValueError:
         return None
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
 
 
 def tail(path: Path) -> str:

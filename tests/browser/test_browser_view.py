@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from browser_bench import (
     violations,
     write_notebook,
 )
-from histories import diverging
+from looks import diverging
 
-from helpers.report.recording import Recording, load, pack
+from helpers.observe.recording import load, pack
 
 NOTEBOOK = "replay/replay.ipynb"
 MADE = {"machine": "64 ranks of a test", "torch": "2.13.0", "date": "2026-11-21T08:00:00+00:00"}
@@ -35,7 +36,7 @@ def notebooks(tmp_path: Path) -> Path:
     folder = tmp_path / "notebooks" / "replay"
     write_notebook(folder / "replay.ipynb", CELL)
     logs = {f"rank {rank}": [f"step {step} of rank {rank}" for step in range(40)] for rank in (0, 17)}
-    recording = Recording(MADE, tuple(diverging(64, 17)), "a job of 64 ranks", logs)
+    recording = replace(diverging(64, 17), made=MADE, name="a job of 64 ranks", logs=logs)
     (folder / "run.jsonl.gz").write_bytes(pack(recording))
     return tmp_path
 

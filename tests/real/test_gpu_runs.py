@@ -13,7 +13,7 @@ from score import jobs as collection
 
 from helpers.labs import all_cases
 from helpers.labs.lab import all_labs
-from helpers.report.recording import load
+from helpers.observe.recording import load
 
 pytestmark = [
     pytest.mark.real,
@@ -32,7 +32,7 @@ def test_the_launcher_leaves_verdict_lines_and_frames_as_they_are(tmp_path: Path
         mine = [frame["line"] for frame in rank["stack"] if frame["file"] == "barrier_for_one.py"]
         assert (job.program.name, mine[0]) == job.lines()[f"rank {rank['rank']}"]
         assert len(mine) == (3 if rank["rank"] == 0 else 2)
-    assert len(load(tmp_path / "gloo-barrier_for_one.jsonl.gz").snapshots) > 1
+    assert len(load(tmp_path / "gloo-barrier_for_one.jsonl.gz").looks) > 1
 
 
 def test_a_lab_is_judged_and_its_report_and_recording_are_kept(tmp_path: Path) -> None:
@@ -42,4 +42,4 @@ def test_a_lab_is_judged_and_its_report_and_recording_are_kept(tmp_path: Path) -
     assert (row.word, row.got, row.hardware) == ("same", "ok", "cpu"), row
     name = "labs-05_spawn_ports_fixed_launcher_python_start_method_fork_connect_lazily_hardware_cpu"
     assert json.loads((tmp_path / f"{name}.json").read_text())["outcome"] == "ok"
-    assert len(load(tmp_path / f"{name}.jsonl.gz").snapshots) > 1
+    assert len(load(tmp_path / f"{name}.jsonl.gz").looks) > 1

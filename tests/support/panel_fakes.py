@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
+from typing import BinaryIO
 
 from ipywidgets import Button, Widget
 
@@ -45,6 +46,9 @@ class FakeSession:
         self.fault: Exception | None = None
         self._fails = fails
         self._listeners: list[Callable[[Event], None]] = []
+
+    def record(self, target: BinaryIO) -> None:
+        pass
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
         self._listeners.append(listener)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from helpers.report.recording import provenance
+from helpers.observe.recording import provenance
 
 from . import trial as trials
 from .jobs import Job

@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ipywidgets import HTML, VBox
 from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot
-from ...report.recording import Recording, pack, provenance
+from ...observe.recording import Recording, pack, provenance
 from ...report.report import to_html
 from ...report.source_lines import Sources
 from ..show.templates import html
@@ -36,6 +36,7 @@ class Finished:
 
     Attributes:
         name: what ran, for people.
+        recording: makes one, without name, logs and sources.
         made: machine, versions and date.
     """
 
@@ -44,6 +45,7 @@ class Finished:
     snapshots: tuple[Snapshot, ...]
     logs: Lines
     sources: Sources
+    recording: Callable[[], Recording]
     made: dict[str, str] = field(default_factory=provenance)
 
     @property
@@ -67,7 +69,7 @@ def recording(run: Finished) -> bytes:
                 for frame in process.stack if process else ():
                     run.sources.line(frame)
     logs = {label: run.logs.tail(label, LINES) for label in run.logs.labels()}
-    return pack(Recording(run.made, tuple(run.snapshots), run.name, logs, run.sources.known()))
+    return pack(replace(run.recording(), name=run.name, logs=logs, sources=run.sources.known()))
 
 
 @dataclass(frozen=True)

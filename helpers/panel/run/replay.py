@@ -14,8 +14,9 @@ from ipywidgets import HTML, Dropdown
 from ...diagnose.diagnose import diagnose
 from ...diagnose.settling import HISTORY
 from ...model.facts import Report, Verdict
+from ...observe.recording import Recording, load
 from ...report import report as reports
-from ...report.recording import Recording, load
+from ...report.history import History
 from ...report.source_lines import Sources
 from ..show import view, words
 from ..widgets.controls import Framed, button, row
@@ -49,15 +50,18 @@ class ReplayPanel(Framed):
     """Shows a recording as the run was shown live, labelled as a recording.
 
     Args:
-        recording: with at least one snapshot.
+        recording: with at least one look.
         wait: called with seconds between two updates; returns True when it is to stop playing.
     """
 
     def __init__(
         self, recording: Recording, wait: Callable[[threading.Event, float], bool] | None = None
     ) -> None:
-        self._recording = recording
-        self._times = [snapshot.time for snapshot in recording.snapshots]
+        history = History()
+        for snapshot in recording.snapshots():
+            history.add(snapshot)
+        self._snapshots = tuple(history.snapshots)
+        self._times = [snapshot.time for snapshot in self._snapshots]
         self._logs = RecordedLogs(recording)
         self._sources = Sources(None, recording.sources)
         self._wait = wait or threading.Event.wait
@@ -78,7 +82,7 @@ class ReplayPanel(Framed):
         self._second = Scrubber("Second", last, first, max(last, first + TICK))
         self._second.observe(lambda _: self._show(), "value")
         self._export = ExportBar()
-        job = recording.snapshots[-1].job
+        job = self._snapshots[-1].job
         title = recording.name or " ".join(job.command)
         super().__init__(
             [
@@ -92,12 +96,13 @@ class ReplayPanel(Framed):
         self._show()
         self._export.offer(
             Finished(
-                title,
-                self._report(len(self._times) - 1),
-                recording.snapshots,
-                self._logs,
-                self._sources,
-                dict(recording.made),
+                name=title,
+                report=self._report(len(self._times) - 1),
+                snapshots=self._snapshots,
+                logs=self._logs,
+                sources=self._sources,
+                recording=lambda: recording,
+                made=dict(recording.made),
             )
         )
 
@@ -146,7 +151,7 @@ class ReplayPanel(Framed):
             last = index == len(self._times) - 1
             self._screen.show(
                 Moment(
-                    self._recording.snapshots[: index + 1],
+                    self._snapshots[: index + 1],
                     self._verdict(index),
                     self._logs,
                     self._sources,
@@ -158,12 +163,12 @@ class ReplayPanel(Framed):
 
     def _diagnose(self, index: int) -> Verdict:
         """The verdict at a snapshot, from the same window as in a live run."""
-        window = self._recording.snapshots[max(0, index + 1 - HISTORY) : index + 1]
+        window = self._snapshots[max(0, index + 1 - HISTORY) : index + 1]
         return diagnose(window, final=index == len(self._times) - 1)
 
     def _report(self, index: int) -> Report:
         verdict = self._verdict(index)
-        newest = self._recording.snapshots[index]
+        newest = self._snapshots[index]
         return reports.build(verdict, newest, stall=verdict.since, verdict_at=newest.time)
 
     def __repr__(self) -> str:
@@ -193,6 +198,6 @@ def open_recording(path: str | Path) -> ReplayPanel:
         path: of a file that `Save as Recording` or `stuck-ranks diagnose --record` has written.
 
     Raises:
-        RecordingError: the file cannot be read as a recording, or holds no snapshot.
+        RecordingError: the file cannot be read as a recording, or holds no look.
     """
     return ReplayPanel(load(Path(path)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from ipywidgets import HTML
 
 from ...model.facts import Report
 from ...observe.logs import Logs
-from ...report.recording import History
+from ...observe.recording import load
+from ...report.history import History
 from ...report.source_lines import Sources
 from ...session import Ended, Event, Sample, Session
 from ..show import view, words
@@ -50,6 +52,7 @@ class RunPanel(Framed):
         self._active = False
         self._clearing = False
         self._history, self._sources = History(), Sources(None)
+        self._recording = io.BytesIO()
         self._header = HTML(view.header(title, hardware))
         self._screen = Screen(self._lock)
         self._export = ExportBar()
@@ -103,14 +106,18 @@ class RunPanel(Framed):
             after: called when nothing of this run is left.
         """
 
+        recording = io.BytesIO()
+
         def start() -> Session:
             session = make()
             self._sources = Sources(session.cwd)
+            session.record(recording)
             return session
 
         with self._lock:
             previous, run = self._run, Run(start, self._on_event, self._on_failure, after)
             self._run, self._name, self._active, self._clearing = run, name, True, False
+            self._recording = recording
             self._clear(f"Starting {name}.")
         run.begin(previous)
         return run
@@ -144,8 +151,15 @@ class RunPanel(Framed):
             self._history.add(report.snapshot)
         snapshots = self._history.snapshots
         self._screen.show(Moment(snapshots, report.verdict, logs, self._sources, report))
-        name = f"{self._title}: {self._name}"
-        finished = Finished(name, report, tuple(snapshots), logs, self._sources)
+        seen = self._recording.getvalue
+        finished = Finished(
+            name=f"{self._title}: {self._name}",
+            report=report,
+            snapshots=tuple(snapshots),
+            logs=logs,
+            sources=self._sources,
+            recording=lambda: load(seen()),
+        )
         self._export.offer(finished)
         self._take(finished)
         self._screen.say(

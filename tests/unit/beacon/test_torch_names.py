@@ -34,7 +34,7 @@ from beacon_records import record as beacon_record
 
 from helpers.beacon import beacon, joining, torch_names
 from helpers.observe import no_beacon as blind
-from helpers.observe.records import read
+from helpers.observe.records import parsed
 
 SINGLE_2_13 = ("all_gather_single", "reduce_scatter_single")
 SINGLE_2_14 = (*SINGLE_2_13, "gather_single", "gather_into_tensor")
@@ -218,7 +218,7 @@ def test_without_a_name_the_beacon_goes_on_and_says_what_it_misses(
     (tmp_path / "records").mkdir()
     one = beacon.Beacon(str(tmp_path))
     one.look()
-    record = read(one.path)
+    record = parsed(Path(one.path).read_bytes())
     assert isinstance(record, dict)
     assert record["unseen"] == [word]
     (sentence,) = blind.kept_back(record)
@@ -276,7 +276,7 @@ def test_a_torch_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, k
     (tmp_path / "records").mkdir()
     one = beacon.Beacon(str(tmp_path))
     one.look()
-    record = read(one.path)
+    record = parsed(Path(one.path).read_bytes())
     assert isinstance(record, dict)
     assert (record["dist"], record["flight"], record["accelerator"]) == (None, None, "cpu")
     assert record["unseen"] == []
@@ -305,7 +305,7 @@ def test_a_torch_that_a_thread_is_loading(monkeypatch: pytest.MonkeyPatch, tmp_p
         go.release()
         done.acquire()
         one.look()
-        record = read(one.path)
+        record = parsed(Path(one.path).read_bytes())
         assert isinstance(record, dict)
         seen.append(record["dist"] is not None)
     loader.join()

@@ -1,7 +1,7 @@
 """Every job was recorded once; its verdict is derived again from that alone.
 
-tests/recordings/NAME.jsonl.gz is a run of the job NAME of tests/jobs: its last second, or all of it
-where nothing is wrong. They are made by `python tools/make_recordings.py`; no process is started here.
+tests/recordings/NAME.jsonl.gz is a run of the job NAME of tests/jobs, as it was looked at. They are made
+by `make recordings`; no process is started here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from score.trial import Trial
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.settling import HISTORY
+from helpers.model.facts import Snapshot
+from helpers.observe.recording import load
 from helpers.report import report
-from helpers.report.recording import replay
 
 DECLARED = collection.read(JOBS)
 
@@ -32,11 +33,15 @@ def patience(job: Job) -> float:
     return float(options.parse_known_args(job.options)[0].patience)
 
 
+def snapshots(name: str) -> tuple[Snapshot, ...]:
+    return tuple(load(RECORDINGS / f"{name}.jsonl.gz").snapshots())
+
+
 def replayed(job: Job) -> Trial:
     """What the instrument says of a recorded run, as if it had just ended."""
-    history = tuple(replay(RECORDINGS / f"{job.name}.jsonl.gz"))
+    history = snapshots(job.name)
     final = not job.proved or job.outcome == "running"
-    verdict = diagnose(history, patience=patience(job), final=final)
+    verdict = diagnose(history[-HISTORY:], patience=patience(job), final=final)
     shown = report.to_json(report.build(verdict, history[-1]))
     stranger = verdict.blockers[0].pid if job.blockers and verdict.blockers else None
     return Trial(job, shown, job.exit_code, "", stranger, None, None, 0.0, ())
@@ -51,7 +56,7 @@ def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, job in DECLARED.items() if job.control])
 def test_a_job_with_nothing_wrong_alarms_nobody_at_any_time(name: str) -> None:
     """Asked about once a second; a rank that fails is no alarm while its launcher may start it anew."""
-    history = tuple(replay(RECORDINGS / f"{name}.jsonl.gz"))
+    history = snapshots(name)
     for seen in range(1, len(history), 5):
         verdict = diagnose(history[max(0, seen - HISTORY) : seen], patience=patience(DECLARED[name]))
         alarms = ("hang",) if history[seen - 1].job.restarts else ("hang", "error")

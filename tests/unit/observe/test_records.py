@@ -10,7 +10,7 @@ from beacon_records import record, thread
 
 from helpers.beacon import record as records
 from helpers.observe.inbox import Inbox
-from helpers.observe.records import Beacons, read
+from helpers.observe.records import Beacons, parsed
 
 
 @pytest.fixture
@@ -47,6 +47,17 @@ def test_what_says_the_same_as_before_is_told_once(folder: Path) -> None:
     assert list(beacons.read()) == []
 
 
+def test_a_record_that_was_only_touched_is_not_told_again(folder: Path) -> None:
+    """Its beacon lives, and has nothing new to say."""
+    beacons, inbox = Beacons(folder), Inbox()
+    for moment in (1, 2):
+        write(folder, 9, moment)
+        (told,) = beacons.read()
+        inbox.take([told])
+    assert (told.record, told.failed, told.lost) == (None, "", False)
+    assert (told.written, line_of(inbox)) == (inbox.written[7], 9)
+
+
 def test_the_stacks_of_a_process_whose_beacon_cannot_run_are_told_by_themselves(folder: Path) -> None:
     beacons, inbox = Beacons(folder), Inbox()
     write(folder, 9)
@@ -78,24 +89,19 @@ def test_a_look_that_failed_is_told(folder: Path) -> None:
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     main = thread(frames=[("/job/\udcff.py", 9, "main", True)])
     whole = record(main, argv=["\udcff", "\N{SNOWMAN}"], workers={7: 0}, reaped={8: 9})
-    path = str(tmp_path / "7.json")
-    records.write(path, whole)
-    assert read(path) == whole
-
-
-@pytest.mark.parametrize("text", ["", "{", "\xff"])
-def test_an_empty_or_broken_record_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "7.json"
-    path.write_text(text, "latin-1")
-    assert read(str(path)) is None
-    assert read(str(tmp_path / "gone.json")) is None
+    records.write(str(path), whole)
+    assert parsed(path.read_bytes()) == whole
 
 
-@pytest.mark.parametrize("text", ["[1]", "7", "null", "{}", '{"ppid": "one"}'])
-def test_what_is_not_a_record_is_told(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "7.json"
-    path.write_text(text)
-    assert "its record cannot be read: " in str(read(str(path)))
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
+def test_an_empty_or_broken_record_is_none(content: bytes) -> None:
+    assert parsed(content) is None
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"7", b"null", b"{}", b'{"ppid": "one"}'])
+def test_what_is_not_a_record_is_told(content: bytes) -> None:
+    assert "its record cannot be read: " in str(parsed(content))
 
 
 def test_without_a_folder_nothing_is_told() -> None:

@@ -34,7 +34,7 @@ from helpers.panel.show.ports import port_map
 from helpers.panel.show.style import STATE_GLYPHS, style_tag
 from helpers.panel.show.tabs import process_tree, rank_table, stack
 from helpers.report.draw import head
-from helpers.report.recording import MOST, MOST_PROCESSES, History
+from helpers.report.history import MOST, MOST_PROCESSES, History
 from helpers.report.source_lines import Sources
 
 EVIL = "<script>alert(1)</script>"

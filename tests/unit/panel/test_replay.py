@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from histories import diverging, sleeping, snapshot
+from histories import sleeping, snapshot
 from lab_bench import LabBench
+from looks import MADE, diverging
 from panel_fakes import (
     FakeLogs,
     buttons,
@@ -19,99 +19,50 @@ from panel_fakes import (
     wait_for_threads,
 )
 
-from helpers.model.facts import Job, RankView, Snapshot, Verdict
+from helpers.model.facts import RankView, Verdict
+from helpers.observe.recording import Recorder, load
 from helpers.panel import open_recording
 from helpers.panel.learn.diff import DiffView
 from helpers.panel.run.export import FOLDER, KINDS, ExportBar, Finished, recording
 from helpers.panel.run.replay import RecordedLogs, ReplayPanel, label
-from helpers.report.recording import Recorder, Recording, RecordingError, load, pack
 from helpers.report.report import build
 from helpers.report.source_lines import Sources
 
-MADE = {"machine": "x86_64, 2 CPU cores", "torch": "2.13.0", "date": "2026-11-21T08:04:05+00:00"}
+STALLED = diverging(3, 1)
+"""Rank 1 calls a barrier that nobody else calls."""
 
-
-def stalled(ranks: int = 3) -> tuple[Snapshot, ...]:
-    """Rank 1 calls a barrier that nobody else calls."""
-    return tuple(diverging(ranks, 1))
+LAST = STALLED.looks[-1].time
 
 
 def finished(name: str = "Lab 05 A worker: broken") -> Finished:
-    snapshots = stalled()
+    snapshots = tuple(STALLED.snapshots())
     verdict = Verdict("hang", "collective-mismatch", summary="Rank 1 </script> differs.", culprits=(1,))
     report = build(verdict, snapshots[-1], verdict_at=12.5)
     known = {"train.py:41": "dist.barrier()"}
-    return Finished(name, report, snapshots, FakeLogs(), Sources(None, known), dict(MADE))
+    sources = Sources(None, known)
+    return Finished(name, report, snapshots, FakeLogs(), sources, lambda: STALLED, dict(MADE))
 
 
 def replayed(ticks: int = 0) -> ReplayPanel:
     """A replay that may play for some ticks and then pauses by itself."""
     left = iter(range(ticks))
-    return ReplayPanel(
-        Recording(MADE, stalled(), "a run", {"rank 0": ["hello"]}),
-        lambda pause, seconds: next(left, None) is None,
-    )
+    return ReplayPanel(STALLED, lambda pause, seconds: next(left, None) is None)
 
 
-def test_a_recording_comes_back_whole(tmp_path: Path) -> None:
-    whole = Recording(MADE, stalled(), "a run", {"rank 0": ["hello"]}, {"train.py:41": "barrier()"})
-    (tmp_path / "run.gz").write_bytes(pack(whole))
-    assert load(tmp_path / "run.gz") == whole
-    assert pack(whole) == pack(whole)
-
-
-def test_a_stream_of_snapshots_is_a_recording_too(tmp_path: Path) -> None:
+def test_what_a_run_has_written_is_opened(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "run.gz")
-    for one in stalled():
-        recorder.add(one)
+    recorder.begin(STALLED.watched)
+    for look in STALLED.looks:
+        recorder.add(look)
     recorder.close()
     panel = open_recording(tmp_path / "run.gz")
     assert "collective-mismatch" in html_of(panel)
-    assert panel.second == stalled()[-1].time
-
-
-def test_an_old_recording_without_a_date_opens(tmp_path: Path) -> None:
-    import gzip
-    from dataclasses import asdict
-
-    lines = [{"recording": 1, "made": {"system": "Linux"}}, *map(asdict, stalled())]
-    (tmp_path / "old.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
-    assert "Recording of a day that is not known: Linux" in html_of(open_recording(tmp_path / "old.gz"))
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"time": "soon"}, r"`float`, got `str` - at `\$\.time`"),
-        ({"job": {"command": ["x"], "launcher": 3}}, r"`str`, got `int` - at `\$\.job\.launcher`"),
-        ({"ranks": [{"rank": 0, "state": "<b>"}]}, "Invalid enum value '<b>'"),
-        ({"ranks": 7}, "`array`, got `int`"),
-    ],
-)
-def test_a_recording_of_something_else_is_one_sentence(
-    tmp_path: Path, change: dict[str, object], said: str
-) -> None:
-    import gzip
-    from dataclasses import asdict
-
-    value = json.loads(json.dumps(asdict(Snapshot(1.0, Job(("x",)))))) | change
-    lines = [{"recording": 1, "made": {}}, value]
-    (tmp_path / "bad.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
-    with pytest.raises(RecordingError, match=said):
-        open_recording(tmp_path / "bad.gz")
-
-
-def test_an_empty_recording_is_one_sentence(tmp_path: Path) -> None:
-    Recorder(tmp_path / "run.gz").close()
-    with pytest.raises(RecordingError, match="holds no snapshot"):
-        open_recording(tmp_path / "run.gz")
+    assert panel.second == LAST
 
 
 def test_the_label_says_where_when_and_with_what() -> None:
-    assert label(Recording(MADE, ())) == (
-        "Recording of 2026-11-21 08:04 UTC: x86_64, 2 CPU cores; torch 2.13.0"
-    )
-    assert "nothing is known" in label(Recording({"date": "<b>"}, ()))
+    assert label(STALLED) == ("Recording of 2026-11-21 08:04 UTC: x86_64, 2 CPU cores; torch 2.13.0")
+    assert "nothing is known" in label(replace(STALLED, made={"date": "<b>"}))
 
 
 def test_seeking_shows_the_run_as_it_was_then() -> None:
@@ -137,7 +88,7 @@ def test_playing_goes_on_by_the_speed_and_pauses_at_the_end() -> None:
     control(panel, "Speed").value = 10.0
     click(panel, "Play")
     wait_for_threads("replay")
-    assert panel.second == stalled()[-1].time
+    assert panel.second == LAST
     assert "Play" in buttons(panel)
 
 
@@ -159,7 +110,7 @@ def test_nothing_else_is_sent_between_two_snapshots() -> None:
 
 
 def test_output_of_a_recording_is_what_it_holds() -> None:
-    logs = RecordedLogs(Recording(MADE, (), logs={"rank 0": ["a", "b"]}))
+    logs = RecordedLogs(replace(STALLED, logs={"rank 0": ["a", "b"]}))
     assert (logs.labels(), logs.tail("rank 0", 1), logs.tail("rank 9")) == (["rank 0"], ["b"], [])
 
 
@@ -180,7 +131,7 @@ def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pyt
     saved = load(next((tmp_path / FOLDER).glob("*.gz")))
     assert saved.logs == {"rank 0": ["hello"], "rank 1": ["world"]}
     assert saved.sources == {"train.py:41": "dist.barrier()"}
-    assert len(saved.snapshots) == len(stalled())
+    assert saved.looks == STALLED.looks
     bar.offer(None)
     assert not buttons(bar)
 

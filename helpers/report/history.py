@@ -1,0 +1,70 @@
+"""The snapshots of a run in memory, thinned out the longer it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..model.facts import ProcessView, Snapshot
+
+MOST = 1000
+"""Snapshots kept at most. Drawing 1000 of two ranks takes 30 ms."""
+
+MOST_PROCESSES = 16_000
+"""Processes in all snapshots together: 250 snapshots of 64 ranks. Drawing them takes 0.2 s."""
+
+
+_LARGE = ("command", "stack", "waits", "collectives", "ports", "error")
+"""The large fields of a process, which rarely change from one look to the next."""
+
+
+class History:
+    """Snapshots in the order of time; the longer the run and the more ranks, the further apart.
+
+    Attributes:
+        snapshots: those kept; the newest is always among them.
+    """
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+        self._apart = 0.0
+        self._held: dict[object, Any] = {}
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Keep one more. It replaces the last one when that lies too close before it."""
+        kept = self.snapshots
+        if len(kept) > 1 and kept[-1].time - kept[-2].time < self._apart:
+            kept.pop()
+        kept.append(self._lean(snapshot))
+        processes = 1 + sum(1 + len(view.children) for view in snapshot.ranks)
+        if len(kept) > max(16, min(MOST, MOST_PROCESSES // processes)):
+            self._apart = (kept[-1].time - kept[0].time) / len(kept) * 2
+            del kept[1:-1:2]
+
+    def _lean(self, snapshot: Snapshot) -> Snapshot:
+        """The same snapshot; what is large and equal to a part of the last one is held once.
+
+        Of 64 ranks that stand still, 130 snapshots take 11 MB instead of 77 to 126.
+        """
+        before, self._held = self._held, {}
+
+        def lean(process: ProcessView) -> ProcessView:
+            parts = {name: getattr(process, name) for name in _LARGE}
+            for name, part in parts.items():
+                parts[name] = self._held.setdefault(part, before.get(part, part))
+            return replace(process, **parts)
+
+        return replace(
+            snapshot,
+            ranks=tuple(
+                replace(
+                    view,
+                    process=view.process and lean(view.process),
+                    children=tuple(
+                        replace(child, process=lean(child.process)) for child in view.children
+                    ),
+                )
+                for view in snapshot.ranks
+            ),
+            launchers=tuple(map(lean, snapshot.launchers)),
+        )

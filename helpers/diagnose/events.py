@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from ..model.facts import ErrorView, Frame, ProcessView, RankView, Snapshot, innermost_user
+from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
+from ..model.frames import Frame, innermost_user
 from .graph import AGENTS
 from .messages import FOLLOWS, OTHER_END_GONE, PORT, RELAYED, TAKEN, TIMEOUT
 

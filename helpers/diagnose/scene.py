@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..model.facts import Frame, ProcessView, RankView, Snapshot, Wait
+from ..model.facts import ProcessView, RankView, Snapshot, Wait
+from ..model.frames import Frame
 from .events import Event, events
 from .graph import Graph
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..diagnose.scene import Facts
-from ..model.facts import Frame, ProcessView, Report
+from ..model.facts import ProcessView, Report
+from ..model.frames import Frame
 from ..model.wording import by_number, doing, one_line, spoken, stack_of, where_of
 from ..report.parts import matters
 from ..report.report import to_json

@@ -6,9 +6,10 @@ Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from .frames import Frame, is_in
 
 Outcome = Literal["hang", "error", "ok", "running"]
 EXIT_CODES: dict[Outcome, int] = {"ok": 0, "error": 1, "hang": 2, "running": 3}
@@ -51,32 +52,6 @@ Cause = Literal[
 
 STILL = 1.0
 """Seconds without any change after which a blocked process counts as blocked."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One Python frame.
-
-    Attributes:
-        file: relative to the job's working directory where it lies inside it, else absolute.
-        line: line number, from 1.
-        function: name of the function, `<module>` at top level.
-        user: True when it is the user's own code, not a library's and not the instrument's.
-    """
-
-    file: str
-    line: int
-    function: str
-    user: bool = True
-
-
-def innermost_user(stack: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of the user's own code, of a stack with its innermost frame first."""
-    return next((frame for frame in stack if frame.user), None)
-
-
-def _calls(stack: Sequence[Frame], function: str) -> bool:
-    return any(frame.function == function for frame in stack)
 
 
 @dataclass(frozen=True)
@@ -175,7 +150,7 @@ class ErrorView:
     @property
     def in_loader(self) -> bool:
         """True when it was raised while the process waited for a DataLoader worker."""
-        return _calls(self.stack, "_try_get_data")  # torch/utils/data/dataloader.py, 2.11 to 2.15
+        return is_in(self.stack, "_try_get_data")  # torch/utils/data/dataloader.py, 2.11 to 2.15
 
 
 @dataclass(frozen=True)
@@ -267,13 +242,13 @@ class ProcessView:
     def awaits_nodes(self) -> bool:
         """True for a launcher in its rendezvous, where it waits for those of other nodes."""
         # torch/distributed/elastic/rendezvous/api.py, 2.11 to 2.15
-        return _calls(self.stack, "next_rendezvous")
+        return is_in(self.stack, "next_rendezvous")
 
     @property
     def waits_for_task(self) -> bool:
         """True for a DataLoader worker that waits for its next task, as a healthy one does."""
         # torch/utils/data/_utils/worker.py and fetch.py, 2.11 to 2.15
-        return _calls(self.stack, "_worker_loop") and not _calls(self.stack, "fetch")
+        return is_in(self.stack, "_worker_loop") and not is_in(self.stack, "fetch")
 
     @property
     def visible(self) -> bool:

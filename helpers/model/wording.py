@@ -10,7 +10,8 @@ import signal
 from collections.abc import Iterable, Sequence, Sized
 from typing import TypeVar
 
-from .facts import ChildView, Frame, ProcessView, RankView, Verdict, Wait, innermost_user
+from .facts import ChildView, ProcessView, RankView, Verdict, Wait
+from .frames import Frame, innermost_user
 
 T = TypeVar("T")
 

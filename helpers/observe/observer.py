@@ -13,7 +13,6 @@ from ..beacon.torch_names import DATALOADER_WORKER, MP_SPAWN
 from ..model.facts import (
     Attempt,
     ChildView,
-    Frame,
     Job,
     LimitView,
     Port,
@@ -21,8 +20,8 @@ from ..model.facts import (
     RankView,
     Snapshot,
     State,
-    innermost_user,
 )
+from ..model.frames import Frame, innermost_user
 from . import no_beacon as blind
 from . import process_view as views
 from . import ranks, tracebacks, waits

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..beacon.record import FrameEntry, Record, Thread
-from ..model.facts import ErrorView, Frame, Port, ProcessView, State, Wait, innermost_user
+from ..model.facts import ErrorView, Port, ProcessView, State, Wait
+from ..model.frames import Frame, innermost_user
 from . import pyspy_record as dumped
 from . import tracebacks, waits
 from .process_table import Row

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from ..beacon.record import Thread
-from ..model.facts import Frame
+from ..model.frames import Frame
 from .source import Sources
 
 SHORT = 60.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import re
 
-from ..model.facts import ErrorView, Frame
+from ..model.facts import ErrorView
+from ..model.frames import Frame
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)$')
 _SYNTAX = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)$')

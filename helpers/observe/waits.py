@@ -11,7 +11,8 @@ from typing import TypedDict
 
 from ..beacon import torch_names
 from ..beacon.record import Call, FlightEntry, FrameEntry, NativeCall, Record, Site, Thread
-from ..model.facts import Collective, Frame, Wait, innermost_user
+from ..model.facts import Collective, Wait
+from ..model.frames import Frame, innermost_user
 from . import locks, polling, source, timeouts
 from .source import Sources
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..model.facts import ChildView, Frame, ProcessView, RankView, Snapshot, State
+from ..model.facts import ChildView, ProcessView, RankView, Snapshot, State
+from ..model.frames import Frame
 from ..model.wording import call, doing, ending, signal_name, wait_label, where_of
 
 Kind = Literal[

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
-from ..model.facts import Frame
+from ..model.frames import Frame
 from ..model.wording import one_line, place_in
 
 GUTTER = 76

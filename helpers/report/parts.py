@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..model.facts import ChildView, Frame, RankView, Report
+from ..model.facts import ChildView, RankView, Report
+from ..model.frames import Frame
 from ..model.wording import (
     activities,
     by_number,

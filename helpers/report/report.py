@@ -10,7 +10,6 @@ from ..diagnose.pages import page
 from ..model.facts import (
     Blocker,
     ChildView,
-    Frame,
     Job,
     Port,
     ProcessView,
@@ -20,6 +19,7 @@ from ..model.facts import (
     Verdict,
     Wait,
 )
+from ..model.frames import Frame
 from ..model.wording import by_number, printable, stack_of, where_of
 from .page import to_html
 from .stable import stable_text

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..model.facts import Frame
+from ..model.frames import Frame
 from ..model.wording import one_line
 
 LARGEST = 1 << 20

@@ -9,7 +9,8 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from ..model.facts import ErrorView, Frame, ProcessView, RankView, Report, Wait
+from ..model.facts import ErrorView, ProcessView, RankView, Report, Wait
+from ..model.frames import Frame
 from ..model.wording import by_number, child_name, one_line, outcome_text, signal_name, spans, where_of
 from .parts import matters
 

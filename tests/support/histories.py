@@ -15,7 +15,6 @@ from helpers.model.facts import (
     ChildView,
     Collective,
     ErrorView,
-    Frame,
     Job,
     LimitView,
     Port,
@@ -26,6 +25,7 @@ from helpers.model.facts import (
     Wait,
     WaitKind,
 )
+from helpers.model.frames import Frame
 
 NOW = 20.0
 """Seconds at which the newest snapshot of a history is taken."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import Frame, RankView, Verdict
+from ...model.facts import RankView, Verdict
+from ...model.frames import Frame
 from ...model.wording import last_seen, place, plural, sentence, spoken
 from ..scene import Facts
 

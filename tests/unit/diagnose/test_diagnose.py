@@ -43,7 +43,8 @@ from histories import (
 )
 
 from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
-from helpers.model.facts import Attempt, Blocker, Frame, LimitView, RankView, Snapshot
+from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot
+from helpers.model.frames import Frame
 
 IN_USE = (
     "The server socket has failed to listen on any local network address. "

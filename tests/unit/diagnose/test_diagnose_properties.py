@@ -40,7 +40,6 @@ from helpers.model.facts import (
     ChildView,
     Collective,
     ErrorView,
-    Frame,
     Job,
     Port,
     ProcessView,
@@ -48,6 +47,7 @@ from helpers.model.facts import (
     Snapshot,
     Wait,
 )
+from helpers.model.frames import Frame
 
 QUICK = settings(max_examples=120, deadline=None, derandomize=True, database=None)
 WIDE = settings(QUICK, max_examples=100)

@@ -23,7 +23,8 @@ from histories import (
 )
 
 from helpers.diagnose.events import events
-from helpers.model.facts import Frame, RankView, Snapshot
+from helpers.model.facts import RankView, Snapshot
+from helpers.model.frames import Frame
 
 FOLLOWS = [
     "[/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:40123",

@@ -11,7 +11,8 @@ from msgspec import structs
 from helpers.diagnose.diagnose import diagnose
 from helpers.labs.declaration import Answer, Predict
 from helpers.labs.prediction import NOBODY, Asked, questions
-from helpers.model.facts import Frame, Report, Snapshot, Verdict
+from helpers.model.facts import Report, Snapshot, Verdict
+from helpers.model.frames import Frame
 
 PREDICT = Predict(
     "Which cause?", "cause", (Answer("a port", "address-in-use"), Answer("a hang", "x")), "So."

@@ -15,7 +15,6 @@ from helpers.labs.tables import (
 from helpers.model.facts import (
     ChildView,
     ErrorView,
-    Frame,
     Job,
     ProcessView,
     RankView,
@@ -23,6 +22,7 @@ from helpers.model.facts import (
     Snapshot,
     Verdict,
 )
+from helpers.model.frames import Frame
 
 
 def report(failed: bool) -> Report:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.model.facts import Frame
+from helpers.model.frames import Frame
 from helpers.observe.tracebacks import NO_SCRIPT, first_error, pickled_text
 
 BOUNDED = settings(max_examples=100, deadline=None, derandomize=True, database=None)

@@ -11,7 +11,8 @@ import pytest
 from beacon_records import call
 from on_disk import sources
 
-from helpers.model.facts import Frame, ProcessView, Wait
+from helpers.model.facts import ProcessView, Wait
+from helpers.model.frames import Frame
 from helpers.observe import process_view as views
 from helpers.observe import waits
 from helpers.observe.outside import Outside

@@ -26,7 +26,8 @@ from histories import (
 from panel_fakes import control, text_of
 
 from helpers.diagnose.diagnose import diagnose
-from helpers.model.facts import Blocker, Frame, Port, RankView, Snapshot
+from helpers.model.facts import Blocker, Port, RankView, Snapshot
+from helpers.model.frames import Frame
 from helpers.panel.run.log_view import EVERY, LogView, found
 from helpers.panel.show import words
 from helpers.panel.show.ports import APART, entries, port_map

@@ -17,7 +17,6 @@ from helpers.model.facts import (
     Blocker,
     ChildView,
     ErrorView,
-    Frame,
     Job,
     Port,
     ProcessView,
@@ -27,6 +26,7 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
+from helpers.model.frames import Frame
 from helpers.panel.learn import learn_view
 from helpers.panel.run.log_view import LINES, log
 from helpers.panel.show import view, words

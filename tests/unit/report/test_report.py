@@ -12,7 +12,6 @@ from helpers.model.facts import (
     Blocker,
     ChildView,
     ErrorView,
-    Frame,
     Job,
     Port,
     ProcessView,
@@ -22,6 +21,7 @@ from helpers.model.facts import (
     Verdict,
     Wait,
 )
+from helpers.model.frames import Frame
 from helpers.model.wording import printable, spans
 from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
 

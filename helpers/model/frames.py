@@ -1,0 +1,33 @@
+"""One line of a stack, and what a stack tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One Python frame.
+
+    Attributes:
+        file: relative to the job's working directory where it lies inside it, else absolute.
+        line: line number, from 1.
+        function: name of the function, `<module>` at top level.
+        user: True when it is the user's own code, not a library's and not the instrument's.
+    """
+
+    file: str
+    line: int
+    function: str
+    user: bool = True
+
+
+def innermost_user(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code, of a stack with its innermost frame first."""
+    return next((frame for frame in stack if frame.user), None)
+
+
+def is_in(stack: Sequence[Frame], function: str) -> bool:
+    """True when one of the frames is of a function with this name."""
+    return any(frame.function == function for frame in stack)

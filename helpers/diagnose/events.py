@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
-from .graph import AGENTS
+from ..model.waits import ANY_CHILD, OnChild
 from .messages import FOLLOWS, OTHER_END_GONE, PORT, RELAYED, TAKEN, TIMEOUT
+from .needs import AGENTS
 
 SIGTERM = 15
 
@@ -173,7 +174,7 @@ def _needs_ended(view: RankView) -> bool:
     """True when the rank waits for a child that may have ended: no wait for a living one will do."""
     alive = any(child.process.alive for child in view.children)
     waits = view.process.waits if view.process else ()
-    return any(wait.kind == "process" and not (wait.op == "wait" and alive) for wait in waits)
+    return any(isinstance(wait, OnChild) and not (wait.op == ANY_CHILD and alive) for wait in waits)
 
 
 def is_taken(error: ErrorView) -> bool:

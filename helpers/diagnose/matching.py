@@ -1,23 +1,21 @@
-"""Whether a process has reached the operation in which another one waits."""
+"""Whether a process has reached the operation in which another one waits, and where ranks part."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 
-from ..model.facts import Collective, ProcessView, Wait
+from ..model.facts import Collective, ProcessView, RankView
+from ..model.waits import SEND_OR_RECEIVE, ForRanks, InCollective, InP2P, Sizes
 
-Sizes = tuple[tuple[int, ...], ...]
+Divergence = tuple[str, int, dict[int, Collective]]
+"""A group, a sequence number in it, and what each rank issued there."""
 
 SAME_SIZE = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor")
 """Collectives whose input must have one size on all ranks."""
 
-UNNAMED = "wait"
-"""The wait for a handle that may be of a send or of a receive: nothing shows which."""
 
-SENDS = ("send", "isend", "send_object_list")
-
-
-def arrived(process: ProcessView | None, wait: Wait) -> bool:
+def arrived(process: ProcessView | None, wait: InCollective) -> bool:
     """True when a process is at the collective of `wait`, or past it; False for one not seen."""
     if process is None:
         return False
@@ -28,35 +26,39 @@ def arrived(process: ProcessView | None, wait: Wait) -> bool:
         if issued and issued[0].seq > wait.seq:
             return True
         return any(entry.seq == wait.seq and _matches(entry, wait) for entry in issued)
-    place = (wait.kind, wait.op, wait.group)
-    same = [other for other in process.waits if (other.kind, other.op, other.group) == place]
+    place = (wait.op, wait.group)
+    same = [other for other in _collectives(process) if (other.op, other.group) == place]
     if wait.number is None or process.groups is None:
         return bool(same)
     if any(other.number == wait.number for other in same):
-        return any(other.group_ranks == wait.group_ranks for other in same)
+        return any(other.members == wait.members for other in same)
     return process.groups >= wait.number
 
 
-def serves(process: ProcessView | None, rank: int, wait: Wait) -> bool:
+def _collectives(process: ProcessView) -> list[InCollective]:
+    return [wait for wait in process.waits if isinstance(wait, InCollective)]
+
+
+def serves(process: ProcessView | None, rank: int, wait: InP2P) -> bool:
     """True when a process is in the other half of the point-to-point `wait` of `rank`."""
     waits = process.waits if process is not None and process.alive else ()
     return any(
-        other.kind == "p2p"
-        and (UNNAMED in (other.op, wait.op) or (other.op in SENDS) != (wait.op in SENDS))
+        isinstance(other, InP2P)
+        and (SEND_OR_RECEIVE in (other.op, wait.op) or other.sends != wait.sends)
         and (not other.peers or rank in other.peers)
         for other in waits
     )
 
 
-def contradicts(process: ProcessView | None, wait: Wait) -> bool:
+def contradicts(process: ProcessView | None, wait: ForRanks) -> bool:
     """True for a process that has issued another operation at the place of `wait`."""
     issued = process.collectives if process is not None else ()
-    return wait.seq is not None and any(
+    return isinstance(wait, InCollective) and any(
         (entry.group, entry.seq) == (wait.group, wait.seq) and entry.op != wait.op for entry in issued
     )
 
 
-def _matches(entry: Collective, wait: Wait) -> bool:
+def _matches(entry: Collective, wait: InCollective) -> bool:
     """True when an issued collective is the one of `wait`, as far as both ranks tell.
 
     A rank may have finished an operation whose sizes differ: gloo releases the one that has nothing
@@ -71,11 +73,40 @@ def differ(one: Sizes, other: Sizes) -> bool:
     return bool(one and other) and sum(map(math.prod, one)) != sum(map(math.prod, other))
 
 
-def _other_root(process: ProcessView, wait: Wait) -> bool:
+def _other_root(process: ProcessView, wait: InCollective) -> bool:
     """True when the process is in the collective of `wait`, but with another root."""
     return any(
         (other.op, other.group, other.seq) == (wait.op, wait.group, wait.seq)
         and None not in (other.root, wait.root)
         and other.root != wait.root
-        for other in process.waits
+        for other in _collectives(process)
     )
+
+
+def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = None) -> Divergence | None:
+    """The first place at which members of a group issued different operations.
+
+    Args:
+        among: two of these ranks have to differ; None for any two.
+
+    Returns (group, sequence number, rank -> what it issued there, other ranks too), or None.
+    """
+    asked = ranks if among is None else among
+    by_place: dict[tuple[str, int], dict[int, Collective]] = {}
+    for rank, view in ranks.items():
+        for entry in view.process.collectives if view.process else ():
+            by_place.setdefault((entry.group, entry.seq), {})[rank] = entry
+    for (group, seq), issued in sorted(by_place.items(), key=lambda item: item[0][1]):
+        pending = any(not entry.done for entry in issued.values())
+        if pending and len({entry.op for rank, entry in issued.items() if rank in asked}) > 1:
+            return group, seq, issued
+    return None
+
+
+def addresses(ranks: Mapping[int, RankView]) -> dict[str, list[int]]:
+    """Store address -> ranks that wait at it, of those now in the rendezvous."""
+    found: dict[str, list[int]] = {}
+    for rank, view in ranks.items():
+        if view.state == "rendezvous" and view.process is not None and view.master:
+            found.setdefault(view.master, []).append(rank)
+    return found

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..model.facts import ProcessView, RankView, Snapshot, Wait
+from ..model.facts import ProcessView, RankView, Snapshot
 from ..model.frames import Frame
+from ..model.waits import Wait
 from .events import Event, events
 from .graph import Graph
 

@@ -1,4 +1,4 @@
-"""Every fact that flows through the instrument, as frozen dataclasses.
+"""Every fact that flows through the instrument, as frozen dataclasses; a wait is in `waits`.
 
 Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` becomes a `Verdict`, a
 `Verdict` becomes a `Report`. Times are seconds since the command was started. Nothing here does I/O.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .frames import Frame, is_in
+from .waits import ForOutside, OnChild, Sizes, Wait
 
 Outcome = Literal["hang", "error", "ok", "running"]
 EXIT_CODES: dict[Outcome, int] = {"ok": 0, "error": 1, "hang": 2, "running": 3}
@@ -29,7 +30,6 @@ State = Literal[
 Stdin = Literal["inherit", "silent"]
 """The instrument's own standard input, or an open pipe that never delivers."""
 
-WaitKind = Literal["collective", "p2p", "store", "rendezvous", "lock", "process", "input", "io"]
 Cause = Literal[
     "address-in-use",
     "duplicate-rank",
@@ -68,47 +68,6 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Wait:
-    """One thing that a process has pending or waits for.
-
-    Attributes:
-        kind: what kind of thing it waits for.
-        op: the operation: `all_reduce`, `recv`, `init_process_group`, `flock`, `read`, ...
-        group: name of the process group, `default` for the default one.
-        group_ranks: the group's members as global ranks.
-        seq: sequence number in the group (Flight Recorder's `collective_seq_id`, from 1).
-        sizes: shapes of the input tensors.
-        peers: global ranks that could end the wait by acting.
-        key: the store key, the lock file, the file or address read from.
-        thread: name of the waiting thread.
-        where: innermost user frame of that thread.
-        blocking: True when the thread is blocked in it; False for an asynchronous operation that is
-            pending while the thread does something else.
-        holder: pid of the process that holds the lock; 0 when no process does; None when unknown.
-        root: the rank from which, or to which, a collective such as `broadcast` sends.
-        limited: True when it ends by itself before long, and the program goes on then.
-        number: index, from 1, of the group that this `new_group` call creates in the process; None where
-            that cannot be counted.
-    """
-
-    kind: WaitKind
-    op: str
-    group: str | None = None
-    group_ranks: tuple[int, ...] = ()
-    seq: int | None = None
-    sizes: tuple[tuple[int, ...], ...] = ()
-    peers: tuple[int, ...] = ()
-    key: str | None = None
-    thread: str = "MainThread"
-    where: Frame | None = None
-    blocking: bool = True
-    holder: int | None = None
-    root: int | None = None
-    number: int | None = None
-    limited: bool = False
-
-
-@dataclass(frozen=True)
 class Collective:
     """One collective a rank has issued, from the tail of its Flight Recorder.
 
@@ -119,7 +78,7 @@ class Collective:
     group: str
     seq: int
     op: str
-    sizes: tuple[tuple[int, ...], ...] = ()
+    sizes: Sizes = ()
     done: bool = False
 
 
@@ -231,12 +190,12 @@ class ProcessView:
     def may_act(self) -> bool:
         """True while it runs, sleeps, or waits for a device or for a child."""
         runs = self.alive and self.state != "stopped"
-        return runs and all(wait.kind in ("io", "process") for wait in self.blocking)
+        return runs and all(isinstance(wait, ForOutside) for wait in self.blocking)
 
     @property
     def waits_for_child(self) -> bool:
         """True while it waits for a process that it has started."""
-        return any(wait.kind == "process" for wait in self.waits)
+        return any(isinstance(wait, OnChild) for wait in self.waits)
 
     @property
     def awaits_nodes(self) -> bool:

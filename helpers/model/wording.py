@@ -10,8 +10,22 @@ import signal
 from collections.abc import Iterable, Sequence, Sized
 from typing import TypeVar
 
-from .facts import ChildView, ProcessView, RankView, Verdict, Wait
+from .facts import ChildView, ProcessView, RankView, Verdict
 from .frames import Frame, innermost_user
+from .waits import (
+    DATA_LOADER,
+    AtRendezvous,
+    Communication,
+    ForRanks,
+    InCollective,
+    InP2P,
+    InStore,
+    OnChild,
+    OnInput,
+    OnIO,
+    OnLock,
+    Wait,
+)
 
 T = TypeVar("T")
 
@@ -140,51 +154,74 @@ def verdict_line(verdict: Verdict, *, interrupted: bool = False) -> str:
 
 def call(wait: Wait) -> str:
     """The operation by its name and number: `all_reduce #7`, `recv`."""
-    return wait.op if wait.seq is None else f"{wait.op} #{wait.seq}"
+    if isinstance(wait, InCollective) and wait.seq is not None:
+        return f"{wait.op} #{wait.seq}"
+    return wait.op
 
 
 def operation(wait: Wait) -> str:
     """A wait within a sentence: `all_reduce #7 of the default group`, `the store key 'x'`."""
-    if wait.kind == "collective":
-        return call(wait) + (f" of {group_name(wait.group)}" if wait.group else "")
-    if wait.kind == "p2p":
-        peers = f" {'to' if 'send' in wait.op else 'from'} {spoken(wait.peers)}" if wait.peers else ""
-        return f"{wait.op}{peers}"
-    if wait.kind == "store":
-        return f"the store key {wait.key!r}" if wait.key else "a key of the store"
-    if wait.kind == "rendezvous":
-        return "the rendezvous (init_process_group)"
-    if wait.kind == "lock":
-        return f"the lock {wait.key}" if wait.key else "a lock"
-    if wait.kind == "process":
-        return "a DataLoader worker" if wait.op == "DataLoader" else "a child process"
-    if wait.kind == "input":
-        return "input from stdin"
-    return f"{wait.op} on {wait.key}" if wait.key else wait.op
+    match wait:
+        case InCollective():
+            return call(wait) + (f" of {group_name(wait.group)}" if wait.group else "")
+        case InP2P():
+            peers = f" {'to' if wait.sends else 'from'} {spoken(wait.peers)}" if wait.peers else ""
+            return f"{wait.op}{peers}"
+        case InStore():
+            return f"the store key {wait.key!r}" if wait.key else "a key of the store"
+        case AtRendezvous():
+            return "the rendezvous (init_process_group)"
+        case OnLock():
+            return f"the lock {wait.path}" if wait.path else "a lock"
+        case OnChild():
+            return "a DataLoader worker" if wait.op == DATA_LOADER else "a child process"
+        case OnInput():
+            return "input from stdin"
+        case OnIO():
+            return f"{wait.op} on {wait.target}" if wait.target else wait.op
 
 
 def wait_text(wait: Wait) -> str:
     """A wait in a table: `all_reduce #7 in group default, sizes [1]`."""
     parts = [call(wait)]
-    if wait.kind == "p2p" and wait.peers:
+    if isinstance(wait, InP2P) and wait.peers:
         parts.append(f"with rank {spans(wait.peers)}")
-    if wait.group is not None:
+    if isinstance(wait, ForRanks) and wait.group is not None:
         parts.append(f"in group {wait.group}")
-    if wait.key is not None:
-        parts.append(f"for {wait.key}")
-    if wait.holder is not None:
-        parts.append(f"held by pid {wait.holder}" if wait.holder else "held by nobody")
+    if (named := subject(wait)) is not None:
+        parts.append(f"for {named}")
+    if isinstance(wait, OnLock) and wait.holder != "unknown":
+        parts.append("held by nobody" if wait.holder == "no process" else f"held by pid {wait.holder}")
     text = " ".join(parts)
-    if wait.sizes:
+    if isinstance(wait, Communication) and wait.sizes:
         text += ", sizes " + " ".join(str(list(size)) for size in wait.sizes)
     return one_line(text if wait.blocking else f"pending: {text}")
 
 
+def subject(wait: Wait) -> str | None:
+    """The store key, the file or the address that a wait is for, as it was found."""
+    match wait:
+        case InStore():
+            return wait.key
+        case OnLock():
+            return wait.path
+        case OnInput():
+            return wait.source
+        case OnIO():
+            return wait.target
+        case AtRendezvous():
+            return wait.address
+        case InCollective():
+            return wait.barrier_key
+        case InP2P() | OnChild():
+            return None
+
+
 def wait_label(wait: Wait) -> str:
     """A wait in a word or two, for a picture: `all_reduce #7`, `store get`, `lock`, `DataLoader`."""
-    if wait.kind in ("rendezvous", "lock", "input"):
+    if isinstance(wait, AtRendezvous | OnLock | OnInput):
         return wait.kind
-    return f"store {wait.op}" if wait.kind == "store" else call(wait)
+    return f"store {wait.op}" if isinstance(wait, InStore) else call(wait)
 
 
 def doing(process: ProcessView | None) -> str:
@@ -205,7 +242,7 @@ def doing(process: ProcessView | None) -> str:
         return "importing"
     if process.blocking:
         wait = process.blocking[0]
-        inside = wait.kind in ("collective", "p2p", "rendezvous", "io")
+        inside = isinstance(wait, ForRanks | OnIO)
         return f"{'in' if inside else 'waiting for'} {operation(wait)}"
     return "working" if process.cpu > 5 else "idle"
 

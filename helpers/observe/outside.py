@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..diagnose.events import refused
-from ..model.facts import Blocker, ProcessView, Wait
+from ..model.facts import Blocker, ProcessView
+from ..model.waits import OnInput, OnIO, OnLock, Wait
 from . import ranks
 from .look import AnyQuestion, Holder, Owner, Peer
 from .process_table import Row
@@ -50,13 +51,20 @@ class Outside:
 
     def wait(self, wait: Wait, pid: int) -> Wait:
         """One wait of process `pid`, completed."""
-        if wait.kind == "input" and wait.key and self.input and wait.key != self.input:
-            wait = replace(wait, kind="io")  # a pipe of the job's own at its standard input
-        if wait.kind == "io" and (wait.key or "").startswith("socket:"):
-            return replace(wait, key=self._ask(Peer(pid, wait.key or "")) or wait.key)
-        if wait.kind == "lock" and wait.key:
-            path = os.path.join(self._cwd, wait.key)
-            return replace(wait, holder=self._ask(Holder(wait.op, path, pid)))
+        if isinstance(wait, OnInput) and wait.source and self.input and wait.source != self.input:
+            wait = OnIO(  # a pipe of the job's own at its standard input
+                op=wait.op,
+                target=wait.source,
+                thread=wait.thread,
+                where=wait.where,
+                blocking=wait.blocking,
+                limited=wait.limited,
+            )
+        if isinstance(wait, OnIO) and wait.target and wait.target.startswith("socket:"):
+            return replace(wait, target=self._ask(Peer(pid, wait.target)) or wait.target)
+        if isinstance(wait, OnLock) and wait.path:
+            found: int | None = self._ask(Holder(wait.op, os.path.join(self._cwd, wait.path), pid))
+            return replace(wait, holder="unknown" if found is None else found or "no process")
         return wait
 
     def _look_for_stranger(self, port: int | None, rows: Mapping[int, Row]) -> None:

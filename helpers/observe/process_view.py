@@ -9,8 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..beacon.record import FrameEntry, Record, Thread
-from ..model.facts import ErrorView, Port, ProcessView, State, Wait
+from ..model.facts import ErrorView, Port, ProcessView, State
 from ..model.frames import Frame, innermost_user
+from ..model.waits import (
+    ANY_CHILD,
+    AtRendezvous,
+    Communication,
+    ForOutside,
+    InCollective,
+    OnChild,
+    OnLock,
+    Wait,
+)
 from . import pyspy_record as dumped
 from . import tracebacks, waits
 from .process_table import Row
@@ -73,7 +83,8 @@ def view(
             stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
             since, asleep = thread["since"], waits.asleep(thread)
         flight = record["flight"]
-        if found and flight is not None and found[0].seq is not None:
+        first = found[0] if found else None
+        if flight is not None and isinstance(first, InCollective) and first.seq is not None:
             since = max(since, flight["since"])
         held = alive and not row.stopped and written is not None and now - written > STALE
         if stacks and (held or row.signal is not None):
@@ -83,11 +94,11 @@ def view(
     elif record is not None:
         stack = tuple(waits.frame(entry, cwd) for entry in record["left"])
     elif row.waits_for_child:
-        found = [Wait(kind="process", op="wait")]
+        found = [OnChild(op=ANY_CHILD)]
     late = written is not None and now - written > FRESH and not (held or row.stopped)
     seen = written if written is not None and late else now
     error = _error(row, record, cwd, start, log_tail, told)
-    waited = not alive and any(wait.kind in ("collective", "p2p") for wait in found)
+    waited = not alive and any(isinstance(wait, Communication) for wait in found)
     if not alive or (record is not None and (record["ended"] or record["error"])):
         found = []
     return ProcessView(
@@ -141,7 +152,7 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
         thread
         for thread in others
         if thread["call"] is not None
-        and any(w.kind in ("collective", "p2p") for w in inside[id(thread)])
+        and any(isinstance(wait, Communication) for wait in inside[id(thread)])
     ]
     within = [thread for thread in distributed if _in_process(found)]
     if main is None or within:
@@ -165,7 +176,7 @@ def _acting(record: Record, sources: Sources) -> str | None:
         if thread["main"] or not _has_task(thread["frames"]):
             continue
         found = waits.thread_waits(thread, record, sources)
-        if not found or found[0].limited or found[0].kind in ("io", "process"):
+        if not found or found[0].limited or isinstance(found[0], ForOutside):
             return thread["name"]
     return None
 
@@ -187,19 +198,26 @@ def _is_timer(frames: Sequence[FrameEntry]) -> bool:
 
 def _in_process(found: Sequence[Wait]) -> bool:
     """True for the wait for another thread of the same process, however long that takes."""
-    return bool(found) and found[0].kind == "lock" and found[0].key is None and not found[0].limited
+    first = found[0] if found else None
+    return isinstance(first, OnLock) and first.path is None and not first.limited
 
 
 def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:
     """The waits of several threads; a collective is listed once, with the thread that it blocks."""
     merged: list[Wait] = []
     for wait in (wait for group in groups for wait in group):
-        same = [w for w in merged if w.seq is not None and (w.group, w.seq) == (wait.group, wait.seq)]
+        same = [other for other in merged if _same_collective(wait, other)]
         if not same:
             merged.append(wait)
         elif wait.blocking and not same[0].blocking:
             merged[merged.index(same[0])] = wait
     return merged
+
+
+def _same_collective(one: Wait, other: Wait) -> bool:
+    if not (isinstance(one, InCollective) and isinstance(other, InCollective)):
+        return False
+    return one.seq is not None and (one.group, one.seq) == (other.group, other.seq)
 
 
 def _frames(thread: Thread, cwd: str) -> list[Frame]:
@@ -214,7 +232,7 @@ def _state(row: Row, record: Record | None, found: Sequence[Wait], age: float) -
     if record is None:
         return "starting" if row.is_python and age < NO_BEACON_AFTER else "running"
     blocking = [wait for wait in found if wait.blocking]
-    if any(wait.kind == "rendezvous" for wait in blocking):
+    if any(isinstance(wait, AtRendezvous) for wait in blocking):
         return "rendezvous"
     if blocking:
         return "waiting"

@@ -11,8 +11,22 @@ from typing import TypedDict
 
 from ..beacon import torch_names
 from ..beacon.record import Call, FlightEntry, FrameEntry, NativeCall, Record, Site, Thread
-from ..model.facts import Collective, Wait
+from ..model.facts import Collective
 from ..model.frames import Frame, innermost_user
+from ..model.waits import (
+    ANY_CHILD,
+    SEND_OR_RECEIVE,
+    AtRendezvous,
+    InCollective,
+    InP2P,
+    InStore,
+    OnChild,
+    OnInput,
+    OnIO,
+    OnLock,
+    Sizes,
+    Wait,
+)
 from . import locks, polling, source, timeouts
 from .source import Sources
 
@@ -79,22 +93,26 @@ def thread_waits(thread: Thread, record: Record, sources: Sources) -> list[Wait]
 def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
     call = thread["call"]
     common = Waiting(thread=thread["name"], where=innermost_user(frames))
-    if call is not None:
-        if call["kind"] == "collective":
+    if call is None:
+        return _other(frames, thread["native"], thread["site"], record, common, sources)
+    op = call["op"]
+    match call["kind"]:
+        case "collective":
             return _collective(call, record, common)
-        return [
-            Wait(
-                kind=call["kind"],
-                op=call["op"],
-                group=call["group"],
-                group_ranks=tuple(call["ranks"]),
-                sizes=_sizes(call["sizes"]),
-                peers=tuple(call["peers"]),
-                key=_key(call["key"], sources.cwd) if call["kind"] == "lock" else call["key"],
-                **common,
-            )
-        ]
-    return _other(frames, thread["native"], thread["site"], record, common, sources)
+        case "p2p":
+            members, peers = tuple(call["ranks"]), tuple(call["peers"])
+            sizes = _sizes(call["sizes"])
+            return [
+                InP2P(op=op, group=call["group"], members=members, peers=peers, sizes=sizes, **common)
+            ]
+        case "store":
+            return [InStore(op=op, key=call["key"], **common)]
+        case "rendezvous":
+            return [AtRendezvous(op=op, address=call["key"], **common)]
+        case "lock":
+            return [OnLock(op=op, path=_path(call["key"], sources.cwd), **common)]
+        case "process":
+            return [OnChild(op=op, **common)]
 
 
 def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
@@ -111,15 +129,14 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
             for wait in pending
         ]
     return [
-        Wait(
-            kind="collective",
+        InCollective(
             op=call["op"],
             group=call["group"],
-            group_ranks=tuple(call["ranks"]),
+            members=tuple(call["ranks"]),
             sizes=_sizes(call["sizes"]),
-            key=call["key"],
             root=call["root"],
             number=made(record) if call["counted"] else None,
+            barrier_key=call["key"],
             **common,
         )
     ]
@@ -130,7 +147,7 @@ def made(record: Record) -> int | None:
     return record["dist"]["made"] if record["dist"] is not None else None
 
 
-def pending_waits(record: Record, common: Waiting) -> list[Wait]:
+def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
     """Every collective that the Flight Recorder has as enqueued and not completed, oldest first."""
     labels = _labels(record)
     found = []
@@ -139,11 +156,10 @@ def pending_waits(record: Record, common: Waiting) -> list[Wait]:
             continue
         label, ranks = labels.get(entry["group"], ("group " + entry["group"], ()))
         found.append(
-            Wait(
-                kind="collective",
+            InCollective(
                 op=entry["op"],
                 group=label,
-                group_ranks=ranks,
+                members=ranks,
                 seq=entry["seq"],
                 sizes=_sizes(entry["sizes"]),
                 **common,
@@ -162,7 +178,7 @@ def _other(
 ) -> list[Wait]:
     called = called_at(site, sources) if site else None
     if called is not None and called[0] == "Store":
-        return [Wait(kind="store", op=called[1], key=called[2], **common)]
+        return [InStore(op=called[1], key=called[2], **common)]
     if not frames or native is None:
         return []
     system_call = native["call"]
@@ -170,31 +186,31 @@ def _other(
     polled = polling.lock_file(site, sources) if site and system_call == "nanosleep" else None
     if site and polled is not None:
         op = locks.TIMED_FILE if polling.gives_up(site, sources) else locks.OWN_FILE
-        return [Wait(kind="lock", op=op, key=_key(polled, sources.cwd), **common)]
+        return [OnLock(op=op, path=_path(polled, sources.cwd), **common)]
     prompts = system_call in _READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
     if prompts or _is_prompt(native):
-        return [Wait(kind="input", op="read", key=target or None, **common)]
+        return [OnInput(op="read", source=target or None, **common)]
     if system_call in ("flock", "fcntl"):
-        return [Wait(kind="lock", op=system_call, key=_key(target, sources.cwd), **common)]
+        return [OnLock(op=system_call, path=_path(target, sources.cwd), **common)]
     if system_call in _CHILD_CALLS or _among(_called(frames), _CHILD_FILES):
-        return [Wait(kind="process", op="wait", **common)]
+        return [OnChild(op=ANY_CHILD, **common)]
     if system_call in _READS + _WRITES + _POLLS:
-        return [Wait(kind="io", op=system_call, key=target or None, **common)]
+        return [OnIO(op=system_call, target=target or None, **common)]
     if system_call == "futex":
         if _among(frames[:1], _IN_PROCESS):
-            return [Wait(kind="lock", op=frames[0].function, limited=native["limited"], **common)]
+            return [OnLock(op=frames[0].function, limited=native["limited"], **common)]
         if called is not None and called[0] == "lock":
-            return [Wait(kind="lock", op=called[1], **common)]
+            return [OnLock(op=called[1], **common)]
         handle, peer = (called[0], called[2]) if called is not None else ("", None)
         operation = handle.partition("Work.")[2]
         if operation in ("isend", "irecv"):
             peers = (int(peer),) if peer is not None and peer.isdecimal() else ()
-            return [Wait(kind="p2p", op=operation, peers=peers, **common)]
+            return [InP2P(op=operation, peers=peers, **common)]
         pending = pending_waits(record, common)
         if pending and (handle.startswith("Work") or _may_wait_for_work(frames[0], sources)):
             return _either(pending, operation)
         if handle.startswith("Work"):
-            return [Wait(kind="p2p", op="wait", **common)]
+            return [InP2P(op=SEND_OR_RECEIVE, **common)]
     return []
 
 
@@ -215,7 +231,7 @@ def _may_wait_for_work(innermost: Frame, sources: Sources) -> bool:
     )
 
 
-def _either(pending: Sequence[Wait], operation: str) -> list[Wait]:
+def _either(pending: Sequence[InCollective], operation: str) -> list[Wait]:
     """Pending collectives, where a thread waits for one by a handle that does not say which.
 
     It may be the oldest of any group; those of the handle's own operation are preferred.
@@ -310,8 +326,8 @@ def _among(frames: Sequence[Frame], endings: Sequence[str]) -> bool:
     return any(not frame.user and frame.file.endswith(names) for frame in frames)
 
 
-def _key(key: str | None, cwd: str) -> str | None:
-    return relative(key, cwd) if key else None
+def _path(path: str | None, cwd: str) -> str | None:
+    return relative(path, cwd) if path else None
 
 
 def _labels(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -319,7 +335,7 @@ def _labels(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {group["id"]: (group["name"], tuple(group["ranks"])) for group in groups}
 
 
-def _sizes(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+def _sizes(shapes: Sequence[Sequence[int]]) -> Sizes:
     return tuple(map(tuple, shapes))
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ..model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame
+from ..model.waits import AtRendezvous, InCollective
 from ..model.wording import call, doing, ending, signal_name, wait_label, where_of
 
 Kind = Literal[
@@ -213,9 +214,9 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
         return Segment(kind, text, "C call" if kind == "held" else kind, start, now, where)
     wait = process.blocking[0]
     text = doing(replace(process, asleep=None) if process.asleep else process)
-    if kind != "collective":
-        return Segment(kind, text, wait_label(wait), start, now, where)
-    return Segment(kind, text, call(wait), start, now, where, wait.op, wait.group, wait.seq)
+    if kind == "collective" and isinstance(wait, InCollective):
+        return Segment(kind, text, call(wait), start, now, where, wait.op, wait.group, wait.seq)
+    return Segment(kind, text, wait_label(wait), start, now, where)
 
 
 def _kind(process: ProcessView, *, child: bool) -> Kind:
@@ -225,10 +226,10 @@ def _kind(process: ProcessView, *, child: bool) -> Kind:
     if process.gil_held:
         return "held"
     waits = process.blocking
-    if any(wait.kind == "rendezvous" for wait in waits):
+    if any(isinstance(wait, AtRendezvous) for wait in waits):
         return "rendezvous"
     if waits and not (child and process.where is None):
-        return "collective" if waits[0].kind == "collective" else "waiting"
+        return "collective" if isinstance(waits[0], InCollective) else "waiting"
     if process.asleep:
         return "asleep"
     if process.state in ("starting", "importing"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..model.facts import ChildView, RankView, Report
 from ..model.frames import Frame
+from ..model.waits import ForOutside
 from ..model.wording import (
     activities,
     by_number,
@@ -15,8 +16,6 @@ from ..model.wording import (
     stack_of,
     where_of,
 )
-
-_STUCK_WAITS = {"collective", "p2p", "store", "rendezvous", "lock", "input"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def matters(child: ChildView) -> bool:
         or (bool(process.exit_code) and not program)
     )
     held = process.state == "stopped" or process.gil_held
-    waits = any(wait.kind in _STUCK_WAITS for wait in process.waits)
+    waits = any(not isinstance(wait, ForOutside) for wait in process.waits)
     stands = process.where is not None and (process.state == "waiting" or bool(process.asleep))
     stuck = process.alive and (held or waits or stands)
     return child.joined_as_rank is not None or failed or stuck

@@ -17,10 +17,10 @@ from ..model.facts import (
     Report,
     Snapshot,
     Verdict,
-    Wait,
 )
 from ..model.frames import Frame
-from ..model.wording import by_number, printable, stack_of, where_of
+from ..model.waits import Communication, ForRanks, InCollective, InP2P, Wait
+from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .page import to_html
 from .stable import stable_text
 from .text import to_markdown, to_text
@@ -71,10 +71,6 @@ _KEYS: dict[type, tuple[str, ...]] = {
         *("exit_code", "signal", "hardware", "backends"),
     ),
     Port: ("address", "port", "role"),
-    Wait: (
-        *("kind", "op", "group", "group_ranks", "seq"),
-        *("sizes", "peers", "key", "thread", "where"),
-    ),
 }
 """The fields of a fact that the JSON form has, in its order; what else a fact holds may change."""
 
@@ -124,12 +120,28 @@ def _rank(view: RankView) -> dict[str, object]:
         "state": view.state,
         "where": where_of(process),
         "stack": stack_of(process),
-        "waits": process.waits,
+        "waits": [_wait(wait) for wait in process.waits],
         "children": [_child(child) for child in view.children],
         "ports": process.ports,
         "exit_code": process.exit_code,
         "signal": process.signal,
         "error": process.error.text if process.error else None,
+    }
+
+
+def _wait(wait: Wait) -> dict[str, object]:
+    """A wait of any kind; what its kind does not have is null or empty."""
+    return {
+        "kind": wait.kind,
+        "op": wait.op,
+        "group": wait.group if isinstance(wait, ForRanks) else None,
+        "group_ranks": wait.members if isinstance(wait, Communication) else (),
+        "seq": wait.seq if isinstance(wait, InCollective) else None,
+        "sizes": wait.sizes if isinstance(wait, Communication) else (),
+        "peers": wait.peers if isinstance(wait, InP2P) else (),
+        "key": subject(wait),
+        "thread": wait.thread,
+        "where": wait.where,
     }
 
 

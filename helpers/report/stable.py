@@ -9,8 +9,9 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from ..model.facts import ErrorView, ProcessView, RankView, Report, Wait
+from ..model.facts import ErrorView, ProcessView, RankView, Report
 from ..model.frames import Frame
+from ..model.waits import Communication, ForRanks, InCollective, Wait
 from ..model.wording import by_number, child_name, one_line, outcome_text, signal_name, spans, where_of
 from .parts import matters
 
@@ -161,11 +162,11 @@ def _waits(report: Report, process: ProcessView) -> list[str]:
 
 def _wait(wait: Wait, numbered: bool, sized: bool) -> str:
     parts = [wait.kind, wait.op]
-    if wait.seq is not None and numbered:
+    if isinstance(wait, InCollective) and wait.seq is not None and numbered:
         parts.append(f"#{wait.seq}")
-    if wait.group is not None:
+    if isinstance(wait, ForRanks) and wait.group is not None:
         parts.append(f"in group {wait.group}")
-    if sized:
+    if sized and isinstance(wait, Communication):
         parts += [f"size {list(size)}" for size in wait.sizes]
     return one_line(" ".join(parts))
 

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..diagnose.graph import Graph
+from ..diagnose.matching import Divergence, divergence
 from ..diagnose.scene import odd_ones
-from ..model.facts import Collective, Job, Snapshot, Verdict
+from ..model.facts import Job, Snapshot, Verdict
+from ..model.waits import OnChild
 from ..model.wording import group_name, spoken, verdict_line
 from .draw import WORDS, axis, blocks, captions, full_name, head, lane, names
 from .lanes import LASTING, Lane, Segment, folded, lanes, meetings, without_errors
@@ -24,8 +26,6 @@ SEGMENTS = 1500
 
 NARROWEST = 320
 """Pixels below which a picture does not shrink."""
-
-Divergence = tuple[str, int, dict[int, Collective]]
 
 
 def timeline(
@@ -53,7 +53,7 @@ def timeline(
     """
     found = lanes(snapshots) if reveal else without_errors(lanes(snapshots))
     graph = Graph.of(snapshots[-1] if snapshots else Snapshot(0.0, Job(())))
-    odd = graph.divergence() if reveal else None
+    odd = divergence(graph.ranks) if reveal else None
     verdict = verdict if reveal else None
     place = odd[:2] if odd else None
     waited_for = _waited_for(graph, found) if reveal else {}
@@ -109,7 +109,7 @@ def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, tuple[int, ...
     }
     for rank, index in rows.items():
         process = graph.ranks[rank].process if rank in graph.ranks else None
-        if process and process.alive and any(wait.kind == "process" for wait in process.blocking):
+        if process and process.alive and any(isinstance(wait, OnChild) for wait in process.blocking):
             waits[index] = tuple(
                 i
                 for i, entry in enumerate(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from helpers.model.facts import (
     Blocker,
@@ -22,10 +22,22 @@ from helpers.model.facts import (
     RankView,
     Snapshot,
     Verdict,
-    Wait,
-    WaitKind,
 )
 from helpers.model.frames import Frame
+from helpers.model.waits import (
+    ANY_CHILD,
+    DATA_LOADER,
+    AtRendezvous,
+    InCollective,
+    InP2P,
+    InStore,
+    OnChild,
+    OnInput,
+    OnLock,
+    Wait,
+)
+
+W = TypeVar("W", bound=Wait)
 
 NOW = 20.0
 """Seconds at which the newest snapshot of a history is taken."""
@@ -47,55 +59,55 @@ def frame(place: str | Frame | None) -> Frame | None:
     return Frame(file, int(line), function or "<module>")
 
 
-def wait(kind: WaitKind, op: str, **facts: Any) -> Wait:
+def wait(kind: type[W], op: str, **facts: Any) -> W:
     """Any wait; `where` may be written as a place."""
     facts["where"] = frame(facts.get("where", STEP))
-    return Wait(kind, op, **facts)
+    return kind(op=op, **facts)
 
 
-def collective(op: str, seq: int | None = 1, **facts: Any) -> Wait:
+def collective(op: str, seq: int | None = 1, **facts: Any) -> InCollective:
     """A collective of the default group that the rank stands in."""
-    return wait("collective", op, seq=seq, **{"group": "default", **facts})
+    return wait(InCollective, op, seq=seq, **{"group": "default", **facts})
 
 
 def recv(source: int | None) -> Wait:
     """A receive from one rank, or from any."""
-    return wait("p2p", "recv", group="default", peers=() if source is None else (source,))
+    return wait(InP2P, "recv", group="default", peers=() if source is None else (source,))
 
 
 def irecv(source: int | None = None) -> Wait:
     """The wait for the handle of a receive, which seldom says from whom."""
-    return wait("p2p", "irecv", peers=() if source is None else (source,))
+    return wait(InP2P, "irecv", peers=() if source is None else (source,))
 
 
 def send(target: int) -> Wait:
     """A send that its receiver has not taken."""
-    return wait("p2p", "send", group="default", peers=(target,))
+    return wait(InP2P, "send", group="default", peers=(target,))
 
 
 def joining() -> Wait:
     """`init_process_group`."""
-    return wait("rendezvous", "init_process_group", group="default")
+    return wait(AtRendezvous, "init_process_group")
 
 
 def key(name: str) -> Wait:
     """`store.get` of a key."""
-    return wait("store", "get", key=name)
+    return wait(InStore, "get", key=name)
 
 
-def lock(path: str, holder: int | None) -> Wait:
-    """A file lock held by process `holder`; 0 for nobody, None when that is unknown."""
-    return wait("lock", "lock file", key=path, holder=holder)
+def lock(path: str, holder: int | Literal["no process", "unknown"]) -> Wait:
+    """A file lock held by process `holder`."""
+    return wait(OnLock, "lock file", path=path, holder=holder)
 
 
 def loading() -> Wait:
     """The next batch of a DataLoader with workers."""
-    return wait("process", "DataLoader")
+    return wait(OnChild, DATA_LOADER)
 
 
 def reading() -> Wait:
     """`input()`."""
-    return wait("input", "read")
+    return wait(OnInput, "read")
 
 
 def issued(*ops: str, group: str = "default", start: int = 1, done: int = 99) -> dict[str, Any]:
@@ -116,7 +128,7 @@ def in_collective(
     tail = issued(*ops, start=start, done=last - 1)
     newest: Collective = tail["collectives"][-1]
     place = facts.pop("at", STEP)
-    standing = collective(newest.op, newest.seq, sizes=newest.sizes, group_ranks=members, where=place)
+    standing = collective(newest.op, newest.seq, sizes=newest.sizes, members=members, where=place)
     return rank(number, standing, at=place, **tail, **facts)
 
 
@@ -132,7 +144,7 @@ def rank(
     """A live rank that stands still in `waits`, which stand at its own place unless they say else."""
     waits = tuple(replace(w, where=frame(at)) if w.where == frame(STEP) else w for w in waits)
     view = process(1000 + (99 if number is None else number), "rank", *waits, at=at, **facts)
-    rendezvous = any(w.kind == "rendezvous" for w in waits)
+    rendezvous = any(isinstance(w, AtRendezvous) for w in waits)
     if state is not None:
         view = replace(view, state=state)
     return RankView(
@@ -151,7 +163,7 @@ def process(pid: int, kind: str, *waits: Wait, at: str | Frame | None = STEP, **
     facts.pop("master", None)
     where = frame(at)
     state = "waiting" if any(w.blocking for w in waits) else "running"
-    if any(w.kind == "rendezvous" for w in waits):
+    if any(isinstance(w, AtRendezvous) for w in waits):
         state = "rendezvous"
     usual: dict[str, Any] = {
         "state": state,
@@ -282,7 +294,7 @@ def gone(view: ChildView, code: int | None = 1, **facts: Any) -> ChildView:
 
 def launcher(*waits: Wait, **facts: Any) -> ProcessView:
     """The process that has started the ranks and waits for them."""
-    waits = waits or (wait("process", "wait", where=None),)
+    waits = waits or (wait(OnChild, ANY_CHILD, where=None),)
     view: ProcessView = process(900, "launcher", *waits, at=None, **facts)
     return view
 

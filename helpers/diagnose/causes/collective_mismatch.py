@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import Collective, Verdict, Wait
+from ...model.facts import Verdict
+from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
-from ..matching import SENDS
+from ..matching import Divergence, divergence
 from ..scene import Facts, odd_ones
-
-Divergence = tuple[str, int, dict[int, Collective]]
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -20,7 +19,7 @@ def find(facts: Facts) -> Verdict | None:
     blocked = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
     if len(core) < 2 or not core <= blocked.keys():
         return None
-    diverged = facts.graph.divergence(core)
+    diverged = divergence(facts.graph.ranks, core)
     issued = diverged[2] if diverged else {}
     places: dict[int, object] = {
         rank: issued[rank].op if rank in issued else _place(wait) for rank, wait in blocked.items()
@@ -44,26 +43,32 @@ def find(facts: Facts) -> Verdict | None:
     )
 
 
-def _call(facts: Facts, rank: int) -> Wait | None:
+def _call(facts: Facts, rank: int) -> Communication | None:
     """The collective or point-to-point call in which a rank is stuck."""
     for wait in facts.waits(rank):
-        if wait.kind in ("collective", "p2p") and facts.graph.absent(rank, wait):
+        if isinstance(wait, Communication) and facts.graph.needs.absent(rank, wait):
             return wait
     return None
 
 
-def _in_or_past_group(facts: Facts, blocked: dict[int, Wait]) -> list[int]:
+def _in_or_past_group(facts: Facts, blocked: dict[int, Communication]) -> list[int]:
     """The ranks that have reached, or passed, the first new group in which one of them is blocked."""
-    numbers = [wait.number for wait in blocked.values() if wait.number is not None]
+    numbers = [
+        wait.number
+        for wait in blocked.values()
+        if isinstance(wait, InCollective) and wait.number is not None
+    ]
     made = {rank: process.groups for rank in blocked for process in facts.processes((rank,))}
     return [rank for rank, groups in made.items() if numbers and (groups or 0) >= min(numbers)]
 
 
-def _place(wait: Wait) -> tuple[object, ...]:
-    return wait.op, wait.group, wait.seq, wait.root
+def _place(wait: Communication) -> tuple[object, ...]:
+    """Operation and group; of a collective also its number and its root."""
+    own = (wait.seq, wait.root) if isinstance(wait, InCollective) else ()
+    return wait.op, wait.group, *own
 
 
-def _against(calls: dict[int, Wait], diverged: Divergence | None) -> str:
+def _against(calls: dict[int, Communication], diverged: Divergence | None) -> str:
     if diverged is not None:
         group, seq, issued = diverged
         ops = dict.fromkeys(issued[rank].op for rank in sorted(issued))
@@ -73,12 +78,12 @@ def _against(calls: dict[int, Wait], diverged: Divergence | None) -> str:
     return " against ".join(dict.fromkeys(named) if len(set(named)) > 1 else named[:2])
 
 
-def _summary(facts: Facts, calls: dict[int, Wait], odd: Sequence[int]) -> str:
+def _summary(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) -> str:
     rest = {rank: wait for rank, wait in calls.items() if rank not in odd}
     if not rest:
         roots = _roots_differ(calls)
         listed = "; ".join(_sentence(ranks, wait, roots) for ranks, wait in _together(calls))
-        if all(wait.kind == "p2p" and wait.op not in SENDS for wait in calls.values()):
+        if all(isinstance(wait, InP2P) and not wait.sends for wait in calls.values()):
             return f"The ranks all wait to receive and none of them sends: {listed}"
         return f"The ranks wait in calls that never match: {listed}"
     is_in = "; ".join(
@@ -88,19 +93,19 @@ def _summary(facts: Facts, calls: dict[int, Wait], odd: Sequence[int]) -> str:
     direct = {r: wait for r, wait in rest.items() if facts.graph.waited_for[r] & set(odd)}
     come, answer = plural(odd, ("comes to", "answers"), ("come to", "answer"))
     missed = " and never ".join(
-        f"{answer if wait.kind == 'p2p' else come} {operation(wait)}{_at(wait)}, where {spoken(ranks)} "
-        f"{plural(ranks, 'waits', 'wait')}"
+        f"{answer if isinstance(wait, InP2P) else come} {operation(wait)}{_at(wait)}, "
+        f"where {spoken(ranks)} {plural(ranks, 'waits', 'wait')}"
         for ranks, wait in _together(direct or rest)
     )
     return f"{sentence(is_in)} and never {missed}"
 
 
-def _parted(calls: dict[int, Wait], diverged: Divergence | None) -> str:
+def _parted(calls: dict[int, Communication], diverged: Divergence | None) -> str:
     """Where the ranks' calls first differ, unless that is where they are now."""
     if diverged is None:
         return ""
     group, seq, issued = diverged
-    if all((wait.group, wait.seq) == (group, seq) for wait in calls.values()):
+    if all(isinstance(w, InCollective) and (w.group, w.seq) == (group, seq) for w in calls.values()):
         return ""
     by_op: dict[str, list[int]] = {}
     for rank in sorted(issued):
@@ -134,31 +139,33 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
     return (f"{twice}, {once}: there they have met, perhaps from different lines",)
 
 
-def _together(calls: dict[int, Wait]) -> list[tuple[list[int], Wait]]:
+def _together(calls: dict[int, Communication]) -> list[tuple[list[int], Communication]]:
     """Ranks in the same call at the same line, in the order of their lowest rank."""
-    found: dict[object, tuple[list[int], Wait]] = {}
+    found: dict[object, tuple[list[int], Communication]] = {}
     for rank in sorted(calls):
         wait = calls[rank]
-        key = (_place(wait), wait.peers, wait.where)
+        key = (_place(wait), wait.peers if isinstance(wait, InP2P) else (), wait.where)
         found.setdefault(key, ([], wait))[0].append(rank)
     return list(found.values())
 
 
-def _sentence(ranks: list[int], wait: Wait, root: bool = False) -> str:
+def _sentence(ranks: list[int], wait: Communication, root: bool = False) -> str:
     said = _rooted(wait) if root else operation(wait)
     return f"{spoken(ranks)} {plural(ranks, 'is', 'are')} in {said}{_at(wait)}"
 
 
-def _roots_differ(calls: dict[int, Wait]) -> bool:
+def _roots_differ(calls: dict[int, Communication]) -> bool:
     """True when the calls differ in their root and in nothing else."""
-    same = {(wait.op, wait.group, wait.seq) for wait in calls.values()}
-    return len(same) == 1 and len({wait.root for wait in calls.values()}) > 1
+    places = {_place(wait) for wait in calls.values()}
+    return len({place[:3] for place in places}) == 1 < len(places)
 
 
-def _rooted(wait: Wait) -> str:
+def _rooted(wait: Communication) -> str:
     """The operation with the rank from which, or to which, it sends."""
-    return f"{operation(wait)} with root {wait.root}" if wait.root is not None else operation(wait)
+    if isinstance(wait, InCollective) and wait.root is not None:
+        return f"{operation(wait)} with root {wait.root}"
+    return operation(wait)
 
 
-def _at(wait: Wait) -> str:
+def _at(wait: Communication) -> str:
     return f" at {place(wait.where)}" if wait.where else ", called by a library"

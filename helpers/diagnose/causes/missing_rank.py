@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.facts import ProcessView, Verdict
+from ...model.waits import Communication, ForRanks
 from ...model.wording import doing, operation, place, plural, sentence, spoken
 from ..events import Event
 from ..scene import Facts
@@ -61,7 +62,7 @@ def _waited(process: ProcessView) -> bool:
 def _is_elsewhere(facts: Facts, rank: int) -> bool:
     """True for a rank that is asleep or stopped, say, or that waits for something else than ranks."""
     waits = facts.waits(rank)
-    apart = not waits or any(wait.kind not in ("collective", "p2p", "rendezvous") for wait in waits)
+    apart = not waits or any(not isinstance(wait, ForRanks) for wait in waits)
     return apart and any(process.visible for process in facts.processes((rank,)))
 
 
@@ -93,7 +94,7 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     if waiting:
         need = plural(waiting, "waits", "wait")
         waits = facts.waits(waiting[0])
-        if waits and waits[0].kind in ("collective", "p2p"):
+        if waits and isinstance(waits[0], Communication):
             after = f" and {has} not come to {operation(waits[0])}, where {spoken(waiting)} {need}"
         else:
             after = f", and {spoken(waiting)} {need} for {them}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...model.facts import RankView, Verdict
 from ...model.frames import Frame
+from ...model.waits import InStore
 from ...model.wording import last_seen, place, plural, sentence, spoken
 from ..scene import Facts
 
@@ -54,7 +55,7 @@ def _how(facts: Facts, left: Sequence[int]) -> str:
 def _only_they_could_have_set_it(facts: Facts) -> bool:
     """True when the last rank waits for a key: whoever should have set it has gone."""
     return len(facts.alive) == 1 and any(
-        wait.kind == "store" for rank in facts.stuck for wait in facts.waits(rank)
+        isinstance(wait, InStore) for rank in facts.stuck for wait in facts.waits(rank)
     )
 
 

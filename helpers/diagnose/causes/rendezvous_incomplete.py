@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...model.facts import Verdict
+from ...model.waits import OnLock
 from ...model.wording import doing, place, spoken
+from ..matching import addresses
 from ..messages import NOT_ALL_JOINED
 from ..scene import Facts, odd_ones
 
@@ -18,7 +20,7 @@ def find(facts: Facts) -> Verdict | None:
     if not facts.snapshot.ranks:
         return _without_ranks(facts)
     waiting = [rank for rank in facts.stuck if facts.graph.ranks[rank].state == "rendezvous"]
-    if not waiting or any(w.kind == "lock" for rank in facts.graph.core for w in facts.waits(rank)):
+    if not waiting or any(isinstance(w, OnLock) for rank in facts.graph.core for w in facts.waits(rank)):
         return None
     return _verdict(facts, hang=True)
 
@@ -32,10 +34,10 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     seen = [r for r in absent if ranks[r].state != "unseen"]
     lost = [r for r in seen if r not in facts.graph.free]
     world = facts.snapshot.job.world_size or len(ranks)
-    addresses = facts.graph.addresses()
-    if hang and not absent and len(addresses) > 1:
-        listed = "; ".join(f"{spoken(who)} at {address}" for address, who in addresses.items())
-        culprits = odd_ones({rank: address for address, who in addresses.items() for rank in who})
+    found = addresses(ranks)
+    if hang and not absent and len(found) > 1:
+        listed = "; ".join(f"{spoken(who)} at {address}" for address, who in found.items())
+        culprits = odd_ones({rank: address for address, who in found.items() for rank in who})
         return Verdict(
             outcome="hang",
             cause="rendezvous-incomplete",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...model.facts import Verdict
+from ...model.waits import InCollective, Sizes
 from ...model.wording import place, plural, spoken
 from ..events import last_line
-from ..matching import SAME_SIZE, Sizes, differ
+from ..matching import SAME_SIZE, differ
 from ..messages import OTHER_SIZES
 from ..scene import Facts, odd_ones
 
@@ -78,7 +79,7 @@ def _stuck(facts: Facts) -> Verdict | None:
     by_place: dict[tuple[str | None, int | None, str], dict[int, Sizes]] = {}
     for rank in sorted(facts.stuck):
         for wait in facts.waits(rank):
-            if wait.kind == "collective" and wait.seq is not None and wait.sizes:
+            if isinstance(wait, InCollective) and wait.seq is not None and wait.sizes:
                 spot = (wait.group, wait.seq, wait.op)
                 by_place.setdefault(spot, {})[rank] = wait.sizes
                 roots.setdefault(spot, set()).update(() if wait.root is None else (wait.root,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.facts import Verdict
+from ...model.waits import InCollective
 from ...model.wording import operation, place, plural, sentence, spoken
 from ..scene import Facts
 
@@ -54,7 +55,7 @@ def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
 def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     """Every member is in the same collective and nothing moves: the transport itself stalls."""
     first = [wait for rank in ranks for wait in facts.waits(rank)[:1]]
-    calls = [wait for wait in first if wait.kind == "collective" and wait.group is not None]
+    calls = [wait for wait in first if isinstance(wait, InCollective) and wait.group is not None]
     together = len(ranks) == len(calls) > 1 and len({operation(wait) for wait in calls}) == 1
     if not together or any(facts.graph.waited_for[rank] for rank in ranks):
         return None

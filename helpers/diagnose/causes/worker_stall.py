@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.facts import ChildView, ErrorView, Verdict
+from ...model.waits import DATA_LOADER
 from ...model.wording import child_phrase, doing, place, sentence, spoken
 from ..events import Event
 from ..messages import WORKER_LATE, WORKERS
@@ -45,7 +46,7 @@ def _stalled(facts: Facts) -> Verdict | None:
 
 
 def _stalled_worker(facts: Facts, rank: int) -> ChildView | None:
-    if all(wait.op != "DataLoader" for wait in facts.waits(rank)):
+    if all(wait.op != DATA_LOADER for wait in facts.waits(rank)):
         return None
     return next((child for child in facts.graph.ranks[rank].children if _stalls(child)), None)
 

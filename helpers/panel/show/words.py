@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...diagnose.graph import Graph
+from ...diagnose.matching import addresses
 from ...model.facts import Job, Snapshot
+from ...model.waits import InStore
 from ...model.wording import child_name, rank_name, spoken
 
 MOST = 16
@@ -39,7 +41,7 @@ def rendezvous_line(snapshot: Snapshot) -> str:
         f"{rank_name(view)} waits for the store key {wait.key!r}."
         for view in snapshot.ranks[:MOST]
         for wait in (view.process.blocking if view.process else ())
-        if wait.kind == "store" and wait.key
+        if isinstance(wait, InStore) and wait.key
     ]
     doubles = [
         f"{child_name(child)} of {rank_name(view)} has joined too, as rank {child.joined_as_rank}."
@@ -67,7 +69,7 @@ def _late(snapshot: Snapshot) -> list[str]:
 
 def _addresses(snapshot: Snapshot) -> list[str]:
     """The addresses at which ranks look for the store, when these are not the same."""
-    found = Graph.of(snapshot).addresses()
+    found = addresses(Graph.of(snapshot).ranks)
     if len(found) < 2:
         return []
     told = [f"{spoken(ranks)} at {address}" for address, ranks in found.items()]

@@ -25,7 +25,7 @@ def shown(sample: Sample) -> str:
 
 
 def test_square_brackets_of_the_job_are_text_in_the_live_table() -> None:
-    view = rank(0, lock("[/data]/a[0].lock", 0), at="[/bold]train.py:3 f")
+    view = rank(0, lock("[/data]/a[0].lock", "no process"), at="[/bold]train.py:3 f")
     verdict = Verdict("error", "error", summary=f"Rank 0 raised {GLOO}.")
 
     found = shown(Sample(snapshot(view), verdict))
@@ -36,6 +36,6 @@ def test_square_brackets_of_the_job_are_text_in_the_live_table() -> None:
 
 
 def test_terminal_codes_of_the_job_do_not_reach_the_live_table() -> None:
-    view = rank(0, lock("a\x1b]0;title\x07b.lock", 0))
+    view = rank(0, lock("a\x1b]0;title\x07b.lock", "no process"))
 
     assert "title" not in shown(Sample(snapshot(view), Verdict("running", "none", summary="\x1b[2Jx")))

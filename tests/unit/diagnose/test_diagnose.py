@@ -45,6 +45,7 @@ from histories import (
 from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
 from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot
 from helpers.model.frames import Frame
+from helpers.model.waits import InCollective, OnChild, OnIO
 
 IN_USE = (
     "The server socket has failed to listen on any local network address. "
@@ -1208,13 +1209,13 @@ COLLECTIVE_MISMATCH = [
         snapshot(
             rank(
                 0,
-                wait("collective", "all_reduce", seq=3, group="default", blocking=False),
+                wait(InCollective, "all_reduce", seq=3, group="default", blocking=False),
                 collective("barrier", 4),
                 **issued("broadcast", "broadcast", "all_reduce", "barrier", done=2),
             ),
             rank(
                 1,
-                wait("collective", "all_gather", seq=3, group="default", blocking=False),
+                wait(InCollective, "all_gather", seq=3, group="default", blocking=False),
                 collective("all_reduce", 4),
                 **issued("broadcast", "broadcast", "all_gather", "all_reduce", done=2),
             ),
@@ -1257,9 +1258,9 @@ COLLECTIVE_MISMATCH = [
     Case(
         "new_group by the members only, while the rest is elsewhere",
         snapshot(
-            rank(0, collective("new_group", None, group_ranks=(0, 1, 2))),
-            rank(1, collective("new_group", None, group_ranks=(0, 1, 2))),
-            rank(2, collective("barrier", None, group_ranks=(0, 1, 2)), at="train.py:70 end"),
+            rank(0, collective("new_group", None, members=(0, 1, 2))),
+            rank(1, collective("new_group", None, members=(0, 1, 2))),
+            rank(2, collective("barrier", None, members=(0, 1, 2)), at="train.py:70 end"),
         ),
         "hang",
         "collective-mismatch",
@@ -1271,7 +1272,7 @@ COLLECTIVE_MISMATCH = [
         snapshot(
             in_collective(0, "barrier", groups=3, at="train.py:70 end"),
             in_collective(1, "barrier", groups=3, at="train.py:70 end"),
-            rank(2, collective("new_group", None, group_ranks=(2, 3), number=3), groups=3),
+            rank(2, collective("new_group", None, members=(2, 3), number=3), groups=3),
             in_collective(3, "barrier", groups=1, at="train.py:70 end"),
         ),
         "hang",
@@ -1285,12 +1286,12 @@ COLLECTIVE_MISMATCH = [
         snapshot(
             rank(
                 0,
-                collective("all_reduce", group="tp", group_ranks=(0, 1)),
+                collective("all_reduce", group="tp", members=(0, 1)),
                 **issued("all_reduce", group="tp", done=0),
             ),
             rank(
                 1,
-                collective("all_reduce", group="dp", group_ranks=(0, 1)),
+                collective("all_reduce", group="dp", members=(0, 1)),
                 **issued("all_reduce", group="dp", done=0),
             ),
         ),
@@ -1304,7 +1305,7 @@ COLLECTIVE_MISMATCH = [
         snapshot(
             rank(
                 0,
-                collective("all_reduce", group="tp", group_ranks=(0, 1)),
+                collective("all_reduce", group="tp", members=(0, 1)),
                 **issued("all_reduce", group="tp", done=0),
             ),
             *(in_collective(n, "barrier", members=(0, 1, 2, 3)) for n in (1, 2, 3)),
@@ -1318,13 +1319,13 @@ COLLECTIVE_MISMATCH = [
         snapshot(
             rank(
                 0,
-                collective("all_reduce", group="tp", group_ranks=(0, 1)),
+                collective("all_reduce", group="tp", members=(0, 1)),
                 at="eval.py:5 score",
                 **issued("all_reduce", group="tp", done=0),
             ),
             rank(
                 1,
-                collective("barrier", group="tp", group_ranks=(0, 1)),
+                collective("barrier", group="tp", members=(0, 1)),
                 **issued("barrier", group="tp", done=0),
             ),
             *(in_collective(n, "barrier", members=(0, 1, 2, 3)) for n in (2, 3)),
@@ -1339,10 +1340,10 @@ COLLECTIVE_MISMATCH = [
     Case(
         "a ring over four groups of two",
         snapshot(
-            rank(0, collective("all_reduce", group="tp", group_ranks=(0, 1))),
-            rank(1, collective("all_reduce", group="dp", group_ranks=(1, 3))),
-            rank(2, collective("all_reduce", group="dp", group_ranks=(0, 2))),
-            rank(3, collective("all_reduce", group="tp", group_ranks=(2, 3))),
+            rank(0, collective("all_reduce", group="tp", members=(0, 1))),
+            rank(1, collective("all_reduce", group="dp", members=(1, 3))),
+            rank(2, collective("all_reduce", group="dp", members=(0, 2))),
+            rank(3, collective("all_reduce", group="tp", members=(2, 3))),
         ),
         "hang",
         "collective-mismatch",
@@ -1430,7 +1431,7 @@ COLLECTIVE_MISMATCH = [
         snapshot(
             rank(
                 0,
-                wait("collective", "all_reduce", seq=2, group="default", blocking=False),
+                wait(InCollective, "all_reduce", seq=2, group="default", blocking=False),
                 collective("barrier", 3),
                 **issued("all_reduce", "all_reduce", "barrier", done=1),
             ),
@@ -1496,8 +1497,8 @@ NOT_PROVED = [
         (
             rank(
                 0,
-                collective("all_reduce", 1, group="tp", group_ranks=(0, 1)),
-                collective("all_reduce", 1, group="dp", group_ranks=(0, 2)),
+                collective("all_reduce", 1, group="tp", members=(0, 1)),
+                collective("all_reduce", 1, group="dp", members=(0, 2)),
             ),
             rank(1, recv(0)),
             working(2),
@@ -1556,8 +1557,8 @@ FILE_LOCK = [
     Case(
         "a lock file that nobody holds any more",
         snapshot(
-            rank(0, lock("build/lock", 0), at="train.py:5 build"),
-            rank(1, lock("build/lock", 0), at="train.py:5 build"),
+            rank(0, lock("build/lock", "no process"), at="train.py:5 build"),
+            rank(1, lock("build/lock", "no process"), at="train.py:5 build"),
         ),
         "hang",
         "file-lock",
@@ -1599,7 +1600,7 @@ FILE_LOCK = [
     Case(
         "a holder that cannot be seen: only patience tells",
         snapshot(
-            rank(0, lock("data.lock", None), still=40.0, idle=40.0),
+            rank(0, lock("data.lock", "unknown"), still=40.0, idle=40.0),
             in_collective(1, "barrier", still=40.0, idle=40.0),
         ),
         "hang",
@@ -1686,7 +1687,7 @@ MISSING_RANK = [
         "a rank reads from a pipe",
         snapshot(
             in_collective(0, "all_reduce", still=40.0, idle=40.0),
-            rank(1, wait("io", "read", key="pipe:[7]"), still=40.0, idle=40.0),
+            rank(1, wait(OnIO, "read", target="pipe:[7]"), still=40.0, idle=40.0),
         ),
         "hang",
         "missing-rank",
@@ -1801,7 +1802,7 @@ UNKNOWN = [
     Case(
         "a program of a rank fails, and the job with it",
         snapshot(
-            rank(0, wait("process", "wait"), children=[gone(child(0), 2)]),
+            rank(0, wait(OnChild, "wait"), children=[gone(child(0), 2)]),
             in_collective(1, "barrier"),
         ),
         "error",
@@ -1837,7 +1838,7 @@ UNKNOWN = [
     ),
     Case(
         "calls of which nobody can see whether they belong together: only patience tells",
-        snapshot(*(resting(rank(n, wait("collective", "all_reduce"))) for n in (0, 1))),
+        snapshot(*(resting(rank(n, wait(InCollective, "all_reduce"))) for n in (0, 1))),
         "hang",
         "unknown",
         where="train.py:10 step",
@@ -1849,7 +1850,7 @@ UNKNOWN = [
         "of two calls one does not say in which group it is: only patience tells",
         snapshot(
             resting(in_collective(0, "barrier", members=(0,))),
-            resting(rank(1, wait("collective", "all_reduce"))),
+            resting(rank(1, wait(InCollective, "all_reduce"))),
         ),
         "hang",
         "unknown",
@@ -2037,7 +2038,7 @@ HEALTHY = [
         snapshot(
             rank(
                 0,
-                wait("process", "wait"),
+                wait(OnChild, "wait"),
                 still=60.0,
                 idle=60.0,
                 children=[child(0, still=0.0, idle=0.0, cpu=99.0, command=("ninja",))],
@@ -2086,7 +2087,7 @@ HEALTHY = [
             rank(0, joining()),
             absent(1),
             started_by="python",
-            launchers=[launcher(wait("io", "poll", blocking=False), state="running")],
+            launchers=[launcher(wait(OnIO, "poll", blocking=False), state="running")],
         ),
         "running",
         "none",

@@ -45,9 +45,20 @@ from helpers.model.facts import (
     ProcessView,
     RankView,
     Snapshot,
-    Wait,
 )
 from helpers.model.frames import Frame
+from helpers.model.waits import (
+    AtRendezvous,
+    Communication,
+    InCollective,
+    InP2P,
+    InStore,
+    OnChild,
+    OnInput,
+    OnIO,
+    OnLock,
+    Wait,
+)
 
 QUICK = settings(max_examples=120, deadline=None, derandomize=True, database=None)
 WIDE = settings(QUICK, max_examples=100)
@@ -78,7 +89,7 @@ ALIVE: dict[str, Callable[[int], RankView]] = {
     "receives in a thread": lambda n: rank(n, reading(), threaded(recv((n + 1) % WORLD))),
     "is at the barrier after": lambda n: in_collective(n, "all_reduce[4]", "barrier"),
     "needs the next one's lock": lambda n: rank(n, lock("shared", 1000 + (n + 1) % WORLD)),
-    "needs an old lock": lambda n: rank(n, lock("left", 0)),
+    "needs an old lock": lambda n: rank(n, lock("left", "no process")),
     "has a stopped worker": lambda n: rank(n, loading(), children=[worker(n, state="stopped")]),
     "was never started": absent,
 }
@@ -92,7 +103,7 @@ def broadcasting(number: int, root: int) -> RankView:
 def in_pair(number: int, op: str) -> RankView:
     """A rank in a collective of a group that it has with its neighbour: 0 with 1, 2 with 3."""
     pair = (number - number % 2, number - number % 2 + 1)
-    wait = collective(op, group=f"pair {pair[0]}", group_ranks=pair)
+    wait = collective(op, group=f"pair {pair[0]}", members=pair)
     return rank(number, wait, **issued(op, group=f"pair {pair[0]}", done=0))
 
 
@@ -123,19 +134,22 @@ def job(what: Sequence[str]) -> tuple[RankView, ...]:
     return tuple(EACH[name](number) for number, name in enumerate(what))
 
 
+def with_numbers(wait: Wait, numbers: Mapping[int, int]) -> Wait:
+    """The same wait, with other numbers for the ranks that it names."""
+    if isinstance(wait, InP2P):
+        wait = replace(wait, peers=tuple(numbers.get(peer, peer) for peer in wait.peers))
+    if isinstance(wait, InCollective) and wait.root is not None:
+        wait = replace(wait, root=numbers.get(wait.root, wait.root))
+    if isinstance(wait, Communication):
+        return replace(wait, members=tuple(sorted(numbers.get(r, r) for r in wait.members)))
+    return wait
+
+
 def renumbered(view: RankView, numbers: Mapping[int, int]) -> RankView:
     """The same rank under another number, with the others' numbers changed as well."""
     process = view.process
     if process is not None:
-        waits = tuple(
-            replace(
-                wait,
-                peers=tuple(numbers.get(peer, peer) for peer in wait.peers),
-                group_ranks=tuple(sorted(numbers.get(r, r) for r in wait.group_ranks)),
-                root=None if wait.root is None else numbers.get(wait.root, wait.root),
-            )
-            for wait in process.waits
-        )
+        waits = tuple(with_numbers(wait, numbers) for wait in process.waits)
         process = replace(process, waits=waits)
     assert view.rank is not None
     number = numbers[view.rank]
@@ -193,7 +207,10 @@ def among(view: RankView, members: Sequence[int]) -> RankView:
     if view.process is None:
         return view
     waits = tuple(
-        replace(wait, group_ranks=wait.group_ranks or tuple(members)) for wait in view.process.waits
+        replace(wait, members=wait.members or tuple(members))
+        if isinstance(wait, Communication)
+        else wait
+        for wait in view.process.waits
     )
     return replace(view, process=replace(view.process, waits=waits))
 
@@ -313,20 +330,23 @@ STACKS = st.lists(FRAMES, max_size=2).map(tuple)
 SHAPES = st.sampled_from(((), ((4,),), ((4, 2), ())))
 RANK_SETS = st.lists(NUMBERS, max_size=3, unique=True).map(tuple)
 GROUPS = st.sampled_from(("default", "tp"))
-WAITS = st.builds(
-    Wait,
-    kind=st.sampled_from(("collective", "p2p", "store", "rendezvous", "lock", "process", "input", "io")),
-    op=WORDS,
-    group=st.none() | GROUPS,
-    group_ranks=RANK_SETS,
-    seq=st.none() | st.integers(1, 3),
-    sizes=SHAPES,
-    peers=RANK_SETS,
-    key=st.none() | WORDS,
-    where=MAYBE_FRAME,
-    blocking=st.booleans(),
-    holder=st.none() | PIDS,
-    root=st.none() | NUMBERS,
+
+COMMON = {"op": WORDS, "where": MAYBE_FRAME, "blocking": st.booleans()}
+IN_GROUP = {"group": st.none() | GROUPS, "members": RANK_SETS, "sizes": SHAPES, **COMMON}
+WAITS = st.one_of(
+    st.builds(InCollective, seq=st.none() | st.integers(1, 3), root=st.none() | NUMBERS, **IN_GROUP),
+    st.builds(InP2P, peers=RANK_SETS, **IN_GROUP),
+    st.builds(AtRendezvous, **COMMON),
+    st.builds(InStore, key=st.none() | WORDS, **COMMON),
+    st.builds(
+        OnLock,
+        path=st.none() | WORDS,
+        holder=st.sampled_from(("no process", "unknown")) | PIDS,
+        **COMMON,
+    ),
+    st.builds(OnChild, **COMMON),
+    st.builds(OnInput, source=st.none() | WORDS, **COMMON),
+    st.builds(OnIO, target=st.none() | WORDS, **COMMON),
 )
 ERRORS = st.builds(ErrorView, WORDS, WORDS, STACKS, SECONDS, st.lists(WORDS, max_size=1).map(tuple))
 PROCESSES = st.builds(

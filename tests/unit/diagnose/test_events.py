@@ -25,6 +25,7 @@ from histories import (
 from helpers.diagnose.events import events
 from helpers.model.facts import RankView, Snapshot
 from helpers.model.frames import Frame
+from helpers.model.waits import OnChild
 
 FOLLOWS = [
     "[/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:40123",
@@ -127,7 +128,7 @@ def test_the_place_of_a_launcher_is_no_line_of_the_users() -> None:
 
 CHILDREN = [
     ("its rank goes on", working(0, children=[gone(child(0))]), None, 0),
-    ("its rank waits for it", rank(0, wait("process", "wait"), children=[gone(child(0))]), None, 1),
+    ("its rank waits for it", rank(0, wait(OnChild, "wait"), children=[gone(child(0))]), None, 1),
     ("its rank has failed", ended(0, 1, children=[gone(child(0))]), None, 2),
     ("its rank has ended well", ended(0, children=[gone(child(0))]), None, 0),
     ("the job has failed", ended(0, children=[gone(child(0))]), 1, 1),
@@ -228,7 +229,7 @@ def test_a_script_may_go_on_after_a_step_that_failed_before_its_ranks() -> None:
 def test_a_rank_that_waits_for_a_living_child_needs_none_that_has_ended() -> None:
     build, job = gone(child(0), signal=9), child(0)
     job = replace(job, process=replace(job.process, pid=3100))
-    joins = wait("process", "wait")
+    joins = wait(OnChild, "wait")
     assert events(snapshot(rank(0, joins, children=[build, job]))) == ()
     assert [e.by_signal for e in events(snapshot(rank(0, joins, children=[build])))] == [9]
 

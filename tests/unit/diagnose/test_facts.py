@@ -25,7 +25,8 @@ from histories import (
 )
 
 from helpers.diagnose.scene import Facts, odd_ones
-from helpers.model.facts import RankView, Wait
+from helpers.model.facts import RankView
+from helpers.model.waits import InCollective, InStore, OnChild, OnIO, OnLock, Wait
 from helpers.model.wording import doing, last_seen, operation, place, spoken
 
 ODD = [
@@ -66,20 +67,20 @@ def test_how_ranks_are_spoken_of(ranks: list[int], text: str) -> None:
 OPERATIONS = [
     (collective("all_reduce", 7), "all_reduce #7 of the default group"),
     (collective("barrier", None, group="tp"), "barrier of group tp"),
-    (wait("collective", "barrier"), "barrier"),
+    (wait(InCollective, "barrier"), "barrier"),
     (recv(1), "recv from rank 1"),
     (recv(None), "recv"),
     (send(0), "send to rank 0"),
     (key("ready"), "'ready'"),
-    (wait("store", "wait"), "a key of the store"),
+    (wait(InStore, "wait"), "a key of the store"),
     (joining(), "init_process_group"),
-    (lock("a.lock", None), "a.lock"),
-    (wait("lock", "acquire"), "a lock"),
+    (lock("a.lock", "unknown"), "a.lock"),
+    (wait(OnLock, "acquire"), "a lock"),
     (loading(), "a DataLoader worker"),
-    (wait("process", "wait"), "a child process"),
+    (wait(OnChild, "wait"), "a child process"),
     (reading(), "stdin"),
-    (wait("io", "read", key="pipe:[7]"), "read on pipe:[7]"),
-    (wait("io", "poll"), "poll"),
+    (wait(OnIO, "read", target="pipe:[7]"), "read on pipe:[7]"),
+    (wait(OnIO, "poll"), "poll"),
 ]
 
 
@@ -96,7 +97,7 @@ DOING = [
     (sleeping(0), "asleep"),
     (rank(0, state="importing"), "importing"),
     (in_collective(0, "barrier"), "barrier #1"),
-    (rank(0, lock("a.lock", None)), "a.lock"),
+    (rank(0, lock("a.lock", "unknown")), "a.lock"),
     (working(0), "working"),
     (rank(0, cpu=0.0), "idle"),
 ]

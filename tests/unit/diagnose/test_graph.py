@@ -33,7 +33,9 @@ from histories import (
 )
 
 from helpers.diagnose.graph import Graph
-from helpers.model.facts import Blocker, RankView, Snapshot, Wait
+from helpers.diagnose.matching import addresses, divergence
+from helpers.model.facts import Blocker, RankView, Snapshot
+from helpers.model.waits import InP2P, InStore, OnChild, OnIO, Wait
 
 
 def stuck(*ranks: RankView, **facts: object) -> set[int]:
@@ -105,26 +107,26 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
         (rank(0, state="stopped", children=[child(0, state="stopped")]), rank(1, recv(0))),
         {0, 1},
     ),
-    ("reading a file is nobody's to end", (rank(0, wait("io", "read")), stopped(1)), set()),
+    ("reading a file is nobody's to end", (rank(0, wait(OnIO, "read")), stopped(1)), set()),
     ("a rank on another node may come", (in_collective(0, "barrier"), absent(1, "unseen")), set()),
     ("the interpreter lock is no wait", (rank(0, joining(), gil_held=True), stopped(1)), set()),
     ("its own lock", (rank(0, lock("l", 1000)),), set()),
     ("its own child's lock", (rank(0, lock("l", 3000), children=[child(0)]),), set()),
-    ("a program that cannot be seen", (rank(0, wait("process", "wait")),), set()),
+    ("a program that cannot be seen", (rank(0, wait(OnChild, "wait")),), set()),
     (
         "a bookkeeping child wakes nobody, and blocks nobody",
-        (rank(0, wait("process", "wait"), children=[child(0, kind="helper")]),),
+        (rank(0, wait(OnChild, "wait"), children=[child(0, kind="helper")]),),
         set(),
     ),
     (
         "a child that has ended wakes its rank",
-        (rank(0, wait("process", "wait"), children=[gone(child(0), 0)]), stopped(1)),
+        (rank(0, wait(OnChild, "wait"), children=[gone(child(0), 0)]), stopped(1)),
         set(),
     ),
     (
         "a rank that waits only for some time for its child",
         (
-            rank(0, wait("process", "wait", limited=True), children=[child(0, state="stopped")]),
+            rank(0, wait(OnChild, "wait", limited=True), children=[child(0, state="stopped")]),
             rank(1, recv(0)),
         ),
         set(),
@@ -200,12 +202,12 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ),
     (
         "the handle of a receive and that of a send",
-        (rank(0, irecv()), rank(1, wait("p2p", "isend"))),
+        (rank(0, irecv()), rank(1, wait(InP2P, "isend"))),
         set(),
     ),
     (
         "a handle of which nobody knows what it is for",
-        (rank(0, recv(1)), rank(1, wait("p2p", "wait", peers=(0,)))),
+        (rank(0, recv(1)), rank(1, wait(InP2P, "wait", peers=(0,)))),
         set(),
     ),
     (
@@ -254,14 +256,14 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "new groups of the same number and of other members",
         tuple(
-            rank(n, collective("new_group", None, group_ranks=pair, number=2), groups=2)
+            rank(n, collective("new_group", None, members=pair, number=2), groups=2)
             for n, pair in enumerate(((0, 1), (1, 2), (0, 2)))
         ),
         {0, 1, 2},
     ),
     (
         "a key that a rank will do without before long",
-        (rank(0, wait("store", "get", key="k", limited=True)), in_collective(1, "barrier")),
+        (rank(0, wait(InStore, "get", key="k", limited=True)), in_collective(1, "barrier")),
         set(),
     ),
     (
@@ -287,8 +289,8 @@ CORE: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "two part in a small group while the rest waits for them",
         (
-            rank(0, collective("all_reduce", group="tp", group_ranks=(0, 1))),
-            rank(1, collective("barrier", group="tp", group_ranks=(0, 1))),
+            rank(0, collective("all_reduce", group="tp", members=(0, 1))),
+            rank(1, collective("barrier", group="tp", members=(0, 1))),
             in_collective(2, "barrier"),
             in_collective(3, "barrier"),
         ),
@@ -317,7 +319,7 @@ def test_on_whom_the_stuck_ranks_wait(ranks: tuple[RankView, ...], expected: set
 
 
 RESTING_CHILD = child(0, still=40.0, idle=40.0)
-POLLS = [launcher(wait("io", "poll"))]
+POLLS = [launcher(wait(OnIO, "poll"))]
 
 GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
     ("asleep while another waits for it", (in_collective(0, "barrier"), resting(sleeping(1))), {1}, {1}),
@@ -338,13 +340,13 @@ GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
     ("one that nobody waits for, while another works", (resting(sleeping(0)), working(1)), set(), set()),
     (
         "it waits for a child that rests, too",
-        (resting(rank(0, wait("process", "wait"), children=[RESTING_CHILD])), rank(1, recv(0))),
+        (resting(rank(0, wait(OnChild, "wait"), children=[RESTING_CHILD])), rank(1, recv(0))),
         {0},
         {0},
     ),
     (
         "it waits for a child that computes",
-        (resting(rank(0, wait("process", "wait"), children=[child(0, idle=0)])), rank(1, recv(0))),
+        (resting(rank(0, wait(OnChild, "wait"), children=[child(0, idle=0)])), rank(1, recv(0))),
         set(),
         set(),
     ),
@@ -430,16 +432,16 @@ def test_a_prompt_is_stuck_only_when_nobody_can_answer_it() -> None:
 
 
 def test_a_launcher_that_does_not_wait_yet_may_start_the_rank_that_is_missing() -> None:
-    busy = launcher(wait("io", "poll"))
+    busy = launcher(wait(OnIO, "poll"))
     assert stuck(rank(0, joining()), absent(1), started_by="python", launchers=[busy]) == set()
     assert stuck(rank(0, joining()), absent(1), started_by="python", launchers=[launcher()]) == {0}
 
 
 def test_a_launcher_that_does_not_wait_may_set_a_key() -> None:
     ranks = (rank(0, key("k")), rank(1, key("k")))
-    assert stuck(*ranks, started_by="python", launchers=[launcher(wait("io", "poll"))]) == set()
+    assert stuck(*ranks, started_by="python", launchers=[launcher(wait(OnIO, "poll"))]) == set()
     assert stuck(*ranks, started_by="python", launchers=[launcher()]) == {0, 1}
-    assert stuck(*ranks, started_by="torchrun", launchers=[launcher(wait("io", "poll"))]) == {0, 1}
+    assert stuck(*ranks, started_by="torchrun", launchers=[launcher(wait(OnIO, "poll"))]) == {0, 1}
 
 
 def test_a_gpus_driver_computes_while_it_waits() -> None:
@@ -451,7 +453,7 @@ def test_a_gpus_driver_computes_while_it_waits() -> None:
 
 
 def test_an_agent_starts_all_its_ranks_at_once() -> None:
-    busy = launcher(wait("io", "poll"))
+    busy = launcher(wait(OnIO, "poll"))
     assert stuck(rank(0, joining()), absent(1), started_by="torchrun", launchers=[busy]) == {0}
 
 
@@ -459,7 +461,7 @@ def test_ranks_that_meet_at_two_addresses_never_meet() -> None:
     ranks = [replace(rank(n, joining()), master=f"host:{n}") for n in (0, 1)]
     graph = Graph.of(snapshot(*ranks))
     assert graph.stuck == {0, 1}
-    assert graph.addresses() == {"host:0": [0], "host:1": [1]}
+    assert addresses(graph.ranks) == {"host:0": [0], "host:1": [1]}
 
 
 DIVERGENCE = [
@@ -483,15 +485,15 @@ DIVERGENCE = [
 )
 def test_where_calls_part(tails: tuple[dict[str, object], ...], seq: int | None) -> None:
     ranks = [rank(number, **tail) for number, tail in enumerate(tails)]  # type: ignore[arg-type]
-    found = Graph.of(snapshot(*ranks)).divergence()
+    found = divergence(Graph.of(snapshot(*ranks)).ranks)
     assert (found and found[1]) == seq
 
 
 def test_calls_part_among_the_ranks_that_are_asked() -> None:
     tails = (issued("barrier", done=0), issued("barrier", done=0), issued("all_reduce", done=0))
     graph = Graph.of(snapshot(*(rank(n, **tail) for n, tail in enumerate(tails))))
-    assert graph.divergence({0, 1}) is None
-    found = graph.divergence({0, 2})
+    assert divergence(graph.ranks, {0, 1}) is None
+    found = divergence(graph.ranks, {0, 2})
     assert found is not None and found[2].keys() == {0, 1, 2}
 
 
@@ -503,7 +505,7 @@ def test_a_rank_of_unknown_number_is_left_out() -> None:
 
 def test_the_rank_behind_a_pid() -> None:
     graph = Graph.of(snapshot(working(0), working(1, children=[child(1)]), absent(2)))
-    assert [graph.rank_of(pid) for pid in (1000, 1001, 3001, 4711)] == [0, 1, 1, None]
+    assert [graph.needs.rank_of(pid) for pid in (1000, 1001, 3001, 4711)] == [0, 1, 1, None]
 
 
 STANDS = [

@@ -10,7 +10,8 @@ import pytest
 from on_disk import sources
 
 from helpers.diagnose.graph import Graph
-from helpers.model.facts import Job, ProcessView, RankView, Snapshot, Wait
+from helpers.model.facts import Job, ProcessView, RankView, Snapshot
+from helpers.model.waits import InCollective
 from helpers.observe import no_beacon as blind
 from helpers.observe import pyspy as dumps
 from helpers.observe import pyspy_record as dumped
@@ -273,8 +274,8 @@ def test_a_collective_of_an_unknown_group_may_always_end() -> None:
 
     def snapshot(group: str | None) -> Snapshot:
         ops = (
-            Wait("collective", "all_reduce", group=group),
-            Wait("collective", "barrier", group="default"),
+            InCollective(op="all_reduce", group=group),
+            InCollective(op="barrier", group="default"),
         )
         ranks = tuple(
             RankView(rank, state="waiting", process=ProcessView(

@@ -11,8 +11,10 @@ import pytest
 from beacon_records import call
 from on_disk import sources
 
-from helpers.model.facts import ProcessView, Wait
+from helpers.model.facts import ProcessView
 from helpers.model.frames import Frame
+from helpers.model.waits import OnInput, OnLock, Wait
+from helpers.model.wording import subject
 from helpers.observe import process_view as views
 from helpers.observe import waits
 from helpers.observe.outside import Outside
@@ -128,7 +130,7 @@ def test_a_thread_blocks_on_the_newest_pending_entry_of_its_group() -> None:
         ("collective", "all_reduce", 3, True),
     ]
     assert found[1].sizes == ((4, 2), ())
-    assert (found[1].group, found[1].group_ranks) == ("default", (0, 1))
+    assert (found[1].group, found[1].members) == ("default", (0, 1))
     assert found[1].where == Frame("train.py", 41, "validate")
 
 
@@ -136,14 +138,14 @@ def test_a_call_in_a_smaller_group_finds_the_entries_of_that_group() -> None:
     one = thread(USER, call=call("collective", "all_gather", group="tp", ranks=[1]))
     entries = [entry(7, "all_reduce"), entry(5, "all_gather", group="1")]
     (found,) = of(one, entries=entries)
-    assert (found.group, found.group_ranks, found.seq) == ("tp", (1,), 5)
+    assert (found.group, found.members, found.seq) == ("tp", (1,), 5)
 
 
 def test_without_a_flight_recorder_the_call_itself_tells() -> None:
     one = thread(USER, call=call("collective", "barrier", group="default", ranks=[0, 1], sizes=[[8]]))
     (found,) = of(one)
     assert (found.op, found.seq, found.sizes, found.blocking) == ("barrier", None, ((8,),), True)
-    assert found.group_ranks == (0, 1)
+    assert found.members == (0, 1)
 
 
 def test_a_new_group_has_its_number(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_an_entry_of_a_group_that_is_gone_keeps_its_number() -> None:
     one = thread(BACKWARD, USER, native=("futex", None, None))
     (found,) = of(one, entries=[entry(1, "barrier", group="9")])
     assert found.group is not None and "9" in found.group
-    assert found.group_ranks == ()
+    assert found.members == ()
 
 
 def test_a_thread_that_runs_has_its_operations_pending_only() -> None:
@@ -224,9 +226,9 @@ def test_a_data_loader_is_a_wait_for_a_process() -> None:
 
 def test_a_lock_file_is_named_relative_to_the_job() -> None:
     (found,) = of(thread(USER, call=call("lock", "lock file", key="/job/build/lock")))
-    assert (found.kind, found.op, found.key) == ("lock", "lock file", "build/lock")
+    assert (found.kind, found.op, found.path) == ("lock", "lock file", "build/lock")
     (found,) = of(thread(USER, call=call("lock", "lock file", key="/cache/lock")))
-    assert found.key == "/cache/lock"
+    assert found.path == "/cache/lock"
 
 
 # The store: the source says which object is called, and with what
@@ -568,7 +570,7 @@ def test_what_a_system_call_tells(
     expected: tuple[str, str, str | None],
 ) -> None:
     (found,) = of(thread(*frames, USER, MAIN, native=native))
-    assert (found.kind, found.op, found.key) == expected
+    assert (found.kind, found.op, subject(found)) == expected
     assert found.where == Frame("train.py", 41, "validate")
 
 
@@ -661,7 +663,7 @@ def test_a_wait_for_a_file_lock_is_no_wait_for_another_thread() -> None:
     main = thread(USER, native=("flock", 5, "/job/data.lock"))
     view = process(record(main, HELPER))
     assert view.where == Frame("train.py", 41, "validate")
-    assert [w.key for w in view.waits if w.kind == "lock"] == ["data.lock"]
+    assert [w.path for w in view.waits if isinstance(w, OnLock)] == ["data.lock"]
 
 
 def test_idle_threads_of_libraries_do_not_count() -> None:
@@ -993,4 +995,4 @@ def test_a_pipe_of_the_jobs_own_at_standard_input_is_not_its_users(
 ) -> None:
     outside = Outside(JOB, "here", lambda _: None)
     outside.input = job
-    assert outside.wait(Wait("input", "read", key=rank), os.getpid()).kind == kind
+    assert outside.wait(OnInput(op="read", source=rank), os.getpid()).kind == kind

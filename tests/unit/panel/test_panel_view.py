@@ -24,9 +24,9 @@ from helpers.model.facts import (
     Report,
     Snapshot,
     Verdict,
-    Wait,
 )
 from helpers.model.frames import Frame
+from helpers.model.waits import InCollective, InStore
 from helpers.panel.learn import learn_view
 from helpers.panel.run.log_view import LINES, log
 from helpers.panel.show import view, words
@@ -43,7 +43,7 @@ THEMES = Path(sys.prefix) / "share/jupyter/lab/themes/@jupyterlab"
 
 def two_ranks(**more: object) -> Snapshot:
     """Rank 0 waits in an all_reduce for rank 1, which runs."""
-    wait = Wait("collective", "all_reduce", "default", (0, 1), seq=7, sizes=((1,),), peers=(1,))
+    wait = InCollective(op="all_reduce", group="default", members=(0, 1), seq=7, sizes=((1,),))
     zero = ProcessView(
         10,
         "rank",
@@ -128,7 +128,10 @@ def test_everything_from_the_job_is_escaped() -> None:
         state="running",
         where=Frame(EVIL, 1, EVIL),
         command=(EVIL,),
-        waits=(Wait("store", EVIL, EVIL, key=EVIL, thread=EVIL),),
+        waits=(
+            InStore(op=EVIL, key=EVIL, thread=EVIL),
+            InCollective(op=EVIL, group=EVIL, thread=EVIL),
+        ),
         ports=(Port(EVIL, 1, EVIL),),
         error=ErrorView(EVIL, EVIL),
     )

@@ -19,9 +19,19 @@ from helpers.model.facts import (
     Report,
     Snapshot,
     Verdict,
-    Wait,
 )
 from helpers.model.frames import Frame
+from helpers.model.waits import (
+    AtRendezvous,
+    InCollective,
+    InP2P,
+    InStore,
+    OnChild,
+    OnInput,
+    OnIO,
+    OnLock,
+    Wait,
+)
 from helpers.model.wording import printable, spans
 from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
 
@@ -59,14 +69,12 @@ TORCH = Frame("/opt/env/lib/torch/distributed/distributed_c10d.py", 4800, "barri
 
 
 def waiting(rank: int, op: str, where: Frame, pid: int) -> RankView:
-    wait = Wait(
-        kind="collective",
+    wait = InCollective(
         op=op,
         group="default",
-        group_ranks=(0, 1, 2),
+        members=(0, 1, 2),
         seq=7,
         sizes=((1, 4),),
-        peers=tuple({0, 1, 2} - {rank}),
         where=where,
     )
     return RankView(
@@ -147,7 +155,7 @@ def failed_worker() -> Report:
             pid=88199,
             kind="dataloader-worker",
             state="waiting",
-            waits=(Wait(kind="process", op="Queue.get"),),
+            waits=(OnChild(op="wait"),),
         ),
         worker_id=1,
     )
@@ -204,8 +212,11 @@ def with_text(text: str) -> Report:
     frame = Frame(text, 3, text)
     error = ErrorView(text, text, stack=(frame,))
     process = ProcessView(pid=1, kind="rank", state="exited", exit_code=1, error=error)
-    wait = Wait(kind="lock", op=text, group=text, key=text, thread=text, where=frame)
-    stuck = ProcessView(pid=2, kind="rank", state="waiting", stack=(frame,), where=frame, waits=(wait,))
+    waits = (
+        OnLock(op=text, path=text, thread=text, where=frame),
+        InCollective(op=text, group=text, barrier_key=text),
+    )
+    stuck = ProcessView(pid=2, kind="rank", state="waiting", stack=(frame,), where=frame, waits=waits)
     child = ChildView(replace(process, kind=text))
     snapshot = Snapshot(
         time=1.0,
@@ -273,13 +284,39 @@ def test_json_of_a_hang() -> None:
             "group_ranks": [0, 1, 2],
             "seq": 7,
             "sizes": [[1, 4]],
-            "peers": [1, 2],
+            "peers": [],
             "key": None,
             "thread": "MainThread",
             "where": {"file": "train.py", "line": 41, "function": "save"},
         }
     ]
     assert [frame["function"] for frame in said["ranks"][0]["stack"]] == ["barrier", "save"]
+
+
+GROUP = {"group": "tp", "members": (0, 1), "sizes": ((4, 2),)}
+SAID_OF_GROUP = {"group": "tp", "group_ranks": [0, 1], "sizes": [[4, 2]]}
+OF_EACH_KIND = [
+    (InCollective(op="reduce", seq=7, root=1, **GROUP), {"seq": 7, **SAID_OF_GROUP}),
+    (InCollective(op="new_group", number=2, barrier_key="/k/1"), {"key": "/k/1"}),
+    (InP2P(op="send", peers=(1,), **GROUP), {"peers": [1], **SAID_OF_GROUP}),
+    (AtRendezvous(op="join", address="env://"), {"group": "default", "key": "env://"}),
+    (InStore(op="get", key="ready"), {"key": "ready"}),
+    (OnLock(op="flock", path="a.lock", holder=7), {"key": "a.lock"}),
+    (OnChild(op="wait"), {}),
+    (OnInput(op="read", source="/dev/pts/0"), {"key": "/dev/pts/0"}),
+    (OnIO(op="read", target="pipe:[7]"), {"key": "pipe:[7]"}),
+]
+
+
+@pytest.mark.parametrize(("wait", "own"), OF_EACH_KIND)
+def test_json_of_a_wait_has_the_keys_of_every_kind(wait: Wait, own: dict[str, object]) -> None:
+    report = hang()
+    process = ProcessView(pid=1, kind="rank", waits=(wait,))
+    snapshot = replace(report.snapshot, ranks=(RankView(0, process=process),))
+    (said,) = to_json(replace(report, snapshot=snapshot))["ranks"][0]["waits"]
+    lacks = {"group": None, "group_ranks": [], "seq": None, "sizes": [], "peers": [], "key": None}
+    all_keys = {"kind": wait.kind, "op": wait.op, **lacks, "thread": "MainThread", "where": None}
+    assert json.dumps(said) == json.dumps({**all_keys, **own})
 
 
 def test_json_of_an_error_in_a_worker() -> None:

@@ -1,0 +1,180 @@
+"""What a process waits for, or has pending: a class for each kind of thing.
+
+A kind has the fields that are known of it. Which ranks it needs, and whether it may end without them, is
+decided in `diagnose.needs`; how it is said, in `wording`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from .frames import Frame
+
+WaitKind = Literal["collective", "p2p", "store", "rendezvous", "lock", "process", "input", "io"]
+
+Sizes = tuple[tuple[int, ...], ...]
+"""Shapes of tensors."""
+
+DATA_LOADER = "DataLoader"
+"""The operation of a wait for a DataLoader's worker."""
+
+ANY_CHILD = "wait"
+"""The operation of a wait for a child that shows nothing of which one is meant."""
+
+SENDS = ("send", "isend", "send_object_list")
+
+SEND_OR_RECEIVE = "wait"
+"""The wait for a handle that may be of a send or of a receive: nothing shows which."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Waiting:
+    """What is known of every wait.
+
+    Attributes:
+        op: the operation: `all_reduce`, `recv`, `init_process_group`, `flock`, `read`, ...
+        thread: name of the waiting thread.
+        where: innermost user frame of that thread.
+        blocking: True when the thread is blocked in it; False for an asynchronous operation that is
+            pending while the thread does something else.
+        limited: True when it ends by itself before long, and the program goes on then.
+    """
+
+    kind: ClassVar[WaitKind]
+    op: str
+    thread: str = "MainThread"
+    where: Frame | None = None
+    blocking: bool = True
+    limited: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class InCollective(_Waiting):
+    """An operation that every member of a group has to come to.
+
+    Attributes:
+        group: name of the process group, `default` for the default one; None when unknown.
+        members: of the group, as global ranks; empty when unknown.
+        seq: sequence number in the group (Flight Recorder's `collective_seq_id`, from 1).
+        sizes: shapes of the input tensors.
+        root: the rank from which, or to which, an operation such as `broadcast` sends.
+        number: index, from 1, of the group that this `new_group` call creates in the process; None where
+            that cannot be counted.
+        barrier_key: the store key at which a `new_group` call waits for all ranks.
+    """
+
+    kind = "collective"
+    group: str | None = None
+    members: tuple[int, ...] = ()
+    seq: int | None = None
+    sizes: Sizes = ()
+    root: int | None = None
+    number: int | None = None
+    barrier_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InP2P(_Waiting):
+    """A send or a receive.
+
+    Attributes:
+        group: name of the process group; None when unknown.
+        members: of the group, as global ranks; empty when unknown.
+        peers: global ranks of the other end; empty for any rank, or when unknown.
+        sizes: shapes of the tensors sent.
+    """
+
+    kind = "p2p"
+    group: str | None = None
+    members: tuple[int, ...] = ()
+    peers: tuple[int, ...] = ()
+    sizes: Sizes = ()
+
+    @property
+    def sends(self) -> bool:
+        """True for an operation that is known to send."""
+        return self.op in SENDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtRendezvous(_Waiting):
+    """`init_process_group`, which waits for all ranks.
+
+    Attributes:
+        group: the group that it makes.
+        address: where the ranks look for each other, `env://` for the address in the environment.
+    """
+
+    kind = "rendezvous"
+    group: ClassVar[str] = "default"
+    address: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InStore(_Waiting):
+    """A key that is not yet in the store of the job.
+
+    Attributes:
+        key: None when unknown.
+    """
+
+    kind = "store"
+    key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnLock(_Waiting):
+    """A lock on a file, a lock file, or a lock inside the process, which only its own threads release.
+
+    Attributes:
+        path: of the file; None for a lock inside the process.
+        holder: pid of the process that holds it.
+    """
+
+    kind = "lock"
+    path: str | None = None
+    holder: int | Literal["no process", "unknown"] = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnChild(_Waiting):
+    """A process that this one has started: its end, or the next batch of a DataLoader's worker."""
+
+    kind = "process"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnInput(_Waiting):
+    """Something that a person types.
+
+    Attributes:
+        source: the terminal or the file that it is read from.
+    """
+
+    kind = "input"
+    source: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnIO(_Waiting):
+    """Any other file, pipe or connection.
+
+    Attributes:
+        target: the file, or the address at the other end.
+    """
+
+    kind = "io"
+    target: str | None = None
+
+
+Communication = InCollective | InP2P
+"""Operations of a process group."""
+
+ForRanks = Communication | AtRendezvous
+"""Only other ranks can end these."""
+
+ForOutside = OnChild | OnIO
+"""A child or a device ends these: a process that waits in one still acts."""
+
+Wait = ForRanks | InStore | OnLock | ForOutside | OnInput

@@ -132,7 +132,7 @@ def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None
         return Event(error.time, rank, process, own, error, follows)
     if process.ended is None or process.kind == "helper":
         return None
-    if process.left and process.signal == SIGTERM:
+    if process.interpreter_finished and process.signal == SIGTERM:
         return None
     if process.signal is not None:
         return Event(process.ended, rank, process, own, consequence=process.signal == SIGTERM)

@@ -149,7 +149,7 @@ class Graph:
         wait, so there it says nothing.
         """
         quiet = process.idle >= STILL or self.snapshot.job.hardware == "cuda"
-        return quiet and process.acting is None
+        return quiet and process.acting_thread is None
 
     def _could_free(self, rank: int) -> Iterator[Need]:
         """What could set a blocked rank free; each of these would do.
@@ -160,7 +160,7 @@ class Graph:
         yield from (need for wait in waits if (need := self.needs.of_ranks(rank, wait)).ranks)
         if rank in self.given_up:
             return
-        if process.frozen:
+        if process.stopped_for_memory:
             yield self.needs.anybody  # whoever goes on may give memory back
         elif process.state == "stopped":
             yield from self.needs.of_stopped

@@ -28,11 +28,11 @@ def arrived(process: ProcessView | None, wait: InCollective) -> bool:
         return any(entry.seq == wait.seq and _matches(entry, wait) for entry in issued)
     place = (wait.op, wait.group)
     same = [other for other in _collectives(process) if (other.op, other.group) == place]
-    if wait.number is None or process.groups is None:
+    if wait.group_number is None or process.groups_made is None:
         return bool(same)
-    if any(other.number == wait.number for other in same):
+    if any(other.group_number == wait.group_number for other in same):
         return any(other.members == wait.members for other in same)
-    return process.groups >= wait.number
+    return process.groups_made >= wait.group_number
 
 
 def _collectives(process: ProcessView) -> list[InCollective]:

@@ -145,7 +145,7 @@ class Needs:
 
     def _late_at(self, wait: InCollective) -> tuple[int, ...]:
         """The members that have not arrived at a collective: the same for all who are in it."""
-        place = (wait.op, wait.group, wait.members, wait.seq, wait.sizes, wait.root, wait.number)
+        place = (wait.op, wait.group, wait.members, wait.seq, wait.sizes, wait.root, wait.group_number)
         if place not in self._late:
             members = wait.members or tuple(self.ranks)
             self._late[place] = tuple(m for m in members if not arrived(self._process(m), wait))

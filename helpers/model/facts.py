@@ -123,15 +123,16 @@ class ProcessView:
         idle: seconds since the process last used a noticeable amount of CPU.
         asleep: the system call it is in, when that is a sleep: `nanosleep`.
         gil_held: True when the beacon's own thread cannot run although the process is alive.
-        frozen: True while the kernel stops it, because the job is at its limit of memory.
+        stopped_for_memory: True while the kernel stops it, because the job is at its limit of memory.
         beacon: True when a beacon reports from inside the process.
         ended: seconds at which it was seen to have ended, else None.
         signal: number of the signal that ended it.
-        left: True once its interpreter has finished without an exception; a launcher's
-            signal may still hit the process after that.
-        acting: name of another thread than the one that waits, which runs user code and may still act.
-        groups: how many groups it has created, one that is being created included; None when unknown.
-        waited: True when an ended process was last in a collective or a point-to-point operation.
+        interpreter_finished: True once that has happened without an exception; a launcher's signal may
+            still hit the process after that.
+        acting_thread: name of another thread than the one that waits, which runs user code and may
+            still act.
+        groups_made: how many groups it has created, with one that is being created; None when unknown.
+        ended_in_call: True when it has ended and was last in a collective, a send or a receive.
         wraps: of a launcher, the rank whose number it carries and whose process it has started.
         memory: resident bytes, cpu: percent of one core over the last sample.
     """
@@ -150,17 +151,17 @@ class ProcessView:
     idle: float = 0.0
     asleep: str | None = None
     gil_held: bool = False
-    frozen: bool = False
+    stopped_for_memory: bool = False
     beacon: bool = False
     started: float = 0.0
     ended: float | None = None
     exit_code: int | None = None
     signal: int | None = None
     error: ErrorView | None = None
-    left: bool = False
-    acting: str | None = None
-    groups: int | None = None
-    waited: bool = False
+    interpreter_finished: bool = False
+    acting_thread: str | None = None
+    groups_made: int | None = None
+    ended_in_call: bool = False
     wraps: int | None = None
     memory: int = 0
     cpu: float = 0.0
@@ -178,7 +179,7 @@ class ProcessView:
     @property
     def blocked(self) -> bool:
         """True when it has not moved for a while, since it waits or something stops it."""
-        if self.alive and self.frozen:
+        if self.alive and self.stopped_for_memory:
             return self.idle >= STILL
         if not self.alive or self.still < STILL:
             return False

@@ -59,8 +59,8 @@ class InCollective(_Waiting):
         seq: sequence number in the group (Flight Recorder's `collective_seq_id`, from 1).
         sizes: shapes of the input tensors.
         root: the rank from which, or to which, an operation such as `broadcast` sends.
-        number: index, from 1, of the group that this `new_group` call creates in the process; None where
-            that cannot be counted.
+        group_number: index, from 1, of the group that this `new_group` call creates in the process; None
+            where that cannot be counted.
         barrier_key: the store key at which a `new_group` call waits for all ranks.
     """
 
@@ -70,7 +70,7 @@ class InCollective(_Waiting):
     seq: int | None = None
     sizes: Sizes = ()
     root: int | None = None
-    number: int | None = None
+    group_number: int | None = None
     barrier_key: str | None = None
 
 

@@ -230,7 +230,7 @@ def doing(process: ProcessView | None) -> str:
         return "never started"
     if not process.alive:
         return "ended"
-    if process.frozen:
+    if process.stopped_for_memory:
         return FROZEN
     if process.state == "stopped":
         return "stopped by a signal"
@@ -252,7 +252,7 @@ def activities(process: ProcessView) -> tuple[str, ...]:
     end = ending(process)
     if end:
         return (end,)
-    if process.frozen:
+    if process.stopped_for_memory:
         return (FROZEN,)
     said = [wait_text(wait) for wait in process.waits]
     if process.gil_held:

@@ -275,7 +275,7 @@ class Observer:
         )
         full = self.limit is not None and self.limit.full
         if full and row.ended is None and row.stalled:
-            found = replace(found, frozen=True, state="stopped", gil_held=False, waits=())
+            found = replace(found, stopped_for_memory=True, state="stopped", gil_held=False, waits=())
         return self.outside.complete(found, self.table.rows)
 
     def _ports(self, row: Row, job: Job) -> list[Port]:

@@ -98,7 +98,7 @@ def view(
     late = written is not None and now - written > FRESH and not (held or row.stopped)
     seen = written if written is not None and late else now
     error = _error(row, record, cwd, start, log_tail, told)
-    waited = not alive and any(isinstance(wait, Communication) for wait in found)
+    in_call = not alive and any(isinstance(wait, Communication) for wait in found)
     if not alive or (record is not None and (record["ended"] or record["error"])):
         found = []
     return ProcessView(
@@ -122,10 +122,10 @@ def view(
         exit_code=row.exit_code,
         signal=row.signal,
         error=error,
-        left=record is not None and record["ended"] and error is None,
-        acting=_acting(record, sources) if record is not None and found else None,
-        groups=waits.made(record) if record is not None else None,
-        waited=waited and error is None,
+        interpreter_finished=record is not None and record["ended"] and error is None,
+        acting_thread=_acting_thread(record, sources) if record is not None and found else None,
+        groups_made=waits.made(record) if record is not None else None,
+        ended_in_call=in_call and error is None,
         memory=row.memory,
         cpu=row.cpu,
     )
@@ -166,7 +166,7 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
     return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
 
 
-def _acting(record: Record, sources: Sources) -> str | None:
+def _acting_thread(record: Record, sources: Sources) -> str | None:
     """The name of a thread beside the main one that is at a task and can go on with it by itself.
 
     A task is the user's code, or what an executor or a timer was given. A thread that waits for another

@@ -135,7 +135,7 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
             members=tuple(call["ranks"]),
             sizes=_sizes(call["sizes"]),
             root=call["root"],
-            number=made(record) if call["counted"] else None,
+            group_number=made(record) if call["counted"] else None,
             barrier_key=call["key"],
             **common,
         )

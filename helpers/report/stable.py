@@ -130,7 +130,7 @@ def _first_failure(view: RankView, process: ProcessView) -> list[str]:
     """How the rank itself failed, unless a child of it failed first."""
     if any(child.process.error or child.joined_as_rank is not None for child in view.children):
         return []
-    if process.left:
+    if process.interpreter_finished:
         return ["ended without an exception"]
     if process.error or process.signal is not None:
         return _end(replace(process, exit_code=None))

@@ -194,7 +194,7 @@ def stopped(number: int, at: str = STEP) -> RankView:
 
 def frozen(number: int, at: str = STEP) -> RankView:
     """A rank that the kernel stops, since the job is at its limit of memory."""
-    return rank(number, at=at, state="stopped", frozen=True)
+    return rank(number, at=at, state="stopped", stopped_for_memory=True)
 
 
 def absent(number: int, state: str = "missing") -> RankView:

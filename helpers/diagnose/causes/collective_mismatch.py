@@ -54,11 +54,11 @@ def _call(facts: Facts, rank: int) -> Communication | None:
 def _in_or_past_group(facts: Facts, blocked: dict[int, Communication]) -> list[int]:
     """The ranks that have reached, or passed, the first new group in which one of them is blocked."""
     numbers = [
-        wait.number
+        wait.group_number
         for wait in blocked.values()
-        if isinstance(wait, InCollective) and wait.number is not None
+        if isinstance(wait, InCollective) and wait.group_number is not None
     ]
-    made = {rank: process.groups for rank in blocked for process in facts.processes((rank,))}
+    made = {rank: process.groups_made for rank in blocked for process in facts.processes((rank,))}
     return [rank for rank, groups in made.items() if numbers and (groups or 0) >= min(numbers)]
 
 

@@ -56,7 +56,12 @@ def _gave_up(facts: Facts, first: Event) -> Verdict | None:
 
 def _waited(process: ProcessView) -> bool:
     """True for a rank that waited for others itself, or that came to its end."""
-    return process.waited or bool(process.blocking) or process.left or process.exit_code == 0
+    return (
+        process.ended_in_call
+        or bool(process.blocking)
+        or process.interpreter_finished
+        or process.exit_code == 0
+    )
 
 
 def _is_elsewhere(facts: Facts, rank: int) -> bool:

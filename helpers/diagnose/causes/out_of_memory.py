@@ -55,7 +55,9 @@ def _killed(facts: Facts) -> tuple[int, ...]:
 
 
 def _frozen(facts: Facts) -> Verdict | None:
-    ranks = tuple(r for r in sorted(facts.stuck) if any(p.frozen for p in facts.processes((r,))))
+    ranks = tuple(
+        r for r in sorted(facts.stuck) if any(p.stopped_for_memory for p in facts.processes((r,)))
+    )
     limit = facts.snapshot.limit
     if not ranks or limit is None:
         return None

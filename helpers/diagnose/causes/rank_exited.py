@@ -40,7 +40,7 @@ def _left(view: RankView) -> bool:
     process = view.process
     if process is None:
         return view.state == "exited"
-    orderly = process.signal is None or process.left
+    orderly = process.signal is None or process.interpreter_finished
     return not process.alive and process.error is None and orderly
 
 

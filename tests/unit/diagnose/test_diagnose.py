@@ -1270,10 +1270,10 @@ COLLECTIVE_MISMATCH = [
     Case(
         "one rank leaves out a new group in which one waits for it, and the others are past it",
         snapshot(
-            in_collective(0, "barrier", groups=3, at="train.py:70 end"),
-            in_collective(1, "barrier", groups=3, at="train.py:70 end"),
-            rank(2, collective("new_group", None, members=(2, 3), number=3), groups=3),
-            in_collective(3, "barrier", groups=1, at="train.py:70 end"),
+            in_collective(0, "barrier", groups_made=3, at="train.py:70 end"),
+            in_collective(1, "barrier", groups_made=3, at="train.py:70 end"),
+            rank(2, collective("new_group", None, members=(2, 3), group_number=3), groups_made=3),
+            in_collective(3, "barrier", groups_made=1, at="train.py:70 end"),
         ),
         "hang",
         "collective-mismatch",
@@ -1463,7 +1463,7 @@ COLLECTIVE_MISMATCH = [
         "a thread of one may still do what the other waits for: only patience tells",
         snapshot(
             resting(in_collective(0, "barrier", at="train.py:70 end")),
-            resting(rank(1, recv(0), at="pp.py:5 fwd", acting="upload")),
+            resting(rank(1, recv(0), at="pp.py:5 fwd", acting_thread="upload")),
         ),
         "hang",
         "collective-mismatch",
@@ -1720,7 +1720,7 @@ MISSING_RANK = [
         snapshot(
             raised(0, "RuntimeError", GAVE_UP, "train.py:29 step"),
             ended(1, signal=15, time=11.0, at="prep.py:12 unpack"),
-            ended(2, signal=15, time=11.0, at="train.py:29 step", waited=True),
+            ended(2, signal=15, time=11.0, at="train.py:29 step", ended_in_call=True),
             code=1,
         ),
         "error",

@@ -371,9 +371,9 @@ PROCESSES = st.builds(
     exit_code=st.sampled_from((None, 0, 1)),
     signal=st.sampled_from((None, 9, 11, 15, 99)),
     error=st.none() | ERRORS,
-    left=st.booleans(),
-    waited=st.booleans(),
-    acting=st.sampled_from((None, None, "listener")),
+    interpreter_finished=st.booleans(),
+    ended_in_call=st.booleans(),
+    acting_thread=st.sampled_from((None, None, "listener")),
 )
 RANKS = st.builds(
     RankView,

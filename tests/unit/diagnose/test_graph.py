@@ -93,7 +93,7 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ("a stopped rank for which another waits", (stopped(0), rank(1, recv(0))), {0, 1}),
     (
         "a stopped rank for which another waits that has a thread beside",
-        (stopped(0), in_collective(1, "barrier", acting="heartbeat")),
+        (stopped(0), in_collective(1, "barrier", acting_thread="heartbeat")),
         {0},
     ),
     ("a stopped rank, and one on another node", (stopped(0), absent(1, "unseen")), {0}),
@@ -212,7 +212,7 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ),
     (
         "a thread of one may still do what the other waits for",
-        (in_collective(0, "barrier"), rank(1, recv(0), acting="upload")),
+        (in_collective(0, "barrier"), rank(1, recv(0), acting_thread="upload")),
         set(),
     ),
     ("a message on its way", (rank(0, recv(1), idle=0.2), in_collective(1, "barrier")), set()),
@@ -223,12 +223,12 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ),
     (
         "no thread makes up for a rank that has left",
-        (rank(0, recv(1), acting="upload"), ended(1)),
+        (rank(0, recv(1), acting_thread="upload"), ended(1)),
         {0},
     ),
     (
         "no thread makes another operation of one that was issued",
-        (in_collective(0, "barrier", acting="upload"), in_collective(1, "all_reduce")),
+        (in_collective(0, "barrier", acting_thread="upload"), in_collective(1, "all_reduce")),
         {0, 1},
     ),
     (
@@ -247,16 +247,16 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     (
         "a new group for which only a sleeping member is missing",
         (
-            in_collective(0, "barrier", groups=2),
-            rank(1, collective("new_group", None, number=2), groups=2),
-            sleeping(2, groups=1),
+            in_collective(0, "barrier", groups_made=2),
+            rank(1, collective("new_group", None, group_number=2), groups_made=2),
+            sleeping(2, groups_made=1),
         ),
         set(),
     ),
     (
         "new groups of the same number and of other members",
         tuple(
-            rank(n, collective("new_group", None, members=pair, number=2), groups=2)
+            rank(n, collective("new_group", None, members=pair, group_number=2), groups_made=2)
             for n, pair in enumerate(((0, 1), (1, 2), (0, 2)))
         ),
         {0, 1, 2},
@@ -376,7 +376,7 @@ GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
     ),
     (
         "it has a thread that may act, and its call will never match",
-        (resting(rank(0, recv(1), acting="heartbeat")), resting(in_collective(1, "barrier"))),
+        (resting(rank(0, recv(1), acting_thread="heartbeat")), resting(in_collective(1, "barrier"))),
         {0, 1},
         {0, 1},
     ),

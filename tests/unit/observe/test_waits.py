@@ -151,9 +151,9 @@ def test_without_a_flight_recorder_the_call_itself_tells() -> None:
 def test_a_new_group_has_its_number(tmp_path: Path) -> None:
     one = thread(USER, call=call("collective", "new_group", group="default", ranks=[0, 1], counted=True))
     (found,) = process(record(one)).waits
-    assert found.number == process(record(one)).groups == MADE
+    assert found.group_number == process(record(one)).groups_made == MADE
     one["call"]["counted"] = False
-    assert process(record(one)).waits[0].number is None
+    assert process(record(one)).waits[0].group_number is None
 
 
 @pytest.mark.parametrize("op", ["new_group", "monitored_barrier", "destroy_process_group"])
@@ -822,8 +822,8 @@ ACTING = [
     ("other", "expected"), [row[1:] for row in ACTING], ids=[row[0] for row in ACTING]
 )
 def test_which_thread_may_still_act(other: Record, expected: str | None) -> None:
-    assert process(record(IN_RECV, other)).acting == expected
-    assert process(record(thread(USER), other)).acting is None
+    assert process(record(IN_RECV, other)).acting_thread == expected
+    assert process(record(thread(USER), other)).acting_thread is None
 
 
 def test_a_crash_shows_the_thread_that_crashed() -> None:
@@ -849,9 +849,9 @@ def test_the_line_of_os_exit_is_that_of_the_thread_that_called_it() -> None:
 
 def test_what_was_ended_by_a_signal_tells_whether_it_waited_for_others() -> None:
     one = thread(USER, call=call("p2p", "recv", peers=[1]))
-    assert process(record(one), ended=109.0, status=15).waited
-    assert not process(record(thread(USER)), ended=109.0, status=15).waited
-    assert not process(record(one)).waited
+    assert process(record(one), ended=109.0, status=15).ended_in_call
+    assert not process(record(thread(USER)), ended=109.0, status=15).ended_in_call
+    assert not process(record(one)).ended_in_call
 
 
 def test_the_words_that_a_spawned_rank_leaves_count_however_it_ended() -> None:
@@ -859,7 +859,7 @@ def test_the_words_that_a_spawned_rank_leaves_count_however_it_ended() -> None:
     view = process(record(thread(USER), ended=True), ended=109.0, status=15, told=text)
     assert view.error is not None
     assert view.error.type == "KeyError"
-    assert not view.left
+    assert not view.interpreter_finished
     assert process(record(thread(USER)), ended=109.0, status=15, log_tail=text).error is None
 
 

@@ -297,7 +297,7 @@ GROUP = {"group": "tp", "members": (0, 1), "sizes": ((4, 2),)}
 SAID_OF_GROUP = {"group": "tp", "group_ranks": [0, 1], "sizes": [[4, 2]]}
 OF_EACH_KIND = [
     (InCollective(op="reduce", seq=7, root=1, **GROUP), {"seq": 7, **SAID_OF_GROUP}),
-    (InCollective(op="new_group", number=2, barrier_key="/k/1"), {"key": "/k/1"}),
+    (InCollective(op="new_group", group_number=2, barrier_key="/k/1"), {"key": "/k/1"}),
     (InP2P(op="send", peers=(1,), **GROUP), {"peers": [1], **SAID_OF_GROUP}),
     (AtRendezvous(op="join", address="env://"), {"group": "default", "key": "env://"}),
     (InStore(op="get", key="ready"), {"key": "ready"}),

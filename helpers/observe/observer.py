@@ -22,9 +22,7 @@ from ..model.facts import (
     State,
 )
 from ..model.frames import Frame, innermost_user
-from . import no_beacon as blind
-from . import process_view as views
-from . import ranks, tracebacks, waits
+from . import no_beacon, process_view, ranks, tracebacks, waits
 from .identity import Identity, spawned_number
 from .inbox import Inbox
 from .look import AnyQuestion, Dump, ErrorFile, Failure, Look, Output, Store, Watched
@@ -77,7 +75,7 @@ class Observer:
         gone = self.attached and self.table.rows[root].ended is not None
         if self.ended is None and (look.status is not None or gone):
             self.ended = look.time - self.start
-        self._look_into_the_blind(look.time)
+        self._look_where_no_beacon_is(look.time)
         for pid, row in self.table.rows.items():
             identity = self.identities.setdefault(pid, Identity(self.watched.host))
             seen, environment = self.records.get(pid), row.environment or {}
@@ -109,7 +107,7 @@ class Observer:
         """True for a job that was started without the instrument, and so without beacons."""
         return self.watched.attached
 
-    def _look_into_the_blind(self, now: float) -> None:
+    def _look_where_no_beacon_is(self, now: float) -> None:
         """Have the stacks of processes that have no beacon, and never will, read from outside."""
         for row in self.table.rows.values():
             if row.pid in self.inbox.beacons or not self._no_beacon(row, now):
@@ -126,12 +124,12 @@ class Observer:
         """True when a process surely has no beacon, or should have had time enough to show it."""
         if not row.is_python or row.is_helper:
             return False
-        age = (row.ended or now) - self.start - views.job_time(row, self.start)
-        if self.attached or age > views.NO_BEACON_AFTER:
+        age = (row.ended or now) - self.start - process_view.job_time(row, self.start)
+        if self.attached or age > process_view.NO_BEACON_AFTER:
             return True
         identity = self.identities.get(row.pid)
         matters = row.pid == self.watched.pid or (identity is not None and identity.rank is not None)
-        return matters and blind.is_certain(row)
+        return matters and no_beacon.is_certain(row)
 
     def _statuses(self, look: Look) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -260,7 +258,7 @@ class Observer:
         made = self.inbox.child(pid)
         log = self._ask(Output(pid)) or "" if failed else ""
         error_file = made["error_file"] if failed and made is not None else None
-        found = views.view(
+        found = process_view.view(
             row,
             self.records.get(pid),
             kind=kind,
@@ -319,22 +317,22 @@ class Observer:
         return self.store
 
     def _not_seen(self, now: float) -> tuple[str, ...]:
-        found = list(blind.OF_ATTACHED) if self.attached else []
+        found = list(no_beacon.OF_ATTACHED) if self.attached else []
         if self.limit is not None and self.limit.not_seen:
             found.append(self.limit.not_seen)
         for pid, row in self.table.rows.items():
             if pid in self.inbox.beacons:
-                found += blind.kept_back(self.records[pid])
+                found += no_beacon.kept_back(self.records[pid])
             if pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
-            who = blind.name(row, self.identities[pid].rank)
+            who = no_beacon.name(row, self.identities[pid].rank)
             if not self.attached:
-                found.append(blind.why(row, who, self._failure(pid)))
+                found.append(no_beacon.why(row, who, self._failure(pid)))
             if row.ended is None:
                 seen = pid in self.records and not self.attached
                 dump = self._ask(Dump(pid))
                 problem = dump if isinstance(dump, str) and pid not in self.records else None
-                found += blind.instead(who, seen, problem)
+                found += no_beacon.instead(who, seen, problem)
         return tuple(dict.fromkeys(found))
 
 

@@ -1,19 +1,69 @@
-"""Recordings of jobs that nobody has run: looks at ranks, in place of their snapshots."""
+"""Jobs that never ran: their looks, in place of what a sampler sees."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import psutil
 from beacon_records import call, record, thread
 
 from helpers.beacon.record import Record
-from helpers.observe.look import Look, Program, Told, Usage, Watched
+from helpers.observe.look import AnyQuestion, Look, Program, Told, Usage, Watched
 from helpers.observe.recording import Recording
 
 MADE = {"machine": "x86_64, 2 CPU cores", "torch": "2.13.0", "date": "2026-11-21T08:04:05+00:00"}
 COMMAND = ("torchrun", "--nproc-per-node=2", "train.py")
 LAUNCHER = 900
 EVERY = 0.25
+
+
+@dataclass
+class FakeJob:
+    """A job that notes what is done to it."""
+
+    calls: list[str] = field(default_factory=list)
+    fails_to_close: bool = False
+    folder: Path | None = None
+    pid: int = 1000
+    started: float = 0.0
+    run_id: str = "fake"
+
+    def poll(self) -> int | None:
+        return None
+
+    def reaped(self) -> dict[int, int]:
+        return {}
+
+    def processes(self) -> list[psutil.Process]:
+        return []
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def close(self) -> None:
+        self.calls.append("close")
+        if self.fails_to_close:
+            raise OSError("the folder is busy")
+
+
+class FakeEyes:
+    """Gives looks from a list, the last of them again and again; notes what it was asked."""
+
+    def __init__(self, watched: Watched, looks: Sequence[Look]) -> None:
+        self.watched = watched
+        self.looks = list(looks)
+        self.asked: list[Collection[AnyQuestion]] = []
+        self.closed = False
+
+    def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
+        self.asked.append(wanted)
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def watched(command: tuple[str, ...] = COMMAND) -> Watched:

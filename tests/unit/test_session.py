@@ -3,70 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import threading
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import beacon_records
-import psutil
 import pytest
+from looks import FakeEyes, FakeJob
 
 from helpers.beacon.record import NativeCall, Record
-from helpers.observe.look import AnyQuestion, Look, Output, Program, Told, Usage, Watched
+from helpers.observe.look import Look, Output, Program, Told, Usage, Watched
+from helpers.observe.recording import load
 from helpers.session import LOOKS, Decided, Ended, Event, Sample, Session
 
 PID = 1000
 COMMAND = ("python", "train.py")
-
-
-@dataclass
-class FakeJob:
-    """A job that notes what is done to it."""
-
-    calls: list[str] = field(default_factory=list)
-    fails_to_close: bool = False
-    folder: Path | None = None
-    pid: int = PID
-    started: float = 0.0
-    run_id: str = "fake"
-
-    def poll(self) -> int | None:
-        return None
-
-    def reaped(self) -> dict[int, int]:
-        return {}
-
-    def processes(self) -> list[psutil.Process]:
-        return []
-
-    def stop(self) -> None:
-        self.calls.append("stop")
-
-    def close(self) -> None:
-        self.calls.append("close")
-        if self.fails_to_close:
-            raise OSError("the folder is busy")
-
-
-class FakeEyes:
-    """Gives looks from a list, the last of them again and again; notes what it was asked."""
-
-    watched = Watched(COMMAND, "/job", PID, 0.0, host="here")
-
-    def __init__(self, looks: Sequence[Look]) -> None:
-        self.looks = list(looks)
-        self.asked: list[Collection[AnyQuestion]] = []
-        self.closed = False
-
-    def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
-        self.asked.append(wanted)
-        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
-
-    def close(self) -> None:
-        self.closed = True
+WATCHED = Watched(COMMAND, "/job", PID, 0.0, host="here")
 
 
 def record(native: NativeCall | None = None, **facts: Any) -> Record:
@@ -96,7 +50,7 @@ def session(
     looks: Sequence[Look], job: FakeJob | None = None, **options: Any
 ) -> tuple[Session, FakeEyes, list[Event]]:
     """A session on looks, and what it is told to tell; no time passes between two of them."""
-    eyes, events = FakeEyes(looks), list[Event]()
+    eyes, events = FakeEyes(WATCHED, looks), list[Event]()
     given = {"start_job": lambda: job or FakeJob(), "look_at": lambda _: eyes, "pause": lambda _: False}
     made = Session(COMMAND, **given | options)
     made.subscribe(events.append)
@@ -130,6 +84,19 @@ def test_what_a_look_brings_up_is_asked_for_at_once() -> None:
     assert run.start().wait(60).verdict.summary == "Rank 0 raised KeyError: 3 at train.py:3."
     assert Output(PID) in eyes.asked[2]
     assert sum(isinstance(event, Sample) for event in events) == 2
+
+
+def test_a_replay_shows_what_the_run_has_shown() -> None:
+    """Looks of one moment, the first of which brings up what the second finds out, are one."""
+    printed = 'Traceback (most recent call last):\n  File "/job/train.py", line 3, in f\nKeyError: 3\n'
+    answered = Look(0.6, status=1 << 8, answers=((Output(PID), printed),))
+    lost = Look(0.6, status=1 << 8, told=(Told(PID, 0.2, lost=True),))
+    run, _, events = session([runs(0.2), lost, answered])
+    target = io.BytesIO()
+    run.record(target)
+    run.start().wait(60)
+    shown = [event.snapshot for event in events if isinstance(event, Sample)]
+    assert list(load(target.getvalue()).snapshots()) == shown
 
 
 def test_what_each_look_brings_up_anew_is_left_to_the_next_sample() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from histories import sleeping, snapshot
 from lab_bench import LabBench
-from looks import MADE, diverging
+from looks import COMMAND, MADE, FakeEyes, FakeJob, diverging
 from panel_fakes import (
     FakeLogs,
     buttons,
@@ -24,9 +25,11 @@ from helpers.observe.recording import Recorder, load
 from helpers.panel import open_recording
 from helpers.panel.learn.diff import DiffView
 from helpers.panel.run.export import FOLDER, KINDS, ExportBar, Finished, recording
+from helpers.panel.run.job_panel import JobPanel
 from helpers.panel.run.replay import RecordedLogs, ReplayPanel, label
 from helpers.report.report import build
 from helpers.report.source_lines import Sources
+from helpers.session import Session
 
 STALLED = diverging(3, 1)
 """Rank 1 calls a barrier that nobody else calls."""
@@ -134,6 +137,24 @@ def test_every_kind_of_file_is_written_and_said(tmp_path: Path, monkeypatch: pyt
     assert saved.looks == STALLED.looks
     bar.offer(None)
     assert not buttons(bar)
+
+
+def test_a_live_run_is_saved_as_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = Session(
+        COMMAND,
+        start_job=FakeJob,
+        look_at=lambda _: FakeEyes(STALLED.watched, STALLED.looks),
+        pause=lambda _: False,
+    )
+    panel = JobPanel("torchrun train.py", lambda _: run)
+    asyncio.run(panel.run())
+    click(panel, "Recording")
+    [path] = (tmp_path / FOLDER).glob("*.gz")
+    assert load(path).looks == STALLED.looks[: len(load(path).looks)]
+    assert "collective-mismatch" in html_of(open_recording(path))
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(

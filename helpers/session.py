@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import Literal, Protocol
 
 from .diagnose.settling import Settling, SettlingOfAttached
 from .launch.attach import find_job
@@ -21,7 +21,7 @@ from .model.facts import Report, Snapshot, Verdict
 from .observe.logs import Logs
 from .observe.look import AnyQuestion, Look, Watched, merged
 from .observe.observer import Observer
-from .observe.recording import Recorder
+from .observe.recording import Keeper
 from .observe.sampler import Running, Sampler
 from .report import report as reports
 
@@ -143,7 +143,7 @@ class Session:
         self.settling = Settling(
             patience=patience, max_seconds=max_seconds, stop_on_suspicion=stop_on_suspicion
         )
-        self._recorder: Recorder | None = None
+        self._keepers: list[Keeper] = []
         self._listeners: list[Callable[[Event], None]] = []
         self._failed: list[Callable[[Event], None]] = []
         self._limit: Enforcer | None = None
@@ -198,13 +198,9 @@ class Session:
             raise
         return self
 
-    def record(self, target: Path | BinaryIO) -> None:
-        """Write every look at the job to a file, for a replay. Called before `start`.
-
-        Raises:
-            OSError: the file cannot be created.
-        """
-        self._recorder = Recorder(target)
+    def record(self, keeper: Keeper) -> None:
+        """Have every look at the job kept, for a replay. Called before `start`."""
+        self._keepers.append(keeper)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event, on the supervisor thread.
@@ -212,11 +208,6 @@ class Session:
         An exception that it raises is logged, once, and has no effect on the run.
         """
         self._listeners.append(listener)
-
-    @property
-    def recording_problem(self) -> str | None:
-        """Why the recording is not complete, None when it is."""
-        return self._recorder.problem if self._recorder is not None else None
 
     def stop(self) -> None:
         """Ask for the end of the run and return at once; the report says it was interrupted."""
@@ -251,8 +242,8 @@ class Session:
     def _supervise(self, started: Job) -> None:
         try:
             with ExitStack() as at_end:
-                if self._recorder is not None:
-                    at_end.callback(self._recorder.close)
+                for keeper in self._keepers:
+                    at_end.callback(keeper.close)
                 at_end.callback(self._close, started)
                 eyes = (self._look_at or self._sampler)(started)
                 at_end.callback(eyes.close)
@@ -270,15 +261,15 @@ class Session:
 
     def _watch(self, started: Job, eyes: Eyes) -> Report:
         observer = Observer(eyes.watched)
-        if self._recorder is not None:
-            self._recorder.begin(eyes.watched)
+        for keeper in self._keepers:
+            keeper.begin(eyes.watched)
         first_rank: float | None = None
         decided: Report | None = None
         while True:
             stopping = (self._pause or self._stop.wait)(EVERY)
             look, snapshot = _look(eyes, observer)
-            if self._recorder is not None:
-                self._recorder.add(look)
+            for keeper in self._keepers:
+                keeper.add(look)
             ruling = self.settling.take(snapshot)
             if first_rank is None and any(view.process for view in snapshot.ranks):
                 first_rank = snapshot.time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..observe.recording import Recorder
 from ..session import Session
 from .arguments import UsageError, add_html, add_json, add_patience, positive, writable
 from .watch import watch
@@ -39,6 +40,5 @@ def run(options: argparse.Namespace) -> int:
         stop_on_suspicion=options.stop_on_suspicion,
         keep_running=options.keep_running,
     )
-    if options.record:
-        session.record(Path(options.record))
-    return watch(session, options.json, options.html)
+    recorder = Recorder(Path(options.record)) if options.record else None
+    return watch(session, options.json, options.html, recorder)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..launch.launch import LaunchError
 from ..model.facts import EXIT_CODES, Report, Snapshot
+from ..observe.recording import Recorder
 from ..report import report as reports
 from ..report.files import discard, write_atomically
 from ..report.history import History
@@ -25,7 +26,12 @@ class LostFileError(Exception):
     """A file could not be written in the end; what it would have held has been printed."""
 
 
-def watch(session: Session, json_path: str | None = None, html_path: str | None = None) -> int:
+def watch(
+    session: Session,
+    json_path: str | None = None,
+    html_path: str | None = None,
+    recorder: Recorder | None = None,
+) -> int:
     """Run a session, write its report when the verdict is there, and return the exit code.
 
     Raises:
@@ -60,13 +66,15 @@ def watch(session: Session, json_path: str | None = None, html_path: str | None 
     try:
         with terminal:
             session.subscribe(on_event)
+            if recorder is not None:
+                session.record(recorder)
             try:
                 session.start()
             except LaunchError as problem:
                 raise UsageError(str(problem)) from None
             report = _wait(session, asked)
-        if session.recording_problem is not None:
-            print(f"stuck-ranks: {session.recording_problem}", file=sys.stderr)
+        if recorder is not None and recorder.problem is not None:
+            print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
         if not published:
             publish(report)
         if report.interrupted and not decided:

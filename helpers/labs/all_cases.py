@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.facts import Report
+from ..observe.recording import Recorder
 from ..report.stable import chosen_by_chance
 from ..session import Session
 from .declaration import BY_CHANCE, MINE, Expected
@@ -86,7 +87,7 @@ def run(case: Case, record: Path | None = None) -> Result:
         with RunFolder() as folder:
             session = _session(case, folder)
             if record is not None:
-                session.record(record)
+                session.record(Recorder(record))
             session.start()
             try:
                 report = session.wait()

@@ -7,19 +7,16 @@ Later versions only add fields that may be left out.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import platform
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
-from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Protocol, TextIO
 
 import msgspec
 
@@ -30,8 +27,11 @@ from .observer import Observer
 VERSION = 2
 """1 was a recording of snapshots."""
 
-MOST = 1000
-"""Looks that `pack` keeps at most."""
+MOST, MOST_PROCESSES = 1000, 16_000
+"""Looks that a tape keeps at most, and processes in all of them together: 250 looks at 64 ranks."""
+
+NEWEST = 32
+"""Looks at the end that a tape keeps one by one: a verdict needs half of them."""
 
 
 class RecordingError(Exception):
@@ -72,11 +72,21 @@ class Recording:
             yield snapshot
 
 
-class Recorder:
-    """Writes looks as they come.
+class Keeper(Protocol):
+    """What keeps the looks at a run: a `Recorder` or a `Tape`."""
 
-    Args:
-        target: path of the file, or an open one.
+    def begin(self, watched: Watched) -> None:
+        """Note what is watched."""
+
+    def add(self, look: Look) -> None:
+        """Keep one more look."""
+
+    def close(self) -> None:
+        """The run is over."""
+
+
+class Recorder:
+    """Keeps looks in a file.
 
     Attributes:
         problem: why the recording stops before its run, in one sentence; None while it does not.
@@ -85,10 +95,10 @@ class Recorder:
         OSError: the file cannot be created.
     """
 
-    def __init__(self, target: Path | BinaryIO) -> None:
+    def __init__(self, path: Path) -> None:
         self.problem: str | None = None
-        self._target = target
-        self._file: TextIO = gzip.open(target, "wt", encoding="utf-8")  # noqa: SIM115 (closed by `close`)
+        self._path = path
+        self._file: TextIO = gzip.open(path, "wt", encoding="utf-8")  # noqa: SIM115 (closed by `close`)
 
     def begin(self, watched: Watched) -> None:
         """Write the label, which says what is watched, and where and with what."""
@@ -110,22 +120,58 @@ class Recorder:
         try:
             action()
         except OSError as problem:
-            said = f"the recording {self._target} is not complete: {problem.strerror}"
+            said = f"the recording {self._path} is not complete: {problem.strerror}"
             self.problem = self.problem or said
 
 
-def pack(recording: Recording) -> bytes:
-    """The content of a recording's file; equal recordings give equal bytes.
+class Tape:
+    """Keeps looks in memory; of a long run, older looks that follow each other are merged."""
 
-    Of a long run, looks that follow each other are merged, so that a replay takes a few seconds.
-    """
-    looks = recording.looks
-    while len(looks) > MOST:
-        first, *rest = looks
-        looks = (first, *(merged(*pair) for pair in list(pairwise(rest))[::2]), *rest[len(rest) & ~1 :])
+    def __init__(self) -> None:
+        self._watched: Watched | None = None
+        self._looks: list[bytes] = []
+        self._merged = 0
+
+    def begin(self, watched: Watched) -> None:
+        """Note what is watched."""
+        self._watched = watched
+
+    def add(self, look: Look) -> None:
+        """Keep one more look."""
+        self._looks.append(zlib.compress(_line(look).encode(), level=1))
+        room = min(MOST, MOST_PROCESSES // (len(look.alive) + 1))
+        if len(self._looks) > max(2 * NEWEST, room):
+            self._merge_two()
+
+    def close(self) -> None:
+        """What is kept stays."""
+
+    def recording(self) -> Recording:
+        """What was kept, with nothing but the looks."""
+        assert self._watched is not None, "a run begins before it ends"
+        return Recording(provenance(), self._watched, tuple(map(_unpacked, self._looks)))
+
+    def _merge_two(self) -> None:
+        """Merge two neighbours, each time the next two; the first and the newest looks stay."""
+        self._merged = self._merged % (len(self._looks) - NEWEST - 2) + 1
+        two = slice(self._merged, self._merged + 2)
+        look = merged(*map(_unpacked, self._looks[two]))
+        self._looks[two] = [zlib.compress(_line(look).encode(), level=1)]
+
+
+def _unpacked(line: bytes) -> Look:
+    return _look(zlib.decompress(line).decode())
+
+
+def _look(line: str) -> Look:
+    return msgspec.convert(json.loads(line), Look, str_keys=True)
+
+
+def pack(recording: Recording) -> bytes:
+    """The content of a recording's file; equal recordings give equal bytes."""
     label = {"recording": VERSION, **msgspec.to_builtins(replace(recording, looks=()))}
     del label["looks"]
-    return gzip.compress("".join(map(_line, (label, *looks))).encode(), mtime=0)
+    return gzip.compress("".join(map(_line, (label, *recording.looks))).encode(), mtime=0)
 
 
 def _line(value: object) -> str:
@@ -150,33 +196,29 @@ def provenance() -> dict[str, str]:
     return found
 
 
-def load(source: Path | bytes) -> Recording:
-    """A recording with at least one look.
-
-    Args:
-        source: path of its file, or the content.
+def load(path: Path) -> Recording:
+    """A recording with at least one look; of a long run, looks are merged as a `Tape` does.
 
     Raises:
-        RecordingError: it cannot be read as a recording, or holds no look.
+        RecordingError: the file cannot be read as a recording, or holds no look.
     """
-    name = source if isinstance(source, Path) else "this"
-    with _opened(source, f"{name} cannot be read as a recording") as file:
-        label = json.loads(file.readline())
-        if not isinstance(label, dict) or label.get("recording") != VERSION:
-            raise RecordingError(f"{name} is not a recording of version {VERSION}")
-        recording = msgspec.convert({**label, "looks": []}, Recording)
-        looks = tuple(msgspec.convert(json.loads(line), Look, str_keys=True) for line in file)
-    if not looks:
-        raise RecordingError(f"{name} holds no look at a job")
-    return replace(recording, looks=looks)
-
-
-@contextmanager
-def _opened(source: Path | bytes, otherwise: str) -> Iterator[TextIO]:
-    """The file for reading; whatever its content makes fail becomes one sentence."""
     try:
-        content = io.BytesIO(source) if isinstance(source, bytes) else source
-        with gzip.open(content, "rt", encoding="utf-8") as file:
-            yield file
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return _loaded(path, file)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error, msgspec.MsgspecError) as problem:
-        raise RecordingError(f"{otherwise}: {problem}") from problem
+        raise RecordingError(f"{path} cannot be read as a recording: {problem}") from problem
+
+
+def _loaded(path: Path, file: TextIO) -> Recording:
+    label = json.loads(file.readline())
+    if not isinstance(label, dict) or label.get("recording") != VERSION:
+        raise RecordingError(f"{path} is not a recording of version {VERSION}")
+    recording = msgspec.convert({**label, "looks": []}, Recording)
+    tape = Tape()
+    tape.begin(recording.watched)
+    for look in map(_look, file):
+        tape.add(look)
+    looks = tape.recording().looks
+    if not looks:
+        raise RecordingError(f"{path} holds no look at a job")
+    return replace(recording, looks=looks)

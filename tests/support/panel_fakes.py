@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
-from typing import BinaryIO
 
 from ipywidgets import Button, Widget
 
 from helpers.model.facts import Job, ProcessView, RankView, Report, Snapshot, Verdict
+from helpers.observe.recording import Keeper
 from helpers.session import Ended, Event, Sample
 
 DEADLINE = 10.0
@@ -47,7 +47,7 @@ class FakeSession:
         self._fails = fails
         self._listeners: list[Callable[[Event], None]] = []
 
-    def record(self, target: BinaryIO) -> None:
+    def record(self, keeper: Keeper) -> None:
         pass
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import threading
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ from looks import FakeEyes, FakeJob
 
 from helpers.beacon.record import NativeCall, Record
 from helpers.observe.look import Look, Output, Program, Told, Usage, Watched
-from helpers.observe.recording import load
+from helpers.observe.recording import Tape
 from helpers.session import LOOKS, Decided, Ended, Event, Sample, Session
 
 PID = 1000
@@ -92,11 +91,11 @@ def test_a_replay_shows_what_the_run_has_shown() -> None:
     answered = Look(0.6, status=1 << 8, answers=((Output(PID), printed),))
     lost = Look(0.6, status=1 << 8, told=(Told(PID, 0.2, lost=True),))
     run, _, events = session([runs(0.2), lost, answered])
-    target = io.BytesIO()
-    run.record(target)
+    tape = Tape()
+    run.record(tape)
     run.start().wait(60)
     shown = [event.snapshot for event in events if isinstance(event, Sample)]
-    assert list(load(target.getvalue()).snapshots()) == shown
+    assert list(tape.recording().snapshots()) == shown
 
 
 def test_what_each_look_brings_up_anew_is_left_to_the_next_sample() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from ipywidgets import HTML
 
 from ...model.facts import Report
 from ...observe.logs import Logs
-from ...observe.recording import load
+from ...observe.recording import Tape
 from ...report.history import History
 from ...report.source_lines import Sources
 from ...session import Ended, Event, Sample, Session
@@ -52,7 +51,7 @@ class RunPanel(Framed):
         self._active = False
         self._clearing = False
         self._history, self._sources = History(), Sources(None)
-        self._recording = io.BytesIO()
+        self._tape = Tape()
         self._header = HTML(view.header(title, hardware))
         self._screen = Screen(self._lock)
         self._export = ExportBar()
@@ -106,18 +105,18 @@ class RunPanel(Framed):
             after: called when nothing of this run is left.
         """
 
-        recording = io.BytesIO()
+        tape = Tape()
 
         def start() -> Session:
             session = make()
             self._sources = Sources(session.cwd)
-            session.record(recording)
+            session.record(tape)
             return session
 
         with self._lock:
             previous, run = self._run, Run(start, self._on_event, self._on_failure, after)
             self._run, self._name, self._active, self._clearing = run, name, True, False
-            self._recording = recording
+            self._tape = tape
             self._clear(f"Starting {name}.")
         run.begin(previous)
         return run
@@ -151,14 +150,13 @@ class RunPanel(Framed):
             self._history.add(report.snapshot)
         snapshots = self._history.snapshots
         self._screen.show(Moment(snapshots, report.verdict, logs, self._sources, report))
-        seen = self._recording.getvalue
         finished = Finished(
             name=f"{self._title}: {self._name}",
             report=report,
             snapshots=tuple(snapshots),
             logs=logs,
             sources=self._sources,
-            recording=lambda: load(seen()),
+            recording=self._tape.recording,
         )
         self._export.offer(finished)
         self._take(finished)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import itertools
 import json
 import math
@@ -23,9 +22,12 @@ from helpers.observe.look import Look, Program, Told, Usage, merged
 from helpers.observe.observer import Observer
 from helpers.observe.recording import (
     MOST,
+    MOST_PROCESSES,
+    NEWEST,
     Recorder,
     Recording,
     RecordingError,
+    Tape,
     load,
     pack,
     provenance,
@@ -67,55 +69,81 @@ def recording(*looks: Look) -> Recording:
     return Recording(MADE, watched(), looks, "a run", logs, sources)
 
 
-def written(*looks: Look) -> bytes:
-    target = io.BytesIO()
-    recorder = Recorder(target)
+def written(path: Path, *looks: Look) -> Path:
+    recorder = Recorder(path)
     recorder.begin(watched())
     for one in looks:
         recorder.add(one)
     recorder.close()
-    return target.getvalue()
+    return path
+
+
+def saved(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
 
 
 def test_what_is_read_back_equals_what_was_packed(tmp_path: Path) -> None:
     whole = recording(Look(1.0), rich())
-    (tmp_path / "run.gz").write_bytes(pack(whole))
-    assert load(tmp_path / "run.gz") == whole
+    assert load(saved(tmp_path / "run.gz", pack(whole))) == whole
     assert pack(whole) == pack(whole)
 
 
-def test_looks_come_back_as_they_were_written() -> None:
-    assert load(written(Look(1.0), rich())).looks == (Look(1.0), rich())
+def test_looks_come_back_as_they_were_written(tmp_path: Path) -> None:
+    assert load(written(tmp_path / "run.gz", Look(1.0), rich())).looks == (Look(1.0), rich())
 
 
-def test_a_replay_gives_the_snapshots_of_the_run() -> None:
+def test_a_replay_gives_the_snapshots_of_the_run(tmp_path: Path) -> None:
     run = diverging(3, 1)
     observer = Observer(run.watched)
     live = [observer.take(look) for look in run.looks]
-    assert list(load(pack(run)).snapshots()) == live
+    assert list(load(saved(tmp_path / "run.gz", pack(run))).snapshots()) == live
 
 
-def test_a_recording_says_what_it_was_made_with_and_of_what() -> None:
-    found = load(written(Look(1.0)))
+def test_a_recording_says_what_it_was_made_with_and_of_what(tmp_path: Path) -> None:
+    found = load(written(tmp_path / "run.gz", Look(1.0)))
     assert found.made == provenance()
     assert {"system", "python"} <= set(provenance())
     assert found.watched == watched()
 
 
-def test_fields_of_a_later_version_are_passed_over() -> None:
-    head, line = gzip.decompress(written(rich())).decode().splitlines()
+def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
+    with gzip.open(written(tmp_path / "run.gz", rich()), "rt") as file:
+        head, line = file.read().splitlines()
     value = json.loads(line)
     value["mood"] = value["told"][0]["mood"] = value["told"][0]["record"]["mood"] = "calm"
-    assert load(packed(head, json.dumps(value))).looks == (rich(),)
+    assert load(saved(tmp_path / "new.gz", packed(head, json.dumps(value)))).looks == (rich(),)
 
 
-def test_of_a_long_run_looks_are_merged() -> None:
-    run = recording(*(Look(float(second), told=(Told(7, float(second)),)) for second in range(2 * MOST)))
-    kept = load(pack(run)).looks
-    assert MOST / 2 < len(kept) <= MOST
-    assert (kept[0].time, kept[-1].time) == (0.0, 2.0 * MOST - 1)
-    gaps = [later.time - earlier.time for earlier, later in itertools.pairwise(kept)]
-    assert max(gaps) <= 4.0
+def long_tape(looks: int, processes: int = 0) -> tuple[Look, ...]:
+    """What a tape keeps of a run with a look every second."""
+    tape = Tape()
+    tape.begin(watched())
+    alive = tuple(map(Usage, range(processes)))
+    for second in range(looks):
+        tape.add(Look(float(second), alive=alive, answers=((questions.Output(second % 7), second),)))
+    return tape.recording().looks
+
+
+def test_of_a_long_run_older_looks_are_merged() -> None:
+    kept = long_tape(4 * MOST)
+    times = [look.time for look in kept]
+    assert len(kept) == MOST
+    assert times[0] == 0.0
+    assert times[-NEWEST:] == [4.0 * MOST - NEWEST + n for n in range(NEWEST)]
+    assert times == sorted(times)
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 0.04 * MOST
+    answered = {question.pid for look in kept for question, _ in look.answers}
+    assert answered == set(range(7))
+
+
+def test_of_many_processes_fewer_looks_are_kept() -> None:
+    assert len(long_tape(400, processes=99)) == MOST_PROCESSES // 100
+    assert len(long_tape(90, processes=999)) == 2 * NEWEST
+
+
+def test_of_a_short_run_every_look_is_kept() -> None:
+    assert [look.time for look in long_tape(MOST)] == [float(second) for second in range(MOST)]
 
 
 def test_merged_looks_make_the_snapshot_that_each_by_itself_makes() -> None:
@@ -233,8 +261,8 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path: Path, data: bytes) -> N
     assert "\n" not in str(refused.value)
 
 
-def test_looks_that_contradict_each_other_are_refused_in_one_sentence() -> None:
-    nameless = load(packed(HEAD, '{"time":1.0,"alive":[{"pid":7}]}'))
+def test_looks_that_contradict_each_other_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    nameless = load(saved(tmp_path / "bad.rec", packed(HEAD, '{"time":1.0,"alive":[{"pid":7}]}')))
     with pytest.raises(RecordingError, match="cannot be replayed: KeyError"):
         list(nameless.snapshots())
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from .diagnose.settling import Settling, SettlingOfAttached
+from .diagnose.diagnose import diagnose
+from .diagnose.settling import HISTORY, Settling, SettlingOfAttached
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
@@ -337,6 +338,19 @@ def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:
             break
     assert seen is not None
     return seen, snapshot
+
+
+def report_of(history: Sequence[Snapshot]) -> Report:
+    """The report of a recorded run.
+
+    Args:
+        history: all its snapshots, at least one.
+    """
+    verdict, newest = diagnose(history[-HISTORY:], final=True), history[-1]
+    seen = (one.time for one in history if any(view.process for view in one.ranks))
+    return reports.build(
+        verdict, newest, first_rank=next(seen, None), stall=verdict.since, verdict_at=newest.time
+    )
 
 
 def clear_up(spared: Iterable[int] = ()) -> None:

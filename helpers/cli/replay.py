@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..diagnose.diagnose import diagnose
-from ..diagnose.settling import HISTORY
 from ..model.facts import EXIT_CODES
 from ..observe.recording import RecordingError, load
 from ..report import report as reports
+from ..session import report_of
 from .arguments import UsageError, add_html
 from .watch import write_page
 
@@ -28,12 +27,8 @@ def run(options: argparse.Namespace) -> int:
         history = list(load(Path(options.file)).snapshots())
     except RecordingError as problem:
         raise UsageError(str(problem)) from None
-    verdict = diagnose(history[-HISTORY:], final=True)
-    seen = (look.time for look in history if any(view.process for view in look.ranks))
-    report = reports.build(
-        verdict, history[-1], first_rank=next(seen, None), verdict_at=history[-1].time
-    )
+    report = report_of(history)
     if options.html:
         write_page(options.html, report, history)
     print(reports.to_text(report).rstrip("\n"))
-    return EXIT_CODES[verdict.outcome]
+    return EXIT_CODES[report.verdict.outcome]

@@ -91,7 +91,7 @@ class Settling:
         A proved hang is final, once the other ranks have come to rest, too, or have had the time for it:
         `SETTLE` seconds where one is still starting, else `ARRIVES`. An error waits until every other
         process has ended or is blocked unchanged, so that it is the same each time, and until a launcher
-        that starts failed ranks anew has done so as often as it may.
+        that restarts failed ranks has done so as often as it may.
         """
         if verdict.outcome == "running":
             self._failed_at = self._proved_at = None
@@ -176,7 +176,7 @@ def _time_to_arrive(snapshot: Snapshot) -> float:
 
 
 def _all_rest(snapshot: Snapshot) -> bool:
-    """True when nobody can wake the ranks that are left, and no launcher is about to end the job."""
+    """True when nothing can wake the ranks that are left, and no launcher is about to end the job."""
     left = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
     return (
         bool(left)

@@ -1,4 +1,4 @@
-"""A run in a file, as it was looked at: what follows from that is found out anew at each replay.
+"""A run as it was looked at, for a replay that derives everything else from that.
 
 A recording is a gzip file of JSON objects, one a line: a label, then the looks, one for each snapshot.
 Later versions only add fields that may be left out.

@@ -146,7 +146,7 @@ class Sampler:
         """Every process that exists, and of those that are new, or have changed, what they run.
 
         Args:
-            stalls: whether to find out which are stalled for want of memory.
+            stalls: whether to find out which are stalled because memory is short.
         """
         now = time.monotonic()
         programs, alive = [], []

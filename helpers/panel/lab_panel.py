@@ -56,7 +56,7 @@ class LabPanel(RunPanel):
             self._start_button(name, program) for name, program in lab.programs.items() if name != MINE
         ]
         stop = button("Stop", "stop", "End everything that the run has started", self.stop)
-        forgets = "Stop the run, clear what is shown, and forget where you stand in this lab"
+        forgets = "Stop the run, clear what is shown, and forget your progress in this lab"
         reset = button("Reset", "undo", forgets, self.reset)
         tooltip = "Run your copy and judge what it does"
         check = button("Check my copy", "check", tooltip, lambda: self._click(MINE))

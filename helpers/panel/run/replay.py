@@ -13,11 +13,11 @@ from ipywidgets import HTML, Dropdown
 
 from ...diagnose.diagnose import diagnose
 from ...diagnose.settling import HISTORY
-from ...model.facts import Report, Verdict
+from ...model.facts import Verdict
 from ...observe.recording import Recording, load
-from ...report import report as reports
 from ...report.history import History
 from ...report.source_lines import Sources
+from ...session import report_of
 from ..show import view, words
 from ..widgets.controls import Framed, button, row
 from ..widgets.native import Scrubber
@@ -61,6 +61,7 @@ class ReplayPanel(Framed):
         for snapshot in recording.snapshots():
             history.add(snapshot)
         self._snapshots = tuple(history.snapshots)
+        self._report = report_of(self._snapshots)
         self._times = [snapshot.time for snapshot in self._snapshots]
         self._logs = RecordedLogs(recording)
         self._sources = Sources(None, recording.sources)
@@ -97,7 +98,7 @@ class ReplayPanel(Framed):
         self._export.offer(
             Finished(
                 name=title,
-                report=self._report(len(self._times) - 1),
+                report=self._report,
                 snapshots=self._snapshots,
                 logs=self._logs,
                 sources=self._sources,
@@ -152,24 +153,18 @@ class ReplayPanel(Framed):
             self._screen.show(
                 Moment(
                     self._snapshots[: index + 1],
-                    self._verdict(index),
+                    self._report.verdict if last else self._verdict(index),
                     self._logs,
                     self._sources,
-                    self._report(index) if last else None,
+                    self._report if last else None,
                     until=self._times[-1],
                 )
             )
             self._screen.say("Recording,", f"second {self._times[index]:.1f} of {self._times[-1]:.1f}.")
 
     def _diagnose(self, index: int) -> Verdict:
-        """The verdict at a snapshot, from the same window as in a live run."""
-        window = self._snapshots[max(0, index + 1 - HISTORY) : index + 1]
-        return diagnose(window, final=index == len(self._times) - 1)
-
-    def _report(self, index: int) -> Report:
-        verdict = self._verdict(index)
-        newest = self._snapshots[index]
-        return reports.build(verdict, newest, stall=verdict.since, verdict_at=newest.time)
+        """The verdict at a snapshot before the last, from the same window as in a live run."""
+        return diagnose(self._snapshots[max(0, index + 1 - HISTORY) : index + 1])
 
     def __repr__(self) -> str:
         return f"A recording of {self._times[-1] - self._times[0]:.0f} s: Play, Speed, Second"

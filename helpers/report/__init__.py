@@ -1,1 +1,1 @@
-"""A verdict as text, JSON and a page; snapshots as a picture and as a recording."""
+"""A verdict as text, JSON and a page; snapshots as a picture."""

@@ -301,15 +301,33 @@ def _left(mark: str, temporary: Path, ports: set[int]) -> tuple[str, ...]:
             found.append(f"process: {' '.join(process.cmdline())[:200]}")
             process.kill()
     found += [f"run folder: {path.name}" for path in temporary.glob("stuck-ranks-*/*")]
-    found += [f"port {port}" for port in sorted(ports) if _listened_on(port)]
+    found += [f"port {port}" for port in sorted(ports) if _listened_on(port, mark)]
     return tuple(found)
 
 
-def _listened_on(port: int) -> bool:
+def _listened_on(port: int, mark: str) -> bool:
+    """True when something that may be of the run with this mark listens on a port.
+
+    A port that the kernel has chosen may meanwhile have gone to another process.
+    """
     with suppress(psutil.Error):
-        sockets = psutil.net_connections(kind="tcp")
-        return any(s.status == psutil.CONN_LISTEN and s.laddr and s.laddr.port == port for s in sockets)
+        listeners = {
+            one.pid
+            for one in psutil.net_connections(kind="tcp")
+            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port
+        }
+        return any(_may_have(pid, mark) for pid in listeners)
     return False
+
+
+def _may_have(pid: int | None, mark: str) -> bool:
+    """True unless a process is known not to have this mark in its environment."""
+    try:
+        return pid is None or psutil.Process(pid).environ().get(MARKER) == mark
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
 
 
 def _line(where: Mapping[str, Any] | None) -> tuple[str, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 from score import jobs as collection
-from score import score
+from score import score, trial
 from score.jobs import CollectionError
 from score.score import Score
 from score.trial import Trial
@@ -190,3 +191,16 @@ def test_a_folder_of_anyone_is_run(tmp_path: Path) -> None:
     told = [line.split(" (")[0] for line in done.stderr.splitlines() if re.match(r"\d/3 ", line)]
     assert told == ["1/3 a: right", "2/3 b: cause error, not none", "3/3 a: right"]
     assert {path.name for path in tmp_path.glob("*.gz")} == {"a.jsonl.gz", "b.jsonl.gz"}
+
+
+def test_a_port_that_another_process_has_meanwhile_taken_is_not_left_behind() -> None:
+    words = [sys.executable, "-c", trial.LISTENER]
+    environment = os.environ | {trial.MARKER: "ours"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True) as listener:
+        assert listener.stdout is not None
+        port = int(listener.stdout.readline())
+        assert trial._listened_on(port, "ours")
+        assert not trial._listened_on(port, "another's")
+        listener.kill()
+    assert not trial._listened_on(port, "ours")

@@ -23,9 +23,9 @@ class Identity:
         joined: True once it has (or had) a process group as that rank.
         member: True while it has one, or is in `init_process_group`, as that rank.
         alive: False once it has been seen to have ended.
-        since: when it was first seen as a member, until when it was last seen so; None for one that
-            never was, or has failed to become one. A process that leaves its group and joins again is a
-            member since then.
+        since: when it was first seen as a member, until: the last look at which it may still have been
+            one; None for one that never was, or has failed to become one. A process that leaves its
+            group and joins again is a member since then.
         loaded: True once torch is loaded there, False before; None where no beacon can say.
         joined_from: the stack of its call of `init_process_group`, innermost first.
     """
@@ -107,8 +107,8 @@ class Identity:
             self.since = self.until = None
         elif passed or (member and not self.member):
             self.since = self.until = now
-        elif member and self.alive:
-            self.until = now  # also at the look that finds it ended: it may have been one until then
+        elif (member or self.member) and self.alive:
+            self.until = now  # also at the look that finds it gone: it may have been one until then
         self.member, self.alive = member, alive
 
     def _from_environment(self, env: Mapping[str, str]) -> None:

@@ -28,6 +28,7 @@ class Row:
         active: monotonic time at which it last used a noticeable amount of CPU.
         stalled: True while it waits for memory that its control group has not.
         waits_for_child: True while its main thread sleeps in a wait for a child.
+        forked: True while it runs the program of its parent.
         environment: what its program was given at its start; None where we may not look.
         sockets: (address, port) of its listening TCP sockets; all_sockets: those it ever had.
     """
@@ -51,6 +52,7 @@ class Row:
     sockets: tuple[tuple[str, int], ...] = ()
     all_sockets: set[tuple[str, int]] = field(default_factory=set)
     environment: Mapping[str, str] | None = None
+    forked: bool = False
 
     @property
     def exit_code(self) -> int | None:
@@ -77,8 +79,8 @@ class Row:
 
     @property
     def is_helper(self) -> bool:
-        """True for a bookkeeping process of `multiprocessing`."""
-        return any(name in part for part in self.command for name in BOOKKEEPING)
+        """True for a bookkeeping process of `multiprocessing`; what a fork server forks is none."""
+        return not self.forked and any(name in part for part in self.command for name in BOOKKEEPING)
 
 
 class Table:
@@ -95,6 +97,9 @@ class Table:
         """
         for program in look.programs:
             self._program(program, look.time)
+        for program in look.programs:
+            parent = self.rows.get(program.parent)
+            self.rows[program.pid].forked = parent is not None and parent.command == program.command
         for usage in look.alive:
             self._usage(self.rows[usage.pid], usage, look.time)
         present = {usage.pid for usage in look.alive}

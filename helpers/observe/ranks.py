@@ -207,8 +207,11 @@ def _bearer(
     rank = members[0]
     doubles: list[Row] = []
     for row in members[1:]:
-        left, came = identities[rank.pid].until or 0.0, identities[row.pid].since or 0.0
-        if rank.precedes(row) or left < came:
+        before, came = identities[rank.pid], identities[row.pid].since or 0.0
+        left = before.until or 0.0
+        # Seen to leave in the very look that found the other one: it may have been started after that.
+        may_follow = not before.member and left <= row.found
+        if rank.precedes(row) or left < came or may_follow:
             rank = row
             doubles.clear()
         else:

@@ -20,7 +20,9 @@ join()
 
 if __name__ == "__main__":
     data = TensorDataset(torch.randn(40, 4))
-    loader = DataLoader(data, batch_size=10, num_workers=1, multiprocessing_context="spawn")
+    loader = DataLoader(
+        data, batch_size=10, num_workers=1, multiprocessing_context=os.environ.get("START", "spawn")
+    )
     total = torch.zeros(1)
     for (batch,) in loader:
         total += batch.sum()

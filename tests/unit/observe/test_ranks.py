@@ -14,6 +14,7 @@ from helpers.beacon.record import Record
 from helpers.beacon.torch_names import DATALOADER_WORKER as WORKER
 from helpers.beacon.torch_names import MP_SPAWN
 from helpers.observe.identity import Identity
+from helpers.observe.look import Look, Program
 from helpers.observe.process_table import Row, Table
 from helpers.observe.ranks import Roles, assign, launcher_name, own_rendezvous, tell_ends
 
@@ -637,3 +638,40 @@ def test_a_rank_that_starts_the_others_is_no_launcher() -> None:
     processes = [Seen(10, env={"LOCAL_RANK": "0"}), Seen(11, 10, {"LOCAL_RANK": "1"})]
     made = table(processes)
     assert launcher_name(made, assign(made, identities(processes)), {}) == "python"
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"), [(1.0, {12: 0}), (2.0, {})], ids=["below the rank all along", "started since"]
+)
+def test_a_double_that_is_seen_when_its_rank_has_left_is_a_double(
+    found: float, wanted: dict[int, int]
+) -> None:
+    """As one that joins just before its rank, which goes on, leaves the group: within one look."""
+    rank, worker = Seen(11, env=of_rank(0), joined=(0, 2)), Seen(12, 11, of_rank(0))
+    made = table([rank, worker])
+    made.rows[12].found = found
+    known = {11: Identity(), 12: Identity()}
+    for now, of_first, of_second in ((1.0, (0, 2), None), (2.0, None, (0, 2))):
+        rank.joined, worker.joined = of_first, of_second
+        for seen in (rank, worker):
+            known[seen.pid].update(seen.record(), seen.env, now)
+    assert assign(made, known).duplicates == wanted
+
+
+SERVER = ("/env/bin/python", "-c", "from multiprocessing.forkserver import main; main(1, 2, [])")
+TRACKER = ("/env/bin/python", "-c", "from multiprocessing.resource_tracker import main; main(1)")
+
+
+def test_what_a_fork_server_forks_is_no_helper() -> None:
+    """It bears the command line of the server, and may be a rank."""
+    made = Table()
+
+    def take(time: float, *programs: tuple[int, int, tuple[str, ...]]) -> None:
+        made.take(
+            Look(time, programs=tuple(Program(p, 0, up, 0.0, words) for p, up, words in programs)), {}
+        )
+
+    take(1.0, (10, 1, TRAIN), (11, 10, TRAIN), (12, 10, TRAIN))
+    take(2.0, (13, 11, SERVER), (11, 10, SERVER), (12, 10, TRACKER))
+    helpers = {pid for pid, row in made.rows.items() if row.is_helper}
+    assert helpers == {11, 12}, "before it runs its own program, a process has that of its parent"

@@ -222,5 +222,6 @@ def _told(earlier: Told, later: Told) -> Told:
         later,
         record=earlier.record if later.record is None and not later.lost else later.record,
         failed=later.failed or earlier.failed,
+        lost=later.lost or (earlier.lost and later.record is None),
         stacks=earlier.stacks if later.stacks is None else later.stacks,
     )

@@ -138,7 +138,7 @@ class Tape:
 
     def add(self, look: Look) -> None:
         """Keep one more look."""
-        self._looks.append(zlib.compress(_line(look).encode(), level=1))
+        self._looks.append(_packed(look))
         room = min(MOST, MOST_PROCESSES // (len(look.alive) + 1))
         if len(self._looks) > max(2 * NEWEST, room):
             self._merge_two()
@@ -155,8 +155,11 @@ class Tape:
         """Merge two neighbours, each time the next two; the first and the newest looks stay."""
         self._merged = self._merged % (len(self._looks) - NEWEST - 2) + 1
         two = slice(self._merged, self._merged + 2)
-        look = merged(*map(_unpacked, self._looks[two]))
-        self._looks[two] = [zlib.compress(_line(look).encode(), level=1)]
+        self._looks[two] = [_packed(merged(*map(_unpacked, self._looks[two])))]
+
+
+def _packed(look: Look) -> bytes:
+    return zlib.compress(_line(look).encode(), level=1)
 
 
 def _unpacked(line: bytes) -> Look:

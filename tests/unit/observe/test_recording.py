@@ -16,6 +16,7 @@ import pytest
 from beacon_records import call, child, record, site, thread
 from looks import MADE, diverging, watched
 
+from helpers.beacon.record import Record
 from helpers.model.facts import LimitView
 from helpers.observe import look as questions
 from helpers.observe.look import Look, Program, Told, Usage, merged
@@ -197,6 +198,16 @@ MERGED = [
 def test_two_looks_in_one(later: Look, wanted: Look) -> None:
     wanted = msgspec.structs.replace(wanted, programs=EARLIER.programs, answers=EARLIER.answers)
     assert merged(EARLIER, later) == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "lost"), [(None, True), (record(), False)], ids=["stacks", "record"]
+)
+def test_a_record_stays_lost_until_there_is_another(written: Record | None, lost: bool) -> None:
+    earlier, later = Told(7, 1.0, lost=True), Told(7, 1.0, written, stacks="s")
+    assert merged(Look(1.0, told=(earlier,)), Look(2.0, told=(later,))).told == (
+        Told(7, 1.0, written, lost=lost, stacks="s"),
+    )
 
 
 def test_of_two_answers_the_later_one_holds() -> None:

@@ -28,7 +28,9 @@ export default {
       });
     };
     el.addEventListener("change", () => {
-      model.set("chosen", [...inputs.keys()].filter((index) => inputs[index].checked));
+      const chosen = [...inputs.keys()].filter((index) => inputs[index].checked);
+      model.send({ chosen }); // a click overtakes what is saved, but no message
+      model.set("chosen", chosen);
       model.save_changes();
     });
     model.on("change:chosen", show);

@@ -6,7 +6,7 @@ need a name and the arrow keys; a button has to open a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -54,11 +54,22 @@ class Choices(AnyWidget):
         html = [inline(text) for text in texts]
         super().__init__(label=inline(label), texts=html, several=several)
         self.add_class("sr-choices")
+        self._told: Sequence[int] | None = None
+        self.on_msg(self._hear)
+
+    def _hear(self, _: object, content: Mapping[str, Any], __: object) -> None:
+        """Take in the newest choice.
+
+        The browser holds a change of `chosen` back while the one before it is on its way, but no click
+        (`_msg_buffer` in @jupyter-widgets/base 6): a click may come before the choice it is about.
+        """
+        self._told = content["chosen"]
 
     @property
     def taken(self) -> tuple[str, ...]:
         """The values of the chosen answers."""
-        return tuple(self._values[index] for index in sorted(self.chosen))
+        chosen = self.chosen if self._told is None else self._told
+        return tuple(self._values[index] for index in sorted(chosen))
 
     @property
     def value(self) -> str | None:
@@ -67,6 +78,7 @@ class Choices(AnyWidget):
 
     @value.setter
     def value(self, value: str | None) -> None:
+        self._told = None
         self.chosen = [] if value is None else [self._values.index(value)]
 
 

@@ -64,6 +64,16 @@ def test_questions_and_answers_show_code_and_no_markup_of_the_job() -> None:
     assert (choices.chosen, choices.taken) == ([1], ("<i>no</i>",))
 
 
+def test_a_choice_counts_that_reaches_the_kernel_only_as_a_message_before_the_click() -> None:
+    choices = Choices("Which?", ["first", "second", "third"])
+    choices.chosen = [0]  # the browser sends the next change when the kernel has answered this one
+    choices._handle_custom_msg({"chosen": [1]}, [])
+    assert choices.taken == ("second",)
+    choices.chosen = [1]
+    choices.value = "third"
+    assert choices.taken == ("third",)
+
+
 def test_several_ranks_can_be_named(bench: LabBench) -> None:
     bench.culprits = (0, 1)
     bench.press("Run broken")

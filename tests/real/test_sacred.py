@@ -394,10 +394,11 @@ print("to my own file", flush=True)
 print("to stderr", file=sys.stderr)
 os.system("echo from a child")
 pid = os.fork()
-print("after the fork", flush=True)
 if pid == 0:
+    print("after the fork", flush=True)
     os._exit(0)
 os.waitpid(pid, 0)
+print("after the fork", flush=True)
 """
 
 

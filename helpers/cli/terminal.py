@@ -1,4 +1,4 @@
-"""A run in a terminal: a live table on stderr, or plain lines when stderr is not a terminal."""
+"""A run in a terminal: a live table on stderr, or plain lines where none can be drawn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Terminal:
         self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._last = ""
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Terminal:

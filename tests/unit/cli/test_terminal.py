@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pytest
 from histories import lock, rank, snapshot
 from rich.console import Console
 
@@ -13,6 +14,11 @@ from helpers.session import Sample
 
 GLOO = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:21507"
 """Shortened from what gloo writes; rich takes square brackets in a string for markup of its own."""
+
+
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
 
 
 def shown(sample: Sample) -> str:
@@ -39,3 +45,12 @@ def test_terminal_codes_of_the_job_do_not_reach_the_live_table() -> None:
     view = rank(0, lock("a\x1b]0;title\x07b.lock", "no process"))
 
     assert "title" not in shown(Sample(snapshot(view), Verdict("running", "none", summary="\x1b[2Jx")))
+
+
+def test_a_terminal_that_can_draw_nothing_gets_plain_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    sample = Sample(snapshot(rank(0)), Verdict("running", "none", summary="Rank 0 waits for rank 1."))
+    assert shown(sample) == ""
+    assert "Rank 0 waits for rank 1." in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import re
 import sys
 from types import FrameType
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
@@ -16,6 +17,9 @@ LOCKS = (type(_thread.allocate_lock()), _thread.RLock)
 
 MEMBERS = 64
 """The largest container whose members are looked at."""
+
+SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key", re.IGNORECASE)
+"""Names of variables whose text is not told."""
 
 FILE_CALLS = frozenset(("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir"))
 """Functions by which a program looks for a lock file, or makes one."""
@@ -189,6 +193,8 @@ def _named_values(frame: FrameType) -> Dict[str, Any]:
 def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str]) -> None:
     """Note the text or the path that a name stands for, or its class."""
     pathlib = sys.modules.get("pathlib")
+    if isinstance(value, str) and SECRET.search(name):
+        return
     if isinstance(value, (str, int)) or (pathlib and isinstance(value, pathlib.PurePath)):
         strings[name] = str(value)[:200]
         return

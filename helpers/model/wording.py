@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from .facts import ChildView, ProcessView, RankView, Verdict
 from .frames import Frame, innermost_user
+from .redaction import redacted
 from .waits import (
     DATA_LOADER,
     AtRendezvous,
@@ -38,8 +39,8 @@ FROZEN = "stopped by the kernel until memory is free"
 
 
 def printable(text: str) -> str:
-    """Takes terminal codes, text-direction marks and control characters out of the job's text."""
-    return _CONTROL.sub("?", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    """Takes terminal codes, control characters and what may be a secret out of the job's text."""
+    return redacted(_CONTROL.sub("?", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
 
 
 def one_line(text: str) -> str:

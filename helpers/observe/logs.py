@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..launch.processes import is_launcher
 from ..model.facts import Snapshot
+from ..model.redaction import redacted
 
 KEEP = 2000
 """Lines kept for each process."""
@@ -92,7 +93,7 @@ class Logs:
         if rest:
             self._rest[path.name] = rest
         lines = complete.decode("utf-8", "replace").split("\n") if newline else []
-        return [line.rstrip("\r").rpartition("\r")[2] for line in lines]
+        return [redacted(line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
     def _free(self, path: Path) -> None:
         """Give back the disk space of what has been read, now and then."""

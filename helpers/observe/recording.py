@@ -21,6 +21,7 @@ from typing import Protocol, TextIO
 import msgspec
 
 from ..model.facts import Snapshot
+from ..model.redaction import redacted
 from .look import Look, Watched, merged
 from .observer import Observer
 
@@ -114,7 +115,7 @@ class Recorder:
 
     def _write(self, value: object) -> None:
         if self.problem is None:
-            self._attempt(lambda: self._file.write(_line(value)))
+            self._attempt(lambda: self._file.write(_safe_line(value)))
 
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
@@ -174,13 +175,26 @@ def pack(recording: Recording) -> bytes:
     """The content of a recording's file; equal recordings give equal bytes."""
     label = {"recording": VERSION, **msgspec.to_builtins(replace(recording, looks=()))}
     del label["looks"]
-    return gzip.compress("".join(map(_line, (label, *recording.looks))).encode(), mtime=0)
+    return gzip.compress("".join(map(_safe_line, (label, *recording.looks))).encode(), mtime=0)
 
 
 def _line(value: object) -> str:
     # Written by `json`, since msgspec encodes neither an infinite number nor a lone surrogate,
     # which Python puts in the name of a file that is not UTF-8.
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")) + "\n"
+
+
+def _safe_line(value: object) -> str:
+    """The same without what may be a secret, for a file that is passed on."""
+    return _line(_redacted(msgspec.to_builtins(value)))
+
+
+def _redacted(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _redacted(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(part) for part in value]
+    return redacted(value) if isinstance(value, str) else value
 
 
 def provenance() -> dict[str, str]:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..beacon.record import Record, failure_path, output_path, record_path, stacks_path
+from ..model.redaction import redacted_words
 from .look import Told
 
 LOG_TAIL = 20_000
@@ -91,7 +92,9 @@ def parsed(content: bytes) -> Record | str | None:
         found = json.loads(content)  # msgspec's own decoder refuses words that are not UTF-8
         if isinstance(found, dict) and "failed" in found:
             return str(found["failed"])
-        return msgspec.convert(found, Record, str_keys=True)
+        record = msgspec.convert(found, Record, str_keys=True)
+        record["argv"] = list(redacted_words(record["argv"]))
+        return record
     except msgspec.ValidationError as problem:
         return f"its record cannot be read: {problem}"
     except ValueError:

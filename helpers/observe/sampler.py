@@ -17,6 +17,7 @@ from ..beacon import record
 from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
+from ..model.redaction import redacted_words
 from . import locks, memory, sockets, tracebacks
 from .look import (
     AnyQuestion,
@@ -95,7 +96,7 @@ class Sampler:
         limit: Enforcer | None = None,
     ) -> None:
         self.watched = Watched(
-            command=tuple(command),
+            command=redacted_words(command),
             cwd=str(cwd.resolve()),
             pid=launch.pid,
             start=time.monotonic() - (time.time() - launch.started),
@@ -244,7 +245,7 @@ class _Process:
             number=number,
             parent=process.ppid(),
             started=now - (time.time() - process.create_time()),
-            command=tuple(process.cmdline()),
+            command=redacted_words(process.cmdline()),
             environment=_environment(process),
         )
         self.told = False
@@ -259,7 +260,7 @@ class _Process:
                 return None
             times = process.cpu_times()
             memory_used = process.memory_info().rss
-        command = tuple(process.cmdline())
+        command = redacted_words(process.cmdline())
         if command and command != self.program.command:
             self.program = replace(self.program, command=command, environment=_environment(process))
             self.told = False

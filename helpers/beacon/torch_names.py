@@ -224,8 +224,17 @@ def process_groups() -> Optional[Groups]:
 
 
 def _backend(group: Any) -> str:
-    """The backend of a group, empty when unknown."""
-    found = getattr(getattr(c10d(), "_world", None), "pg_map", {}).get(group)
+    """The backend of a group for the devices of this job, empty when unknown.
+
+    A group for which none was named has one for each kind of device: `cpu:gloo,cuda:nccl`.
+    """
+    world = getattr(c10d(), "_world", None)
+    by_device = str(getattr(world, "pg_backend_config", {}).get(group, ""))
+    for pair in by_device.split(","):
+        device, _, backend = pair.partition(":")
+        if device == accelerator() and backend:
+            return backend
+    found = getattr(world, "pg_map", {}).get(group)
     return str(found[0]) if found else ""
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model.facts import STILL, Cause, ProcessView, Snapshot, Verdict
+from ..model.facts import STILL, Cause, ErrorView, ProcessView, Snapshot, Verdict
 from ..model.wording import doing, place, plural, sentence, spoken
 from .causes import (
     address_in_use,
@@ -47,6 +48,12 @@ CAUSES: dict[Cause, Find] = {
 }
 """Tried in this order: the first that explains the first event wins. `error` takes any exception, so it
 comes after those that see what an exception follows from: a rank that left, or one that never came."""
+
+WORTH_TELLING = 3.0
+"""Seconds that a rank has waited for others when that is told: at every start some wait for a moment."""
+
+_SPECIFIC = re.compile(r"(?<![^\s'\"])[^\s'\"]*/[^\s'\"]*|(?<![\w.-])[\w.-]*\d[\w.-]*")
+"""What may differ between ranks in one and the same message: paths, and words with a number in them."""
 
 PROOF_SPAN = 0.5
 """Seconds over which every snapshot must lead to the same proof."""
@@ -128,6 +135,8 @@ def _live_line(facts: Facts) -> str | None:
         peers = facts.graph.waited_for[rank]
         if view.process is None or not peers or not view.process.blocked:
             continue
+        if view.process.still < WORTH_TELLING:
+            continue
         waiting = [r for r in sorted(facts.alive) if facts.graph.waited_for[r] == peers]
         peer = min(peers)
         process = facts.graph.ranks[peer].process if peer in facts.graph.ranks else None
@@ -193,12 +202,18 @@ def _masked(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         if error is None or error is told:
             continue
         relayed = event.rank is None and f"{error.text} (rank " in " ".join(found)
-        same = told is not None and (error.type, error.message) == (told.type, told.message)
-        if not relayed and not same:
+        if not relayed and not (told is not None and _alike(error, told)):
             who = "launcher" if event.rank is None else f"rank {event.rank}"
             found.append(f"{error.text} ({who})")
         found += error.masked
     return tuple(dict.fromkeys(found))
+
+
+def _alike(one: ErrorView, other: ErrorView) -> bool:
+    """True for the same exception on two ranks, but for numbers, addresses and names of files in it."""
+    return one.type == other.type and _SPECIFIC.sub("#", one.message) == _SPECIFIC.sub(
+        "#", other.message
+    )
 
 
 def _since(facts: Facts, verdict: Verdict) -> float | None:

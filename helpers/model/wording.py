@@ -38,6 +38,10 @@ FROZEN = "stopped by the kernel until memory is free"
 """Said of a process that wants more memory than the job may have."""
 
 
+CELL = 90
+"""Letters of an error that a table shows; the whole of it is elsewhere in the report."""
+
+
 def printable(text: str) -> str:
     """Takes terminal codes, control characters and what may be a secret out of the job's text."""
     return redacted(_CONTROL.sub("?", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
@@ -46,6 +50,12 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """`printable`, on one line."""
     return " ".join(printable(text).split())
+
+
+def shortened(text: str) -> str:
+    """`one_line`, and no longer than a cell of a table should be."""
+    line = one_line(text)
+    return line if len(line) <= CELL else line[: CELL - 4].rstrip() + " ..."
 
 
 def sentence(text: str) -> str:
@@ -271,10 +281,10 @@ def ending(process: ProcessView) -> str:
     elif process.exit_code is not None:
         text = f"exit code {process.exit_code}"
     elif process.error:
-        return one_line(process.error.text)
+        return shortened(process.error.text)
     else:
         return ""
-    return one_line(f"{text}: {process.error.text}" if process.error else text)
+    return f"{text}: {shortened(process.error.text)}" if process.error else text
 
 
 def signal_name(number: int) -> str:

@@ -30,7 +30,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         f"pid {blocker.pid} {blocker.what}: {blocker.command}" for blocker in verdict.blockers
     )
     named = [
-        ("Cause", one_line(verdict.detail)),
+        ("Cause", "" if _is_said(verdict.detail, report) else one_line(verdict.detail)),
         ("First at", place_in(verdict.where)),
         ("To change", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
         ("In the way", one_line(blockers)),
@@ -73,7 +73,7 @@ def lists(report: Report) -> list[tuple[str, list[str]]]:
     """The lists at the end, as title and entries; empty ones are left out."""
     verdict = report.verdict
     named = [
-        ("Evidence", verdict.evidence),
+        ("Evidence", [entry for entry in verdict.evidence if not _is_said(entry, report)]),
         ("Follows from it (masked errors)", verdict.masked),
         ("Could not be seen", report.snapshot.not_seen),
         ("References", report.references),
@@ -123,9 +123,20 @@ def to_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _is_said(text: str, report: Report) -> bool:
+    """True for what the summary has said already, with or without whose it is: an error may be long."""
+    said, line = (one_line(one).casefold() for one in (report.verdict.summary, text))
+    return line in said or (line.partition(": ")[2] or line) in said
+
+
 def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,  # a path that is broken can no longer be copied
     )
 
 
@@ -146,7 +157,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     columns = [
-        textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+        textwrap.wrap(cell, width, break_on_hyphens=False, break_long_words=False) or [""]
         for cell, width in zip(cells, widths, strict=True)
     ]
     height = max(len(column) for column in columns)

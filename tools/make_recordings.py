@@ -27,7 +27,7 @@ FOLDER = ROOT / "tests" / "recordings"
 PLACES = (
     (re.compile(r'/[^"\s\\]*?/(site-packages|dist-packages)/'), r"/env/lib/\1/"),
     (re.compile(r'/[^"\s\\]*?/bin/(python[\d.]*|torchrun|accelerate)\b'), r"/env/bin/\1"),
-    (re.compile(r'/[^"\s\\]*?/(lib/python3\.\d+/)'), r"/env/\1"),
+    (re.compile(r"/[^\"'\s\\]*?/((?:lib|include)/python3[\d.]*)"), r"/env/\1"),
     (re.compile(rf"{re.escape(str(ROOT))}\b"), "/repository"),
     (re.compile(r"/[^\s\"\\]*?/trial-\w+\b"), "/trial"),
     (re.compile(rf'"host":"{re.escape(socket.gethostname())}"'), '"host":"node"'),

@@ -6,7 +6,7 @@ import _thread
 import re
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from . import stacks, torch_names
 from .record import Arguments, Call, Site
@@ -21,8 +21,10 @@ MEMBERS = 64
 SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key", re.IGNORECASE)
 """Names of variables whose text is not told."""
 
-FILE_CALLS = frozenset(("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir"))
-"""Functions by which a program looks for a lock file, or makes one."""
+FILE_CALLS = frozenset(
+    ("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir", "flock", "lockf")
+)
+"""Functions by which a program looks for a lock file, makes one, or locks a file."""
 
 _NOTHING: Arguments = {
     "group": None,
@@ -71,11 +73,11 @@ class LiveFrame:
     def __init__(self, frame: FrameType) -> None:
         self.file = frame.f_code.co_filename
         self.function = frame.f_code.co_name
-        self._frame = frame
+        self.frame = frame
 
     def local(self, name: str) -> Any:
         """What a variable holds; None where there is none."""
-        return peek(self._frame).get(name)
+        return peek(self.frame).get(name)
 
     def group_of(self, value: Any) -> Tuple[Optional[str], List[int]]:
         """Label and global ranks of a group, None for the default one."""
@@ -109,6 +111,8 @@ def torch_call(frames: Iterable[StackFrame]) -> Optional[Call]:
     for index, frame in enumerate(stack):
         if torch_names.is_distributed_file(frame.file):
             found = _distributed(frame, found) or found
+        elif torch_names.is_rpc_file(frame.file):
+            found = _rpc(frame) or found
         elif found is None:
             found = _waiting(frame, stack[index + 1 :])
     return found
@@ -131,6 +135,10 @@ def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
     file, name = frame.file, frame.function
     if torch_names.is_dataloader_file(file):
         return _dataloader(frame)
+    if torch_names.is_future(file, name) and torch_names.rpc_rank() is not None:
+        return {**_NOTHING, "kind": "rpc", "op": name}
+    if torch_names.is_batched_wait(file, name):
+        return _batched_wait(frame, outer)
     if torch_names.is_spawn_join(file, name):
         return _spawn(frame, outer)
     if torch_names.is_endless_barrier(file, name):
@@ -138,17 +146,21 @@ def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
     return _lock_file(frame) if torch_names.is_lock_file(file, name) else None
 
 
-def site(frame: Optional[FrameType]) -> Optional[Site]:
+def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Site]:
     """The position of a frame in its source, and the objects it can name.
 
     The observer reads the source and finds the call. Only for code that holds a lock or an object of
     torch's, that sends or receives, or that sleeps and looks for a file. Python 3.11 or newer.
+
+    Args:
+        waits_inside: True where the thread may wait for a lock.
     """
     positions = getattr(frame and frame.f_code, "co_positions", None)
     if frame is None or positions is None:
         return None
     polls = "sleep" in frame.f_code.co_names and not FILE_CALLS.isdisjoint(frame.f_code.co_names)
-    if not polls and torch_names.c10d() is None:
+    idle = torch_names.c10d() is None and "sqlite3" not in sys.modules and not waits_inside
+    if not polls and idle:
         return None
     index = frame.f_lasti // 2
     position = next((p for i, p in enumerate(positions()) if i == index), None)
@@ -158,8 +170,13 @@ def site(frame: Optional[FrameType]) -> Optional[Site]:
     names: Dict[str, str] = {}
     strings: Dict[str, str] = {}
     limits: Dict[str, float] = {}
-    for name, value in _named_values(frame).items():
+    peers: Dict[str, int] = {}
+    values = named_values(frame)
+    for name, value in values.items():
         _tell(name, value, names, strings)
+        peer = peer_of(value, [values]) if names.get(name, "").startswith("Work.") else None
+        if peer is not None:
+            peers[name] = peer
         limit = seconds(torch_names.store_timeout(value) if names.get(name) == "Store" else value)
         if limit is not None:
             limits[name] = limit
@@ -171,6 +188,7 @@ def site(frame: Optional[FrameType]) -> Optional[Site]:
         "names": names,
         "strings": strings,
         "limits": limits,
+        "peers": peers,
     }
 
 
@@ -180,7 +198,7 @@ def seconds(value: Any) -> Optional[float]:
     return float(tell()) if type(value).__module__ == "datetime" and callable(tell) else None
 
 
-def _named_values(frame: FrameType) -> Dict[str, Any]:
+def named_values(frame: FrameType) -> Dict[str, Any]:
     """What a frame can name: its variables, those of its module, and what `self` holds."""
     found = _visible(frame)
     held = found.get("self")
@@ -214,6 +232,8 @@ def _named(name: str, value: Any) -> Dict[str, str]:
 def _kind(value: Any) -> Optional[str]:
     if isinstance(value, LOCKS):
         return "lock"
+    if type(value).__module__ == "sqlite3" and type(value).__name__ in ("Connection", "Cursor"):
+        return "sqlite"
     kind = torch_names.class_of(value)
     operation = torch_names.operation_of(value) if kind == "Work" else None
     return f"{kind}.{operation}" if operation else kind
@@ -331,6 +351,27 @@ def _rendezvous(frame: StackFrame) -> Call:
     }
 
 
+def _rpc(frame: StackFrame) -> Optional[Call]:
+    if frame.function == "init_rpc":
+        options = frame.local("rpc_backend_options")
+        return {
+            **_NOTHING,
+            "kind": "rpc",
+            "op": frame.function,
+            "key": _text(getattr(options, "init_method", None)) or "env://",
+            "rank": _number(frame.local("rank")),
+            "world_size": _number(frame.local("world_size")),
+        }
+    method, variable, remote = torch_names.REMOTE
+    if frame.function == method and frame.local(variable) == remote:
+        peer, op = torch_names.rpc_owner(frame.local("self")), remote
+    elif frame.function in torch_names.RPC_CALLS:
+        peer, op = torch_names.rpc_peer(frame.local("to")), frame.function
+    else:
+        return None
+    return {**_NOTHING, "kind": "rpc", "op": op, "peers": [] if peer is None else [peer]}
+
+
 def _store_barrier(frame: StackFrame) -> Call:
     return {
         **_NOTHING,
@@ -346,6 +387,48 @@ def _dataloader(frame: StackFrame) -> Optional[Call]:
         return None
     workers = torch_names.dataloader_workers(iterator)
     return {**_NOTHING, "kind": "process", "op": "DataLoader", "workers": workers}
+
+
+def _batched_wait(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
+    handle = frame.local(torch_names.BATCHED_WAIT[2])
+    operation = torch_names.operation_of(handle)
+    if operation not in ("isend", "irecv"):
+        return None
+    frames = [one.frame for one in (frame, *outer) if isinstance(one, LiveFrame)]
+    peer = peer_of(handle, map(peek, frames), by_key=True)
+    return {**_NOTHING, "kind": "p2p", "op": operation, "peers": [] if peer is None else [peer]}
+
+
+def peer_of(handle: Any, frames: Iterable[Mapping[str, Any]], *, by_key: bool = False) -> Optional[int]:
+    """The rank at the other end of a handle that came from a batch of operations; None if unknown.
+
+    It is that of the operation at the same place of a list of the same length, or of the only one that
+    does the same.
+
+    Args:
+        frames: the variables of the frames, innermost first.
+        by_key: whether a number under which a dictionary has the handle is a rank.
+    """
+    operation = torch_names.operation_of(handle)
+    for values in frames:
+        held = [one for one in values.values() if type(one) in (list, tuple) and len(one) <= MEMBERS]
+        batches = [[torch_names.point_to_point(member) for member in one] for one in held if one]
+        batches = [batch for batch in batches if None not in batch]
+        for works in held:
+            place = next((number for number, work in enumerate(works) if work is handle), None)
+            same = [batch for batch in batches if len(batch) == len(works)]
+            told = same[0][place] if place is not None and len(same) == 1 else None
+            if told is not None:
+                return told[1]
+        alike = [peer for batch in batches for name, peer in filter(None, batch) if name == operation]
+        if len(alike) == 1:
+            return alike[0]
+        for table in values.values() if by_key else ():
+            if type(table) is dict and len(table) <= MEMBERS:
+                for key, works in table.items():
+                    if type(key) is int and type(works) is list and any(one is handle for one in works):
+                        return key
+    return None
 
 
 def _spawn(frame: StackFrame, outer: Sequence[StackFrame]) -> Call:

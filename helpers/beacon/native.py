@@ -49,6 +49,15 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
     return {"call": call, "fd": fd, "target": _target(fd, process), "limited": limited}
 
 
+def processor_time(thread: int) -> Optional[float]:
+    """Seconds of processor time that a thread of this process has used; None where unknown."""
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def _target(fd: Optional[int], process: str) -> Optional[str]:
     if fd is None:
         return None

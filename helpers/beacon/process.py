@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import time
@@ -32,6 +33,7 @@ class Process:
         self._inherited = inherited
         self._started = time.monotonic()
         self._threads: Dict[int, threads.Watched] = {}
+        self._beacon_thread: Optional[int] = None
         self._turn = 0
         self._unseen: List[Unseen] = []
         self._unseen_is_final = False
@@ -55,6 +57,8 @@ class Process:
             mine: the beacon's own thread, which is left out.
             ended: True at an orderly exit, when the threads are left as they were last seen.
         """
+        if mine:
+            self._beacon_thread = _thread.get_native_id()
         if not ended:
             self._see_threads(mine)
             self._see_flight()
@@ -82,6 +86,8 @@ class Process:
             "reaped": dict(exits.reaped),
             "error": self._error,
             "ended": ended,
+            "beacon_thread": self._beacon_thread,
+            "rpc": torch_names.rpc_rank(),
         }
 
     def _joined(self) -> bool:
@@ -107,7 +113,7 @@ class Process:
             name, native_id, main = known.get(ident, (f"thread {ident}", None, False))
             thread = self._threads.get(ident) or threads.Watched()
             due = main or (number + self._turn) % shifts == 0
-            thread.look(frame, now, name, native_id, main, due)
+            thread.look(frame, now, ident, name, native_id, main, due)
             call = thread.entry["call"]
             if call is not None:
                 self._workers.update(call["workers"])

@@ -59,7 +59,7 @@ class Arguments(TypedDict):
     Attributes:
         group: label of the process group, `default` for the default one; None when unknown.
         ranks: global ranks of its members; empty when unknown.
-        peers: global ranks that a point-to-point call names.
+        peers: global ranks that a point-to-point call, or a remote call, names.
         sizes: shapes of the tensors sent.
         key: the key in the store, the address of the rendezvous, or the lock file.
         root: global rank from which, or to which, a collective sends.
@@ -87,14 +87,21 @@ class Arguments(TypedDict):
 class Call(Arguments):
     """A call of torch's, or of a library that waits for processes or lock files."""
 
-    kind: Literal["collective", "p2p", "store", "rendezvous", "lock", "process"]
+    kind: Literal["collective", "p2p", "store", "rendezvous", "rpc", "lock", "process"]
     op: str
 
 
-class Site(TypedDict):
+class _NotAtFirstOfSite(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    peers: Dict[str, int]
+
+
+class Site(_NotAtFirstOfSite):
     """A position in the source, and what the expressions there stand for.
 
     Attributes:
+        peers: expression -> global rank at the other end, of a `Work` for which that can be told.
         position: line, end line, column, end column; the line alone when seen from outside.
         names: expression -> class: `lock`, or one of torch's; that of a `Work` carries its operation
             (`Work.irecv`). `handles[*]` stands for the members of a container that are all alike.
@@ -109,10 +116,41 @@ class Site(TypedDict):
     limits: Dict[str, float]
 
 
-class Thread(TypedDict):
+class Locks(TypedDict):
+    """The locks of Python's that a frame can name.
+
+    Attributes:
+        names: expression -> number of a lock; owners: number of a lock -> Python's id of the thread that
+            holds it, 0 for none; only a reentrant lock tells.
+    """
+
+    file: str
+    line: int
+    names: Dict[str, int]
+    owners: Dict[int, int]
+
+
+class _NotAtFirstOfThread(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    ident: int
+    native_id: Optional[int]
+    locks: List[Locks]
+    wants: Optional[int]
+    joins: Optional[int]
+    within: List[Tuple[str, str]]
+
+
+class Thread(_NotAtFirstOfThread):
     """One thread.
 
     Attributes:
+        ident: Python's id of it; native_id: the kernel's, None where it is not known.
+        locks: those that the user's frames can name, innermost frame first.
+        wants: number of the lock that it waits for in Python's own `threading`.
+        joins: Python's id of the thread for whose end it waits.
+        within: the library's functions that lead from the user's line to its call, outermost first: the
+            module and the qualified name of each.
         main: True for the main thread.
         since: when it last moved.
         frames: innermost first.
@@ -201,10 +239,19 @@ class Error(TypedDict):
     masked: List[str]
 
 
-class Record(TypedDict):
+class _NotAtFirst(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    beacon_thread: Optional[int]
+    rpc: Optional[Tuple[int, int]]
+
+
+class Record(_NotAtFirst):
     """What is known of one process.
 
     Attributes:
+        beacon_thread: the kernel's id of the thread of the beacon.
+        rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.
         env: the launch variables of `ENVIRONMENT`, as they are now in the process.
         process: None for a process that `multiprocessing` has not made.

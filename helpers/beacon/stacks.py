@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType, TracebackType
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from .record import FrameEntry
 
@@ -50,6 +50,17 @@ def traceback_entries(traceback: Optional[TracebackType]) -> List[FrameEntry]:
     return found[::-1][:MAX_FRAMES]
 
 
+def within(frame: Optional[FrameType]) -> List[Tuple[str, str]]:
+    """The library's functions below the user's innermost line, outermost first: module and name."""
+    found: List[Tuple[str, str]] = []
+    while frame is not None and len(found) < MAX_FRAMES and not is_users(frame):
+        code = frame.f_code
+        name = str(getattr(code, "co_qualname", code.co_name))
+        found.append((str(frame.f_globals.get("__name__", "")), name))
+        frame = frame.f_back
+    return found[::-1]
+
+
 def signature(frame: Optional[FrameType]) -> Tuple[Tuple[int, int], ...]:
     """What changes when a thread moves: the code and the instruction of each of its frames."""
     found: List[Tuple[int, int]] = []
@@ -57,6 +68,30 @@ def signature(frame: Optional[FrameType]) -> Tuple[Tuple[int, int], ...]:
         found.append((id(frame.f_code), frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
+
+
+def in_place(frame: Optional[FrameType], signature: Sequence[Tuple[int, int]]) -> bool:
+    """True for a thread that is where it was when it had this signature.
+
+    The offset of one and the same call changes when Python specialises its instruction (3.11 and newer):
+    then the two offsets have the same position in the source.
+    """
+    for code, last in signature:
+        if frame is None or id(frame.f_code) != code:
+            return False
+        if frame.f_lasti != last and not _one_place(frame.f_code, frame.f_lasti, last):
+            return False
+        frame = frame.f_back
+    return frame is None or len(signature) == MAX_FRAMES
+
+
+def _one_place(code: CodeType, *offsets: int) -> bool:
+    """True for instructions that belong to the same expression of the source."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        return False
+    found = {place for index, place in enumerate(positions()) if 2 * index in offsets}
+    return len(found) == 1 and None not in found.pop()
 
 
 def is_user(file: str, module: str) -> bool:

@@ -5,13 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from types import FrameType
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from . import calls, native, stacks
-from .record import Thread
+from . import calls, locks, native, stacks
+from .record import FrameEntry, Thread
 
 CALL_AFTER = 0.15
 """Seconds a thread must stay where it is before its call and system call are looked up."""
+
+
+AWAY, AWAY_CPU = 1.0, 0.005
+"""Seconds, and seconds of processor time, within which a thread that comes back to its place has only
+looked around: a library that polls. A DataLoader's look takes 0.0003 s every 5 s (torch 2.13)."""
+
+
+class _Place(NamedTuple):
+    """Where a thread stood, and what it had used of the processor when it was last seen there."""
+
+    entry: Thread
+    signature: Tuple[Tuple[int, int], ...]
+    seen: float
+    cpu: Optional[float]
 
 
 class Watched:
@@ -25,18 +39,30 @@ class Watched:
         self.entry: Thread
         self._signature: Optional[Tuple[Tuple[int, int], ...]] = None
         self._looked = False
+        self._stood: Optional[_Place] = None
 
     def look(
-        self, frame: FrameType, now: float, name: str, native_id: Optional[int], main: bool, due: bool
+        self,
+        frame: FrameType,
+        now: float,
+        ident: int,
+        name: str,
+        native_id: Optional[int],
+        main: bool,
+        due: bool,
     ) -> None:
         """Take one look; the call is looked up once the thread has not moved for a moment.
+
+        A thread that leaves its place within one line of the user's, and is back before it has done
+        anything to speak of, has not moved.
 
         Args:
             due: look up its system call, which may change while the thread stays at one line.
         """
-        signature = stacks.signature(frame)
-        if signature != self._signature:
-            self._signature, self._looked = signature, False
+        if self._signature is None or not stacks.in_place(frame, self._signature):
+            if self._comes_back(frame, now, native_id):
+                return
+            self._signature, self._looked = stacks.signature(frame), False
             self.entry = {
                 "name": name,
                 "main": main,
@@ -45,16 +71,45 @@ class Watched:
                 "call": None,
                 "native": None,
                 "site": None,
+                "ident": ident,
+                "native_id": native_id,
             }
         elif now - self.entry["since"] >= CALL_AFTER and (due or not self._looked):
             self.entry = self.entry.copy()
             if native_id is not None:
                 self.entry["native"] = native.blocking_call(native_id)
+                cpu = native.processor_time(native_id)
+                self._stood = _Place(self.entry, self._signature, now, cpu)
             if not self._looked:
                 self._looked = True
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
+                inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
                 if self.entry["frames"] and self.entry["frames"][0][3]:
-                    self.entry["site"] = calls.site(frame)
+                    self.entry["site"] = calls.site(frame, inside)
+                if self.entry["call"] is not None:
+                    self.entry["within"] = stacks.within(frame)
+                if inside:
+                    self.entry["locks"] = locks.known(frame)
+                    self.entry["wants"], self.entry["joins"] = locks.wanted(frame), locks.joined(frame)
+
+    def _comes_back(self, frame: FrameType, now: float, native_id: Optional[int]) -> bool:
+        """True for a thread that is back where it stood a moment ago: then it has not moved."""
+        stood = self._stood
+        if stood is None or native_id is None or stood.cpu is None:
+            return False
+        apart = now - stood.seen > AWAY or _users_line(self.entry) != _users_line(stood.entry)
+        used = None if apart else native.processor_time(native_id)
+        if used is None or used - stood.cpu > AWAY_CPU:
+            self._stood = None
+            return False
+        if not stacks.in_place(frame, stood.signature):
+            return False
+        self.entry, self._signature, self._looked = stood.entry, stood.signature, True
+        return True
+
+
+def _users_line(entry: Thread) -> Optional[FrameEntry]:
+    return next((frame for frame in entry["frames"] if frame[3]), None)
 
 
 def named(mine: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:

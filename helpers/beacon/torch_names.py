@@ -53,6 +53,20 @@ WORK_TYPES = {
 }
 """Operation by the number that a `Work` gives for its own (torch's `OpType`, 2.11 to 2.15)."""
 
+RPC_BINDINGS = "torch._C._distributed_rpc"
+RPC_CALLS = frozenset(("init_rpc", "rpc_sync", "shutdown"))
+RPC_SERVED = "_run_function"
+"""The function in which a thread of a process runs what another one has called."""
+
+REMOTE = ("method", "method_name", "to_here")
+"""The function that stands for each method of an `RRef`, its variable with that method's name, and the
+method that waits."""
+
+FUTURE = (os.path.join("torch", "futures", "__init__.py"), ("wait", "wait_all"))
+
+BATCHED_WAIT = (os.path.join("distributed", "pipelining", "schedules.py"), "_wait_batch_p2p", "w")
+"""The function in which a stage of a pipeline waits for handles: source file, name, variable."""
+
 RENDEZVOUS_CALLS = frozenset(("init_process_group",))
 CALL_LOGGER = "torch.distributed.c10d_logger"
 WAIT_COUNTER = "_WaitCounter"
@@ -140,6 +154,11 @@ def is_distributed_file(file: str) -> bool:
     return file.endswith("distributed_c10d.py")
 
 
+def is_backward(file: str, function: str) -> bool:
+    """True for the function in which a backward pass runs, and waits for what its hooks have started."""
+    return file.endswith(os.path.join("autograd", "graph.py")) and function == "_engine_run_backward"
+
+
 def is_call_wrapper(file: str) -> bool:
     """True for the source file of the wrapper around the collectives."""
     return file.endswith("c10d_logger.py")
@@ -148,6 +167,69 @@ def is_call_wrapper(file: str) -> bool:
 def is_rendezvous_file(file: str) -> bool:
     """True for the source file in which `init_process_group` finds its store."""
     return file.endswith(os.path.join("torch", "distributed", "rendezvous.py"))
+
+
+def is_rpc_file(file: str) -> bool:
+    """True for a source file of `torch.distributed.rpc`."""
+    return file.rpartition(os.sep)[0].endswith(os.path.join("torch", "distributed", "rpc"))
+
+
+def is_future(file: str, function: str) -> bool:
+    """True for a function that waits for a future of torch's."""
+    return function in FUTURE[1] and file.endswith(FUTURE[0])
+
+
+def rpc_rank() -> Optional[Tuple[int, int]]:
+    """The rank of this process in `torch.distributed.rpc`, and the number of ranks; None outside."""
+    agent = _rpc_agent()
+    try:
+        return (
+            None if agent is None else (int(agent.get_worker_info().id), len(agent.get_worker_infos()))
+        )
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def rpc_peer(to: Any) -> Optional[int]:
+    """The rank that a remote call goes to: given as such, by its name, or by what `rpc` knows of it."""
+    agent, number = _rpc_agent(), getattr(to, "id", to)
+    if isinstance(number, int):
+        return number
+    try:
+        return None if agent is None else int(agent.get_worker_info(to).id)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+
+
+def rpc_owner(reference: Any) -> Optional[int]:
+    """The rank that has the value of an `RRef`."""
+    try:
+        return int(reference.owner().id)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+
+
+def _rpc_agent() -> Any:
+    """What serves the remote calls of this process, None before there is one."""
+    current = name_in(RPC_BINDINGS, "_get_current_rpc_agent")
+    is_set = name_in(RPC_BINDINGS, "_is_current_rpc_agent_set")
+    try:
+        return current() if callable(current) and callable(is_set) and is_set() else None
+    except RuntimeError:
+        return None
+
+
+def is_batched_wait(file: str, function: str) -> bool:
+    """True for the function in which a stage of a pipeline waits for its neighbours."""
+    return function == BATCHED_WAIT[1] and file.endswith(BATCHED_WAIT[0])
+
+
+def point_to_point(value: Any) -> Optional[Tuple[str, int]]:
+    """Operation and global rank at the other end of a `P2POp`; None for anything else."""
+    if type(value).__name__ != "P2POp" or type(value).__module__ != DISTRIBUTED:
+        return None
+    operation, peer = getattr(value.op, "__name__", ""), value.peer
+    return (operation, peer) if isinstance(peer, int) else None
 
 
 def is_lock_file(file: str, function: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model.facts import STILL, Cause, ErrorView, ProcessView, Snapshot, Verdict
+from ..model.facts import STILL, Attempt, Cause, ErrorView, ProcessView, Snapshot, Verdict
 from ..model.wording import doing, place, plural, sentence, spoken
 from .causes import (
     address_in_use,
@@ -25,7 +25,7 @@ from .causes import (
     unknown,
     worker_stall,
 )
-from .events import events
+from .events import Event, events
 from .scene import Facts
 
 Find = Callable[[Facts], Verdict | None]
@@ -101,9 +101,34 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
 
 
 def _find(facts: Facts) -> Verdict | None:
-    """The answer of the first cause that has one."""
+    """The answer of the first cause that has one.
+
+    Where a launcher has started failed ranks again and they have failed again, the first failure of all
+    is that of the first attempt.
+    """
     verdicts = (find(facts) for find in CAUSES.values())
-    return next((verdict for verdict in verdicts if verdict is not None), None)
+    verdict = next((verdict for verdict in verdicts if verdict is not None), None)
+    if verdict is None or facts.first is None or not facts.snapshot.earlier:
+        return verdict
+    return _of_attempt(facts, facts.snapshot.earlier[0]) or verdict
+
+
+def _of_attempt(facts: Facts, attempt: Attempt) -> Verdict | None:
+    """The verdict on an attempt before the last one, which has failed, too."""
+    then = Facts(replace(facts.snapshot, ranks=attempt.ranks, launchers=(), earlier=()))
+    verdict, last = _find(then), facts.first
+    if verdict is None or last is None:
+        return None
+    told = then.first.error if then.first is not None else None
+    raised = (event for event in facts.events if event.error is not None)
+    new = [f"{event.text} ({_who(event)})" for event in raised if not _same(event.error, told)]
+    later = f"attempt {facts.snapshot.job.attempt}, the last, then failed: {_who(last)}: {last.text}"
+    return replace(
+        verdict,
+        summary=f"In attempt {attempt.number}: {verdict.summary} {sentence(later)}.",
+        masked=tuple(dict.fromkeys((*_masked(then, verdict), *new))),
+        evidence=(*verdict.evidence, later),
+    )
 
 
 def _lasting(history: Sequence[Snapshot], verdict: Verdict) -> bool:
@@ -163,7 +188,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         verdict,
         outcome="error" if failed else verdict.outcome,
         proved=facts.patience == math.inf,
-        masked=_masked(facts, verdict),
+        masked=verdict.masked or _masked(facts, verdict),
         evidence=(*verdict.evidence, *_earlier(facts.snapshot), *_limit(facts.snapshot)),
         since=_since(facts, verdict),
     )
@@ -202,18 +227,21 @@ def _masked(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         if error is None or error is told:
             continue
         relayed = event.rank is None and f"{error.text} (rank " in " ".join(found)
-        if not relayed and not (told is not None and _alike(error, told)):
-            who = "launcher" if event.rank is None else f"rank {event.rank}"
-            found.append(f"{error.text} ({who})")
+        if not relayed and not _same(error, told):
+            found.append(f"{error.text} ({_who(event)})")
         found += error.masked
     return tuple(dict.fromkeys(found))
 
 
-def _alike(one: ErrorView, other: ErrorView) -> bool:
+def _who(event: Event) -> str:
+    return "launcher" if event.rank is None else f"rank {event.rank}"
+
+
+def _same(one: ErrorView | None, other: ErrorView | None) -> bool:
     """True for the same exception on two ranks, but for numbers, addresses and names of files in it."""
-    return one.type == other.type and _SPECIFIC.sub("#", one.message) == _SPECIFIC.sub(
-        "#", other.message
-    )
+    if one is None or other is None or one.type != other.type:
+        return False
+    return _SPECIFIC.sub("#", one.message) == _SPECIFIC.sub("#", other.message)
 
 
 def _since(facts: Facts, verdict: Verdict) -> float | None:

@@ -12,7 +12,7 @@ So much is proved. A suspicion needs one assumption more: a rank that has neithe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -58,9 +58,16 @@ class Graph:
     @cached_property
     def free(self) -> frozenset[int]:
         """Ranks that may go on: not blocked, or waiting for something that may still happen."""
-        free = {rank for rank, view in self.ranks.items() if not self._blocked(rank, view)}
-        blocked = {rank: tuple(self._could_free(rank)) for rank in self.alive.keys() - free}
-        while woken := {r for r, needs in blocked.items() if any(n.is_met(free) for n in needs)} - free:
+        moving = (rank for rank, view in self.ranks.items() if not self._blocked(rank, view))
+        return self.freed_by(moving)
+
+    def freed_by(self, ranks: Iterable[int]) -> frozenset[int]:
+        """The ranks that go on once these do: one that goes on arrives wherever it is waited for."""
+        free = set(ranks)
+        while (
+            woken := {r for r, needs in self._could_free.items() if any(n.is_met(free) for n in needs)}
+            - free
+        ):
             free |= woken
         return frozenset(free)
 
@@ -140,6 +147,8 @@ class Graph:
         process = self.alive[rank]
         children = [child.process for child in self.ranks[rank].children if child.process.alive]
         needed = [process, *(children if process.waits_for_child else [])]
+        if any(one.traced for one in needed):
+            return False
         return process.still >= self.patience and all(one.idle >= self.patience for one in needed)
 
     def _at_rest(self, process: ProcessView) -> bool:
@@ -151,8 +160,14 @@ class Graph:
         quiet = process.idle >= STILL or self.snapshot.job.hardware == "cuda"
         return quiet and process.acting_thread is None
 
-    def _could_free(self, rank: int) -> Iterator[Need]:
-        """What could set a blocked rank free; each of these would do.
+    @cached_property
+    def _could_free(self) -> dict[int, tuple[Need, ...]]:
+        """What could set each blocked rank free; each of these would do."""
+        blocked = (rank for rank in self.alive if self._blocked(rank, self.ranks[rank]))
+        return {rank: tuple(self._needs_of(rank)) for rank in blocked}
+
+    def _needs_of(self, rank: int) -> Iterator[Need]:
+        """What could set a blocked rank free.
 
         One that is given up has only the ranks that it waits for.
         """

@@ -103,6 +103,15 @@ def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = No
     return None
 
 
+def disputed_groups(ranks: Mapping[int, RankView]) -> dict[str, dict[int, tuple[int, ...]]]:
+    """Group -> rank -> members, of the groups that ranks know by one name and with other members."""
+    by_id: dict[str, dict[int, tuple[int, ...]]] = {}
+    for rank, view in ranks.items():
+        for group in view.process.groups if view.process is not None else ():
+            by_id.setdefault(group.id, {})[rank] = group.members
+    return {name: told for name, told in by_id.items() if len(set(told.values())) > 1}
+
+
 def addresses(ranks: Mapping[int, RankView]) -> dict[str, list[int]]:
     """Store address -> ranks that wait at it, of those now in the rendezvous."""
     found: dict[str, list[int]] = {}

@@ -182,6 +182,25 @@ NO_MEMORY = _any_of(
 )
 """An allocation failed."""
 
+NO_SHARED_MEMORY = _any_of(
+    (
+        r"unable to (allocate|resize) shared memory\(shm\) for file",
+        "a tensor that a DataLoader's worker hands over finds no room in /dev/shm",
+        "aten/src/ATen/MapAllocator.cpp; jobs/shared_memory_full",
+    ),
+    (
+        r"unable to (open|mmap|write)\b.*</torch_\d+.*No space left on device",
+        "the same, in other steps of it",
+        "aten/src/ATen/MapAllocator.cpp",
+    ),
+    (
+        r"out of shared memory",
+        "the same, when the worker was killed by SIGBUS as it wrote there",
+        "torch/utils/data/_utils/signal_handling.py and torch/csrc/DataLoader.cpp",
+    ),
+)
+"""/dev/shm is full."""
+
 NOT_ALL_JOINED = _any_of(
     (
         r"waiting for clients\. \d+/\d+ clients joined",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,9 @@ from ..model.frames import Frame
 from ..model.waits import Wait
 from .events import Event, events
 from .graph import Graph
+
+MOST_PLACES = 16
+"""Where ranks are in more places than this, none of them is odd: all disagree."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,35 @@ class Facts:
         return None
 
 
-def odd_ones(places: dict[int, object]) -> tuple[int, ...]:
+def odd_ones(facts: Facts, places: Mapping[int, object]) -> tuple[int, ...]:
+    """The stuck ranks that have to change for the others to go on: the fewest of them.
+
+    Ranks in the same place go together. They are the ones in one place, or in two, without which all
+    others would go on; where several choices are equally small, those of all of them. Otherwise all.
+
+    Args:
+        places: where each stuck rank is, and where others have been, as far as they differ.
+    """
+    classes: dict[object, set[int]] = {}
+    for rank, place in places.items():
+        classes.setdefault(place, set()).add(rank)
+    together = list(classes.values())
+    if len(together) <= MOST_PLACES:
+        for number in (1, 2):
+            choices = [set[int]().union(*chosen) for chosen in itertools.combinations(together, number)]
+            enough = [
+                ranks
+                for ranks in choices
+                if facts.stuck <= facts.graph.freed_by(facts.graph.free | ranks)
+            ]
+            fewest = min(map(len, enough), default=0)
+            if enough:
+                odd = set[int]().union(*(ranks for ranks in enough if len(ranks) == fewest))
+                return tuple(sorted(odd & facts.stuck)) or tuple(sorted(facts.stuck & places.keys()))
+    return tuple(sorted(facts.stuck & places.keys()))
+
+
+def minority(places: Mapping[int, object]) -> tuple[int, ...]:
     """The ranks outside the strict majority of `places`; all of them when there is none."""
     groups: dict[object, list[int]] = {}
     for rank, place in places.items():

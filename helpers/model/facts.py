@@ -83,6 +83,20 @@ class Collective:
 
 
 @dataclass(frozen=True)
+class Group:
+    """A process group as one of its members knows it.
+
+    Attributes:
+        id: torch's own name for it, the same on all members; name: as it is called here.
+        members: global ranks.
+    """
+
+    id: str
+    name: str
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class ErrorView:
     """An exception that ended a process.
 
@@ -122,6 +136,7 @@ class ProcessView:
         still: seconds since the stack, the waits and the collectives last changed.
         idle: seconds since the process last used a noticeable amount of CPU.
         asleep: the system call it is in, when that is a sleep: `nanosleep`.
+        traced: True while a debugger stops it, which may let it go on at any time.
         gil_held: True when the beacon's own thread cannot run although the process is alive.
         stopped_for_memory: True while the kernel stops it, because the job is at its limit of memory.
         beacon: True when a beacon reports from inside the process.
@@ -131,8 +146,10 @@ class ProcessView:
             still hit the process after that.
         acting_thread: name of another thread than the one that waits, which runs user code and may
             still act.
+        groups: those it is a member of, with one that is being created.
         groups_made: how many groups it has created, with one that is being created; None when unknown.
         ended_in_call: True when it has ended and was last in a collective, a send or a receive.
+        compiles: what its children compile for it, in words.
         wraps: of a launcher, the rank whose number it carries and whose process it has started.
         memory: resident bytes, cpu: percent of one core over the last sample.
     """
@@ -150,6 +167,7 @@ class ProcessView:
     still: float = 0.0
     idle: float = 0.0
     asleep: str | None = None
+    traced: bool = False
     gil_held: bool = False
     stopped_for_memory: bool = False
     beacon: bool = False
@@ -160,8 +178,10 @@ class ProcessView:
     error: ErrorView | None = None
     interpreter_finished: bool = False
     acting_thread: str | None = None
+    groups: tuple[Group, ...] = ()
     groups_made: int | None = None
     ended_in_call: bool = False
+    compiles: str | None = None
     wraps: int | None = None
     memory: int = 0
     cpu: float = 0.0
@@ -181,7 +201,7 @@ class ProcessView:
         """True when it has not moved for a while, since it waits or something stops it."""
         if self.alive and self.stopped_for_memory:
             return self.idle >= STILL
-        if not self.alive or self.still < STILL:
+        if not self.alive or self.still < STILL or self.traced:
             return False
         if self.state == "stopped":
             return True
@@ -190,7 +210,7 @@ class ProcessView:
     @property
     def may_act(self) -> bool:
         """True while it runs, sleeps, or waits for a device or for a child."""
-        runs = self.alive and self.state != "stopped"
+        runs = self.alive and (self.state != "stopped" or self.traced)
         return runs and all(isinstance(wait, ForOutside) for wait in self.blocking)
 
     @property
@@ -238,7 +258,7 @@ class RankView:
     Attributes:
         rank: global rank; None until it is known.
         process: None for a rank that was never started here.
-        joined: True once its process group is initialised.
+        joined: True once its process group is initialised; rpc: the same of `torch.distributed.rpc`.
         master: `address:port` at which it looks for the store.
     """
 
@@ -249,6 +269,7 @@ class RankView:
     process: ProcessView | None = None
     children: tuple[ChildView, ...] = ()
     joined: bool = False
+    rpc: bool = False
     master: str | None = None
 
 

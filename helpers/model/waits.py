@@ -11,7 +11,18 @@ from typing import ClassVar, Literal
 
 from .frames import Frame
 
-WaitKind = Literal["collective", "p2p", "store", "rendezvous", "lock", "process", "input", "io"]
+WaitKind = Literal[
+    "collective",
+    "p2p",
+    "store",
+    "rendezvous",
+    "rpc",
+    "lock",
+    "thread",
+    "process",
+    "input",
+    "io",
+]
 
 Sizes = tuple[tuple[int, ...], ...]
 """Shapes of tensors."""
@@ -39,6 +50,7 @@ class _Waiting:
         blocking: True when the thread is blocked in it; False for an asynchronous operation that is
             pending while the thread does something else.
         limited: True when it ends by itself before long, and the program goes on then.
+        within: the library's functions that lead from `where` to it, outermost first.
     """
 
     kind: ClassVar[WaitKind]
@@ -47,6 +59,7 @@ class _Waiting:
     where: Frame | None = None
     blocking: bool = True
     limited: bool = False
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +119,35 @@ class AtRendezvous(_Waiting):
         address: where the ranks look for each other, `env://` for the address in the environment.
     """
 
-    kind = "rendezvous"
-    group: ClassVar[str] = "default"
+    kind: ClassVar[WaitKind] = "rendezvous"
+    group: ClassVar[str | None] = "default"
     address: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinsRPC(AtRendezvous):
+    """`init_rpc`, which waits for all ranks, too."""
+
+    kind = "rpc"
+    group = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InRPC(_Waiting):
+    """A remote call that has not been answered, or `rpc.shutdown`, which waits for all ranks.
+
+    Attributes:
+        peers: ranks that are to answer; empty when unknown.
+    """
+
+    kind = "rpc"
+    group: ClassVar[None] = None
+    peers: tuple[int, ...] = ()
+
+    @property
+    def meets_all(self) -> bool:
+        """True where every rank has to come to the same call."""
+        return self.op == "shutdown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,16 +164,29 @@ class InStore(_Waiting):
 
 @dataclass(frozen=True, kw_only=True)
 class OnLock(_Waiting):
-    """A lock on a file, a lock file, or a lock inside the process, which only its own threads release.
+    """A lock on a file, a lock file, or a lock inside the process.
 
     Attributes:
         path: of the file; None for a lock inside the process.
-        holder: pid of the process that holds it.
+        holder: pid of the process that holds it; for a lock inside the process, the thread that waits
+            here, or another one that waits for it.
     """
 
     kind = "lock"
     path: str | None = None
-    holder: int | Literal["no process", "unknown"] = "unknown"
+    holder: int | Literal["no process", "this thread", "a waiting thread", "unknown"] = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnThread(_Waiting):
+    """Another thread of the same process: its end, or what it is to set, to put or to return.
+
+    Attributes:
+        circular: True where that thread, in the end, waits for this one.
+    """
+
+    kind = "thread"
+    circular: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,19 +214,21 @@ class OnIO(_Waiting):
 
     Attributes:
         target: the file, or the address at the other end.
+        ends: of a pipe, the pids of the other processes that hold its other end; empty when unknown.
     """
 
     kind = "io"
     target: str | None = None
+    ends: tuple[int, ...] = ()
 
 
 Communication = InCollective | InP2P
 """Operations of a process group."""
 
-ForRanks = Communication | AtRendezvous
+ForRanks = Communication | AtRendezvous | InRPC
 """Only other ranks can end these."""
 
 ForOutside = OnChild | OnIO
 """A child or a device ends these: a process that waits in one still acts."""
 
-Wait = ForRanks | InStore | OnLock | ForOutside | OnInput
+Wait = ForRanks | InStore | OnLock | OnThread | ForOutside | OnInput

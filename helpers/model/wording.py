@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterable, Sequence, Sized
 from typing import TypeVar
 
-from .facts import ChildView, ProcessView, RankView, Verdict
+from .facts import STILL, ChildView, ProcessView, RankView, Verdict
 from .frames import Frame, innermost_user
 from .redaction import redacted
 from .waits import (
@@ -20,11 +20,13 @@ from .waits import (
     ForRanks,
     InCollective,
     InP2P,
+    InRPC,
     InStore,
     OnChild,
     OnInput,
     OnIO,
     OnLock,
+    OnThread,
     Wait,
 )
 
@@ -170,6 +172,13 @@ def call(wait: Wait) -> str:
     return wait.op
 
 
+_INSIDE = {
+    "this thread": " that it already holds",
+    "a waiting thread": " held by a thread that waits for this one",
+}
+"""What is said of a lock inside the process, by its holder."""
+
+
 def operation(wait: Wait) -> str:
     """A wait within a sentence: `all_reduce #7 of the default group`, `the store key 'x'`."""
     match wait:
@@ -181,9 +190,14 @@ def operation(wait: Wait) -> str:
         case InStore():
             return f"the store key {wait.key!r}" if wait.key else "a key of the store"
         case AtRendezvous():
-            return "the rendezvous (init_process_group)"
+            return f"the rendezvous ({wait.op})"
+        case InRPC():
+            return f"{wait.op} to {spoken(wait.peers)}" if wait.peers else wait.op
         case OnLock():
-            return f"the lock {wait.path}" if wait.path else "a lock"
+            return f"the lock {wait.path}" if wait.path else f"a lock{_INSIDE.get(str(wait.holder), '')}"
+        case OnThread():
+            never = ", which waits for this one" if wait.circular else ""
+            return f"another thread ({wait.op}){never}"
         case OnChild():
             return "a DataLoader worker" if wait.op == DATA_LOADER else "a child process"
         case OnInput():
@@ -195,14 +209,16 @@ def operation(wait: Wait) -> str:
 def wait_text(wait: Wait) -> str:
     """A wait in a table: `all_reduce #7 in group default, sizes [1]`."""
     parts = [call(wait)]
-    if isinstance(wait, InP2P) and wait.peers:
+    if isinstance(wait, InP2P | InRPC) and wait.peers:
         parts.append(f"with rank {spans(wait.peers)}")
     if isinstance(wait, ForRanks) and wait.group is not None:
         parts.append(f"in group {wait.group}")
     if (named := subject(wait)) is not None:
         parts.append(f"for {named}")
     if isinstance(wait, OnLock) and wait.holder != "unknown":
-        parts.append("held by nobody" if wait.holder == "no process" else f"held by pid {wait.holder}")
+        by = "nobody" if wait.holder == "no process" else f"pid {wait.holder}"
+        inside = str(wait.holder) in _INSIDE
+        parts.append(f"of {operation(wait)}" if inside else f"held by {by}")
     text = " ".join(parts)
     if isinstance(wait, Communication) and wait.sizes:
         text += ", sizes " + " ".join(str(list(size)) for size in wait.sizes)
@@ -224,13 +240,13 @@ def subject(wait: Wait) -> str | None:
             return wait.address
         case InCollective():
             return wait.barrier_key
-        case InP2P() | OnChild():
+        case InP2P() | InRPC() | OnThread() | OnChild():
             return None
 
 
 def wait_label(wait: Wait) -> str:
     """A wait in a word or two, for a picture: `all_reduce #7`, `store get`, `lock`, `DataLoader`."""
-    if isinstance(wait, AtRendezvous | OnLock | OnInput):
+    if isinstance(wait, AtRendezvous | OnLock | OnThread | OnInput):
         return wait.kind
     return f"store {wait.op}" if isinstance(wait, InStore) else call(wait)
 
@@ -243,10 +259,14 @@ def doing(process: ProcessView | None) -> str:
         return "ended"
     if process.stopped_for_memory:
         return FROZEN
+    if process.traced:
+        return "held by a debugger"
     if process.state == "stopped":
         return "stopped by a signal"
     if process.gil_held:
         return "inside a C call that holds the interpreter lock"
+    if process.compiles:
+        return f"compiling {process.compiles}"
     if process.asleep:
         return "asleep"
     if process.state == "importing":
@@ -255,7 +275,7 @@ def doing(process: ProcessView | None) -> str:
         wait = process.blocking[0]
         inside = isinstance(wait, ForRanks | OnIO)
         return f"{'in' if inside else 'waiting for'} {operation(wait)}"
-    return "working" if process.cpu > 5 else "idle"
+    return "working" if process.idle < STILL else "idle"
 
 
 def activities(process: ProcessView) -> tuple[str, ...]:
@@ -268,6 +288,8 @@ def activities(process: ProcessView) -> tuple[str, ...]:
     said = [wait_text(wait) for wait in process.waits]
     if process.gil_held:
         said.append("holds the GIL")
+    if process.compiles:
+        said.append(f"compiling {one_line(process.compiles)}")
     if process.asleep:
         said.append(f"asleep in {one_line(process.asleep)}")
     return tuple(said)

@@ -27,6 +27,7 @@ class Identity:
             one; None for one that never was, or has failed to become one. A process that leaves its
             group and joins again is a member since then.
         loaded: True once torch is loaded there, False before; None where no beacon can say.
+        rpc: True once it has (or had) a place among those that call each other by `rpc`.
         joined_from: the stack of its call of `init_process_group`, innermost first.
     """
 
@@ -44,6 +45,7 @@ class Identity:
     since: float | None = None
     until: float | None = None
     loaded: bool | None = None
+    rpc: bool = False
     backends: tuple[str, ...] = ()
     single_node: bool = True
     joined_from: Sequence[FrameEntry] = ()
@@ -93,6 +95,7 @@ class Identity:
             self.world_size = call["world_size"] or self.world_size
             self._from_method(call["key"] or "")
         self.joined_from = record["joining"] or self.joined_from
+        self._from_rpc(record)
         groups = record["dist"]
         if groups:
             self.rank, self.world_size = groups["rank"], groups["world_size"]
@@ -110,6 +113,17 @@ class Identity:
         elif (member or self.member) and self.alive:
             self.until = now  # also at the look that finds it gone: it may have been one until then
         self.member, self.alive = member, alive
+
+    def _from_rpc(self, record: Record) -> None:
+        for call in _calls(record):
+            if call["op"] == "init_rpc":
+                self.rank = self.rank if call["rank"] is None else call["rank"]
+                self.world_size = call["world_size"] or self.world_size
+                self._from_method(call["key"] or "")
+        found = record.get("rpc")
+        self.rpc = self.rpc or found is not None
+        if found is not None and record["dist"] is None:
+            self.rank, self.world_size = found
 
     def _from_environment(self, env: Mapping[str, str]) -> None:
         if not self.joined and _int(env.get("RANK")) is not None:

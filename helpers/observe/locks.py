@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,9 @@ import psutil
 from ..launch.processes import same_start
 
 KERNEL_LOCKS = ("flock", "fcntl")
+POLLED = ("flock", "sqlite3")
+"""Operations of a wait without a path that ask for a lock of the kernel again and again."""
+
 OWN_FILE = "existing file"
 """The operation of a wait for a lock file that the program makes itself, and may have closed at once."""
 
@@ -57,8 +61,7 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
     """
     try:
         lines = Path("/proc/locks").read_text().splitlines()
-        status = os.stat(path)
-        file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        file = _number(os.stat(path))
     except OSError:
         return None
     holders: dict[str, int] = {}
@@ -71,6 +74,27 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
             holders[fields[0]] = int(fields[4])
             of_file += [int(fields[4])] if fields[5] == file else []
     return next((pid for pid in map(_seen, of_file) if pid is not None), None)
+
+
+def held_against(waiter: int) -> list[tuple[str, int]]:
+    """(path, pid) of each file that a process has open and another has locked, from `/proc/locks`."""
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return []
+    table = [fields for fields in map(str.split, lines) if "->" not in fields and len(fields) > 5]
+    holders = {fields[5]: int(fields[4]) for fields in table if int(fields[4]) not in (waiter, 0, -1)}
+    found = []
+    for path in _open_files(waiter) if holders else ():
+        with suppress(OSError):
+            if (pid := holders.get(_number(os.stat(path)))) is not None:
+                found.append((path, pid))
+    return found
+
+
+def _number(status: os.stat_result) -> str:
+    """A file as `/proc/locks` names it: its device, and its number there."""
+    return f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
 
 
 def holder_of_file(path: str, waiter: int) -> int | None:
@@ -91,20 +115,20 @@ def holder_of_file(path: str, waiter: int) -> int | None:
 
 
 def _has_open(pid: int, path: str) -> bool:
-    """True for a process that has a file open, as far as we may look.
+    """True for a process that has a file open, as far as we may look."""
+    return path in _open_files(pid)
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """What a process has open, as far as we may look.
 
     By the links alone: `psutil.Process.open_files` gives up at a file whose folder may not be entered.
     """
     links = Path(f"/proc/{pid}/fd")
-    try:
-        numbers = os.listdir(links)
-    except OSError:
-        return False
-    for number in numbers:
-        with suppress(OSError):
-            if os.readlink(links / number) == path:
-                return True
-    return False
+    with suppress(OSError):
+        for number in os.listdir(links):
+            with suppress(OSError):
+                yield os.readlink(links / number)
 
 
 def _is_lock(path: str) -> bool:

@@ -57,6 +57,25 @@ class Holder(Question, frozen=True):
     waiter: int
 
 
+class Held(Question, frozen=True):
+    """[path, pid of the holder] of each file that a process has open and another one has locked."""
+
+    pid: int
+
+
+class Ends(Question, frozen=True):
+    """Pids of the processes that hold the other end of a pipe, else None.
+
+    Attributes:
+        pid: of the process that waits at the pipe; target: as the kernel names the pipe.
+        reads: whether it waits to read.
+    """
+
+    pid: int
+    target: str
+    reads: bool
+
+
 class Owner(Question, frozen=True):
     """[pid, command line] of the process outside the job that listens on a port, else None."""
 
@@ -86,7 +105,15 @@ class Store(Question, frozen=True):
     address: str
 
 
-AnyQuestion = Output | Failure | ErrorFile | Source | Holder | Owner | Peer | Dump | Store
+class Threads(Question, frozen=True):
+    """The threads of a process: [the kernel's id, seconds of processor time used, name] of each."""
+
+    pid: int
+
+
+AnyQuestion = (
+    Output | Failure | ErrorFile | Source | Holder | Held | Ends | Owner | Peer | Dump | Store | Threads
+)
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -134,6 +161,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         cpu: seconds of processor time used so far; memory: resident bytes.
         stopped: True while a signal, or a debugger, stops it.
+        traced: True while a debugger does.
         waits_for_child: True while its main thread sleeps in a wait for a child.
         stalled: True while it sleeps without being interruptible, as one that wants more memory than a
             control group has.
@@ -144,6 +172,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu: float = 0.0
     memory: int = 0
     stopped: bool = False
+    traced: bool = False
     waits_for_child: bool = False
     stalled: bool = False
     sockets: tuple[tuple[str, int], ...] | None = None

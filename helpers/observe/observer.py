@@ -23,9 +23,10 @@ from ..model.facts import (
 )
 from ..model.frames import Frame, innermost_user
 from . import no_beacon, process_view, ranks, tracebacks, waits
+from .compilers import compiling
 from .identity import Identity, spawned_number
 from .inbox import Inbox
-from .look import AnyQuestion, Dump, ErrorFile, Failure, Look, Output, Store, Watched
+from .look import AnyQuestion, Dump, ErrorFile, Failure, Look, Output, Store, Threads, Watched
 from .outside import Outside
 from .process_table import Row, Table
 from .source import Sources
@@ -142,7 +143,7 @@ class Observer:
 
     def _snapshot(self, look: Look) -> Snapshot:
         now, status = look.time, look.status
-        roles = ranks.assign(self.table, self.identities)
+        roles = ranks.assign(self.table, self.identities, ended=self.ended is not None)
         ranks.tell_ends(self.table, roles)
         of_rank = [self.identities[pid] for rank, pid in roles.ranks.items() if rank >= 0]
         root = self.table.rows.get(self.watched.pid)
@@ -150,7 +151,7 @@ class Observer:
         counts = (spawned_number(record) for record in self.records.values())
         world = world or max((n for n in counts if n), default=None)
         world = world or len(set(self.inbox.spawned.values())) or None
-        single = status is not None and set(roles.ranks) == {-1}
+        single = set(roles.ranks) == {-1} and (world is None or status is not None)
         script_error = self._script_error()
         job = Job(
             command=self.watched.command,
@@ -216,14 +217,18 @@ class Observer:
     def _rank(self, rank: int, pid: int, roles: ranks.Roles, job: Job, now: float) -> RankView:
         process = self._view(pid, "rank", job, now)
         identity = self.identities[pid]
+        children = tuple(self._child(child, roles, job, now) for child in roles.children.get(pid, ()))
+        alive = (child.process.command for child in children if child.process.alive)
+        process = replace(process, compiles=compiling(alive))
         return RankView(
             rank=rank if rank >= 0 else None,
             local_rank=identity.local_rank,
             node=identity.node,
             state=process.state,
             process=process,
-            children=tuple(self._child(child, roles, job, now) for child in roles.children.get(pid, ())),
+            children=children,
             joined=identity.joined,
+            rpc=identity.rpc,
             master=identity.master,
         )
 
@@ -256,6 +261,10 @@ class Observer:
         row = self.table.rows[pid]
         failed = row.ended is not None and row.exit_code != 0
         made = self.inbox.child(pid)
+        if row.ended is None and _stands(self.records.get(pid)):
+            row.take_threads(now, self._ask(Threads(pid)) or ())
+        else:
+            row.threads.clear()
         log = self._ask(Output(pid)) or "" if failed else ""
         error_file = made["error_file"] if failed and made is not None else None
         found = process_view.view(
@@ -340,6 +349,12 @@ def _does_not_parse(error: Error) -> bool:
     return error["type"] in ("SyntaxError", "IndentationError", "TabError") and not any(
         frame[3] for frame in error["frames"][1:]
     )
+
+
+def _stands(record: Record | None) -> bool:
+    """True when the main thread of a process has not moved for a moment."""
+    threads = record["threads"] if record is not None else ()
+    return any(thread["main"] and thread["native"] is not None for thread in threads)
 
 
 def _order(view: RankView) -> tuple[bool, int]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
 from ..model.waits import OnInput, OnIO, OnLock, Wait
-from . import ranks
-from .look import AnyQuestion, Holder, Owner, Peer
+from . import locks, ranks, waits
+from .look import AnyQuestion, Ends, Held, Holder, Owner, Peer
 from .process_table import Row
 
 
@@ -47,10 +47,11 @@ class Outside:
             self._look_for_stranger(ranks.own_rendezvous(view.command, self._host), rows)
         if not view.waits:
             return view
-        return replace(view, waits=tuple(self.wait(wait, view.pid) for wait in view.waits))
+        found = (self.wait(wait, view.pid, rows) for wait in view.waits)
+        return replace(view, waits=tuple(wait for wait in found if wait is not None))
 
-    def wait(self, wait: Wait, pid: int) -> Wait:
-        """One wait of process `pid`, completed."""
+    def wait(self, wait: Wait, pid: int, rows: Collection[int] = ()) -> Wait | None:
+        """One wait of process `pid`, completed; None for one that turns out to be none."""
         if isinstance(wait, OnInput) and wait.source and self.input and wait.source != self.input:
             wait = OnIO(  # a pipe of the job's own at its standard input
                 op=wait.op,
@@ -62,6 +63,15 @@ class Outside:
             )
         if isinstance(wait, OnIO) and wait.target and wait.target.startswith("socket:"):
             return replace(wait, target=self._ask(Peer(pid, wait.target)) or wait.target)
+        if isinstance(wait, OnIO) and wait.target and wait.op in waits.READS + waits.WRITES:
+            ends = self._ask(Ends(pid, wait.target, wait.op in waits.READS)) or ()
+            return replace(wait, ends=tuple(ends))
+        if isinstance(wait, OnLock) and wait.path is None and wait.op in locks.POLLED:
+            held = dict(self._ask(Held(pid)) or ())
+            path = next((path for path, owner in held.items() if owner in rows), next(iter(held), None))
+            if path is None:
+                return None
+            return replace(wait, path=waits.relative(path, self._cwd), holder=held[path])
         if isinstance(wait, OnLock) and wait.path:
             found: int | None = self._ask(Holder(wait.op, os.path.join(self._cwd, wait.path), pid))
             return replace(wait, holder="unknown" if found is None else found or "no process")

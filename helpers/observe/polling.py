@@ -37,6 +37,22 @@ def lock_file(site: Site, sources: Sources) -> str | None:
     return source.text(_looked_at(loop.test), site["strings"])
 
 
+def asks_again(site: Site, sources: Sources) -> bool:
+    """True where the loop around a source position asks for a lock of the kernel without waiting for it.
+
+    That is a call of `flock` or `lockf` with `LOCK_NB`, whose refusal the loop catches.
+    """
+    loop = _loop_around(sources.tree(site["file"]), site["position"][0])
+    attempts = [node for node in ast.walk(loop) if isinstance(node, ast.Try)] if loop else []
+    return any(
+        isinstance(call, ast.Call) and _locks_at_once(call)
+        for attempt in attempts
+        if any(_catches(handler) for handler in attempt.handlers)
+        for part in attempt.body
+        for call in ast.walk(part)
+    )
+
+
 def gives_up(site: Site, sources: Sources) -> bool:
     """True unless the loop around a source position does nothing but look, sleep and try again.
 
@@ -52,7 +68,7 @@ def gives_up(site: Site, sources: Sources) -> bool:
 
 def _catches(handler: ast.ExceptHandler) -> bool:
     return handler.type is not None and any(
-        name in ast.unparse(handler.type) for name in ("FileExistsError", "OSError")
+        name in ast.unparse(handler.type) for name in ("FileExistsError", "OSError", "BlockingIOError")
     )
 
 
@@ -91,6 +107,10 @@ def _made(call: ast.Call) -> ast.expr | None:
     if name == "mkdir" and given.get("exist_ok") != "True":
         return _owner(call) if method else path
     return None
+
+
+def _locks_at_once(call: ast.Call) -> bool:
+    return _name(call) in ("flock", "lockf") and "LOCK_NB" in ast.unparse(call)
 
 
 def _name(call: ast.Call) -> str:

@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..launch.processes import BOOKKEEPING
 from .look import Look, Program, Usage
 
-BUSY = 0.05
-"""Share of one core over a sample above which a process counts as working."""
+WORK, FORGIVEN = 0.05, 0.01
+"""Seconds of processor time that make what uses them count as at work, and how much of that is forgiven
+each second: what wakes up from time to time to look around uses less than 1 % of a core. The kernel
+counts in steps of 0.01 s."""
+
+
+SPINNING = ("TP_SHM_reactor", "TP_IBV_reactor")
+"""Threads that look for messages all the time: those of `torch.distributed.rpc` (TensorPipe's transports
+by shared memory and InfiniBand, tensorpipe/common/busy_polling_loop.h)."""
+
+
+class Work:
+    """The processor time that a process or a thread uses.
+
+    Args:
+        now: monotonic time from which on it is looked at.
+        used: seconds of processor time used by then.
+        active: monotonic time at which it may have been at work last.
+
+    Attributes:
+        active: monotonic time at which it was last at work.
+    """
+
+    def __init__(self, now: float, used: float, active: float) -> None:
+        self.active = active
+        self._now, self._used = now, used
+        self._due = 0.0
+
+    def take(self, now: float, used: float) -> None:
+        """Take in what it has used by now."""
+        self._due = max(0.0, self._due - FORGIVEN * (now - self._now)) + used - self._used
+        self._now, self._used = now, used
+        if self._due >= WORK:
+            self.active, self._due = now, 0.0
 
 
 @dataclass(eq=False)
@@ -25,8 +57,10 @@ class Row:
         status: wait status once the process has ended and it is known, else None.
         ended: monotonic time at which it was seen to have ended.
         found: monotonic time at which it was first seen.
-        active: monotonic time at which it last used a noticeable amount of CPU.
+        work: what it uses of the processor; threads: the same of its threads, by the kernel's ids, from
+            when on that was asked for.
         stalled: True while it waits for memory that its control group has not.
+        traced: True while a debugger stops it.
         waits_for_child: True while its main thread sleeps in a wait for a child.
         forked: True while it runs the program of its parent.
         environment: what its program was given at its start; None where we may not look.
@@ -40,11 +74,12 @@ class Row:
     seen: float
     number: int | None = None
     stopped: bool = False
+    traced: bool = False
     stalled: bool = False
     waits_for_child: bool = False
     ended: float | None = None
     status: int | None = None
-    active: float = 0.0
+    threads: dict[int, Work] = field(default_factory=dict)
     cpu_seconds: float = 0.0
     cpu: float = 0.0
     memory: int = 0
@@ -53,6 +88,10 @@ class Row:
     all_sockets: set[tuple[str, int]] = field(default_factory=set)
     environment: Mapping[str, str] | None = None
     forked: bool = False
+    work: Work = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = Work(self.seen, 0.0, self.seen)
 
     @property
     def exit_code(self) -> int | None:
@@ -67,6 +106,28 @@ class Row:
         if self.status is None or not os.WIFSIGNALED(self.status):
             return None
         return os.WTERMSIG(self.status)
+
+    def idle(self, now: float, apart: Collection[int] = ()) -> float:
+        """Seconds since it was last at work; threads that are set apart do not count."""
+        counted = [work.active for thread, work in self.threads.items() if thread not in apart]
+        if not counted:
+            return max(0.0, now - self.work.active)
+        return max(0.0, now - min(self.work.active, max(counted)))
+
+    def take_threads(self, now: float, used: Sequence[tuple[int, float, str]]) -> None:
+        """Take in the seconds of processor time that each thread has used by now.
+
+        What those that were there before the first look did then is not known. Threads that are known
+        to use the processor just to wait are left out.
+        """
+        known = self.threads
+        self.threads = {}
+        for thread, seconds, name in used:
+            if name in SPINNING:
+                continue
+            new = Work(now, 0.0, self.started) if known else Work(now, seconds, now)
+            self.threads[thread] = work = known.get(thread, new)
+            work.take(now, seconds)
 
     def precedes(self, other: Row) -> bool:
         """True when this process had ended before the other one was there."""
@@ -114,7 +175,7 @@ class Table:
     ) -> None:
         """Make sure that a process has a row, however soon it has ended."""
         if pid not in self.rows:
-            self.rows[pid] = Row(pid, parent, started, command, seen=now, active=now, found=now)
+            self.rows[pid] = Row(pid, parent, started, command, seen=now, found=now)
 
     def ancestors(self, pid: int) -> list[Row]:
         """Rows above `pid`, nearest first."""
@@ -136,20 +197,21 @@ class Table:
                 command=program.command,
                 seen=now,
                 number=program.number,
-                active=now,
                 found=now,
             )
         row.command, row.environment = program.command, program.environment
 
     def _usage(self, row: Row, usage: Usage, now: float) -> None:
-        row.stopped, row.stalled = usage.stopped, usage.stalled
+        if row.stopped and not usage.stopped:  # it could do nothing until now
+            for work in (row.work, *row.threads.values()):
+                work.active = now
+        row.stopped, row.traced, row.stalled = usage.stopped, usage.traced, usage.stalled
         row.waits_for_child = usage.waits_for_child
         row.memory = usage.memory
+        row.work.take(now, usage.cpu)
         elapsed = now - row.seen
         if elapsed > 0.05:
             row.cpu = 100.0 * (usage.cpu - row.cpu_seconds) / elapsed
-            if row.cpu > 100.0 * BUSY:
-                row.active = now
             row.cpu_seconds, row.seen = usage.cpu, now
         if usage.sockets is not None:
             row.sockets = usage.sockets

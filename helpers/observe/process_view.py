@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..beacon.record import FrameEntry, Record, Thread
+from ..beacon.torch_names import RPC_SERVED, is_rpc_file
 from ..model.facts import ErrorView, Port, ProcessView, State
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
@@ -19,10 +20,11 @@ from ..model.waits import (
     InCollective,
     OnChild,
     OnLock,
+    OnThread,
     Wait,
 )
 from . import pyspy_record as dumped
-from . import tracebacks, waits
+from . import threads, tracebacks, waits
 from .process_table import Row
 from .source import Sources
 
@@ -75,13 +77,17 @@ def view(
     alive = row.ended is None
     found: list[Wait] = []
     stack: tuple[Frame, ...] = ()
-    since, asleep = row.active, None
+    since, asleep = now - row.idle(now), None
     held = False
+    apart: Sequence[int] = ()
     if record is not None and not (record["ended"] and record["error"] is None):
         thread, found = _waiting_thread(record, sources)
         if thread is not None:
             stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
+            if alive and thread["native"] is not None:
+                stack = tuple(_in_branches(frame, sources) for frame in stack)
             since, asleep = thread["since"], waits.asleep(thread)
+        apart = _threads_apart(record, thread, found)
         flight = record["flight"]
         first = found[0] if found else None
         if flight is not None and isinstance(first, InCollective) and first.seq is not None:
@@ -93,6 +99,7 @@ def view(
             stack = tuple(waits.frame(entry, cwd) for entry in record["cut_off"])
     elif record is not None:
         stack = tuple(waits.frame(entry, cwd) for entry in record["left"])
+        since = max(since, written or since)  # Python has come to its end: the process leaves
     elif row.waits_for_child:
         found = [OnChild(op=ANY_CHILD)]
     late = written is not None and now - written > FRESH and not (held or row.stopped)
@@ -113,9 +120,10 @@ def view(
         collectives=waits.collectives(record) if record else (),
         ports=tuple(ports),
         still=max(0.0, seen - since),
-        idle=max(0.0, now - row.active),
+        idle=row.idle(now, apart),
         asleep=asleep,
         gil_held=held,
+        traced=row.traced,
         beacon=record is not None and record["source"] == "beacon",
         started=job_time(row, start),
         ended=None if row.ended is None else row.ended - start,
@@ -124,11 +132,16 @@ def view(
         error=error,
         interpreter_finished=record is not None and record["ended"] and error is None,
         acting_thread=_acting_thread(record, sources) if record is not None and found else None,
+        groups=waits.groups(record) if record is not None else (),
         groups_made=waits.made(record) if record is not None else None,
         ended_in_call=in_call and error is None,
         memory=row.memory,
         cpu=row.cpu,
     )
+
+
+def _in_branches(frame: Frame, sources: Sources) -> Frame:
+    return replace(frame, branches=sources.branches(frame.file, frame.line)) if frame.user else frame
 
 
 def job_time(row: Row, start: float) -> float:
@@ -139,13 +152,14 @@ def job_time(row: Row, start: float) -> float:
 def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
     """The thread to show and the waits of the process, oldest first.
 
-    The main thread, unless it only waits for other threads of its own process, which then count.
+    The main thread, unless it only waits for other threads of its own process, which then count, or
+    while it waits another thread runs what a rank has called by `rpc`: for that thread others wait.
     Collectives in which other threads are blocked are added, since they are pending in the same groups;
     they do not block a process whose main thread is free.
     """
-    threads = [thread for thread in record["threads"] if thread["frames"]]
-    main = next((thread for thread in threads if thread["main"]), None)
-    others = [thread for thread in threads if not thread["main"]]
+    seen = [thread for thread in record["threads"] if thread["frames"]]
+    main = next((thread for thread in seen if thread["main"]), None)
+    others = [thread for thread in seen if not thread["main"]]
     found = waits.thread_waits(main, record, sources) if main is not None else []
     inside = {id(thread): waits.thread_waits(thread, record, sources) for thread in others}
     distributed = [
@@ -154,16 +168,57 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
         if thread["call"] is not None
         and any(isinstance(wait, Communication) for wait in inside[id(thread)])
     ]
+    if main is not None and _in_process(found):
+        chain, circular = threads.awaited(main, record, sources)
+        if circular:
+            return main, [_never(found[0], own=not chain)]
+        if chain and (needed := inside.get(id(chain[-1]))):
+            return _through(main, chain[-1], found, needed)
     within = [thread for thread in distributed if _in_process(found)]
     if main is None or within:
         shown = distributed[0] if distributed else None
-        return shown, _merged([inside[id(thread)] for thread in distributed])
+        needed = _merged([inside[id(thread)] for thread in distributed])
+        return (shown, needed) if main is None or shown is None else _through(main, shown, found, needed)
+    serving = next((thread for thread in others if _serves(thread)), None)
+    if serving is not None and (found or waits.asleep(main)):
+        return serving, [*inside[id(serving)], *(replace(wait, blocking=False) for wait in found)]
     if not any(wait.blocking for wait in found):
         where = innermost_user(_frames(main, sources.cwd))
         pending = waits.pending_waits(record, waits.Waiting(thread="MainThread", where=where))
         aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
         return main, [replace(wait, blocking=False) for wait in aside]
     return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
+
+
+def _never(wait: Wait, *, own: bool) -> Wait:
+    """The wait for a thread that waits for this one, or for a lock that this thread has itself."""
+    if isinstance(wait, OnLock):
+        return replace(wait, holder="this thread" if own else "a waiting thread")
+    return replace(wait, circular=True) if isinstance(wait, OnThread) else wait
+
+
+def _through(
+    main: Thread, last: Thread, found: Sequence[Wait], needed: Sequence[Wait]
+) -> tuple[Thread, list[Wait]]:
+    """The main thread waits for another one of its process, and so for what that one waits for.
+
+    A thread of a library's has no line of the user's: then it is the line that waits for the thread.
+    """
+    if any(entry[3] for entry in last["frames"]):
+        return last, list(needed)
+    waits_here = [replace(wait, where=found[0].where) for wait in needed]
+    return main, [*(replace(wait, blocking=False) for wait in found), *waits_here]
+
+
+def _threads_apart(record: Record, shown: Thread | None, found: Sequence[Wait]) -> list[int]:
+    """The kernel's ids of threads whose work is not that of the thread that is shown.
+
+    Those are Python's other threads, unless that one waits for them, and the beacon. Threads that Python
+    does not know carry messages.
+    """
+    others = [] if _in_process(found) else [one for one in record["threads"] if one is not shown]
+    known = [one.get("native_id") for one in others]
+    return [number for number in (*known, record.get("beacon_thread")) if number is not None]
 
 
 def _acting_thread(record: Record, sources: Sources) -> str | None:
@@ -179,6 +234,13 @@ def _acting_thread(record: Record, sources: Sources) -> str | None:
         if not found or found[0].limited or isinstance(found[0], ForOutside):
             return thread["name"]
     return None
+
+
+def _serves(thread: Thread) -> bool:
+    """True for a thread that runs the user's code for another rank, which has called it by `rpc`."""
+    return any(
+        function == RPC_SERVED and is_rpc_file(file) for file, _, function, _ in thread["frames"]
+    ) and any(entry[3] for entry in thread["frames"])
 
 
 def _has_task(frames: Sequence[FrameEntry]) -> bool:
@@ -199,7 +261,8 @@ def _is_timer(frames: Sequence[FrameEntry]) -> bool:
 def _in_process(found: Sequence[Wait]) -> bool:
     """True for the wait for another thread of the same process, however long that takes."""
     first = found[0] if found else None
-    return isinstance(first, OnLock) and first.path is None and not first.limited
+    inside = isinstance(first, OnThread) or (isinstance(first, OnLock) and first.path is None)
+    return inside and first is not None and not first.limited
 
 
 def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:

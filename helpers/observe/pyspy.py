@@ -130,7 +130,7 @@ class Dumps:
         )
         before, known.threads = known.threads, {}
         for one, thread in zip(dump, record["threads"], strict=True):
-            native_id = program.pid if thread["main"] else one["os_thread_id"]
+            native_id = thread.get("native_id")
             if native_id is not None:
                 thread["native"] = native.blocking_call(native_id, str(program.pid))
             signature = _signature(program.pid, native_id, thread)

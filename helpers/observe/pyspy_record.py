@@ -128,6 +128,7 @@ def record(
             "call": calls.torch_call(_called(thread["frames"], entries)),
             "native": None,
             "site": _site(thread["frames"][0], cwd) if entries and entries[0][3] else None,
+            "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
         }
         for thread in dump
         for entries in [[_entry(frame, cwd, target, argv) for frame in thread["frames"]]]

@@ -52,7 +52,13 @@ class Roles:
     wrappers: Mapping[int, int] = field(default_factory=dict)
 
 
-def assign(table: Table, identities: Mapping[int, Identity], attempt: int | None = None) -> Roles:
+def assign(
+    table: Table,
+    identities: Mapping[int, Identity],
+    attempt: int | None = None,
+    *,
+    ended: bool = False,
+) -> Roles:
     """Say which process is which rank.
 
     Several processes may carry one rank's number: the shell or program that a launcher has started, the
@@ -66,6 +72,7 @@ def assign(table: Table, identities: Mapping[int, Identity], attempt: int | None
         table: the processes of the job.
         identities: who each of them says it is.
         attempt: the launcher's attempt to look at; None for the newest.
+        ended: True once the command has ended, when no other program can follow.
     """
     if attempt is None:
         attempt = max((identity.attempt for identity in identities.values()), default=0)
@@ -100,9 +107,11 @@ def assign(table: Table, identities: Mapping[int, Identity], attempt: int | None
             launchers.append(row.pid)
         else:
             children.setdefault(owner, []).append(row.pid)
-    plain = [pid for pid in launchers if _is_plain_program(table.rows[pid])]
-    if not ranks and plain:
-        return _single(table, plain[0])
+    plain = [row for pid in launchers if _is_plain_program(row := table.rows[pid])]
+    plain = [row for row in plain if not set(table.ancestors(row.pid)) & set(plain)]
+    alive = [row for row in plain if row.ended is None]
+    if not ranks and (alive or (plain and ended)):
+        return _single(table, (alive or plain[-1:])[0].pid)
     found = {pid: tuple(below) for pid, below in children.items()}
     return Roles(ranks, found, duplicates, tuple(launchers), wrappers)
 
@@ -150,7 +159,7 @@ def _is_plain_program(row: Row) -> bool:
 
 
 def _single(table: Table, main: int) -> Roles:
-    """A program that has not become distributed (yet): its one process, of unknown rank."""
+    """A program that is not distributed, or not yet: its one process, under the key -1."""
     below = tuple(
         row.pid
         for row in table.rows.values()

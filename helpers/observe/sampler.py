@@ -18,12 +18,14 @@ from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
-from . import locks, memory, sockets, tracebacks
+from . import locks, memory, pipes, sockets, tracebacks
 from .look import (
     AnyQuestion,
     Dump,
+    Ends,
     ErrorFile,
     Failure,
+    Held,
     Holder,
     Look,
     Output,
@@ -32,6 +34,7 @@ from .look import (
     Program,
     Source,
     Store,
+    Threads,
     Usage,
     Watched,
 )
@@ -43,8 +46,8 @@ PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
 """Seconds between two looks at a process's sockets, and the share of the time that they may take: with
 thousands of sockets one look takes 0.1 s."""
 
-HOLDER_EVERY = 1.0
-"""Seconds between two searches for the holder of a lock."""
+SEARCH_EVERY = 1.0
+"""Seconds between two searches for the holder of a lock, or of the end of a pipe."""
 
 STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
@@ -113,7 +116,7 @@ class Sampler:
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
         self._probes: dict[str, tuple[Probe | None, float]] = {}
-        self._holders: dict[Holder, tuple[float, int | None]] = {}
+        self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
         self._answered: dict[AnyQuestion, Any] = {}
 
     def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
@@ -197,8 +200,8 @@ class Sampler:
                 return tracebacks.pickled_text(path)
             case Source(path):
                 return source(path)
-            case Holder():
-                return self._holder(question)
+            case Holder() | Held() | Ends():
+                return self._search(question)
             case Owner(port):
                 return port_owner(port, self._processes)
             case Peer(pid, target):
@@ -207,14 +210,24 @@ class Sampler:
                 return self._dumps.answer(pid) or PENDING
             case Store(address):
                 return self._store(address)
+            case Threads(pid):
+                process = self._processes.get(pid)
+                return process.threads() if process is not None else PENDING
 
-    def _holder(self, question: Holder) -> int | None:
+    def _search(self, question: Holder | Held | Ends) -> Any:
+        """What the newest search through the tables of all processes has found."""
         now = time.monotonic()
-        looked, holder = self._holders.get(question, (0.0, None))
-        if now - looked > HOLDER_EVERY:
-            holder = locks.holder(question.op, question.path, question.waiter)
-            self._holders[question] = (now, holder)
-        return holder
+        searched, found = self._searched.get(question, (0.0, None))
+        if now - searched > SEARCH_EVERY:
+            match question:
+                case Holder(op, path, waiter):
+                    found = locks.holder(op, path, waiter)
+                case Held(pid):
+                    found = locks.held_against(pid)
+                case Ends(pid, target, reads):
+                    found = pipes.other_ends(pid, target, reads=reads)
+            self._searched[question] = (now, found)
+        return found
 
     def _store(self, address: str) -> Any:
         """What the newest look into a store has found; it goes on in the background."""
@@ -250,6 +263,8 @@ class _Process:
         )
         self.told = False
         self._sockets_next = 0.0
+        self._cpu = self._cpu_of_threads = 0.0
+        self._threads: list[tuple[int, float, str]] = []
 
     def usage(self, now: float) -> Usage | None:
         """What it does now; None for one that has ended."""
@@ -264,14 +279,29 @@ class _Process:
         if command and command != self.program.command:
             self.program = replace(self.program, command=command, environment=_environment(process))
             self.told = False
+        self._cpu = times.user + times.system
+        stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
         return Usage(
             pid=process.pid,
-            cpu=times.user + times.system,
+            cpu=self._cpu,
             memory=memory_used,
-            stopped=state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP),
+            stopped=stopped,
+            traced=stopped and _tracer(process.pid) != 0,
             waits_for_child=_kernel_function(process.pid) in ("do_wait", "wait_consider_task"),
             sockets=self._sockets(now),
         )
+
+    def threads(self) -> list[tuple[int, float, str]]:
+        """What each thread has used, read again when the process has used more than before."""
+        if self._cpu != self._cpu_of_threads or not self._threads:
+            with suppress(psutil.Error):
+                found = self.process.threads()
+                self._threads = [
+                    (one.id, one.user_time + one.system_time, _thread_name(self.process.pid, one.id))
+                    for one in found
+                ]
+                self._cpu_of_threads = self._cpu
+        return self._threads
 
     def _sockets(self, now: float) -> tuple[tuple[str, int], ...] | None:
         if now < self._sockets_next:
@@ -307,6 +337,22 @@ def _kernel_function(pid: int) -> str:
         return Path(f"/proc/{pid}/wchan").read_text()
     except OSError:
         return ""
+
+
+def _tracer(pid: int) -> int:
+    """Pid of the debugger of a process (Linux), 0 without one."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("TracerPid:"):
+                return int(line.split()[1])
+    return 0
+
+
+def _thread_name(pid: int, thread: int) -> str:
+    """The name that a thread has in the kernel (Linux), at most 15 letters."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
+    return ""
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str] | None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..beacon.record import Site
+from ..model.frames import Branch
+from . import branches
 from .look import AnyQuestion, Source
 
 
@@ -27,6 +29,10 @@ class Sources:
     def tree(self, file: str) -> ast.AST:
         """The parsed source of a file; empty where it cannot be read, or has not been yet."""
         return _parsed(self._ask(Source(os.path.join(self.cwd, file))) or "")
+
+    def branches(self, file: str, line: int) -> tuple[Branch, ...]:
+        """The statements around a line, outermost first."""
+        return branches.around(self._ask(Source(os.path.join(self.cwd, file))) or "", line)
 
     def at(self, site: Site) -> Iterator[ast.expr | ast.With]:
         """The expressions and `with` statements at the position of a site."""

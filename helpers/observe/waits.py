@@ -7,11 +7,11 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from ..beacon import torch_names
 from ..beacon.record import Call, FlightEntry, FrameEntry, NativeCall, Record, Site, Thread
-from ..model.facts import Collective
+from ..model.facts import Collective, Group
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
     ANY_CHILD,
@@ -19,11 +19,14 @@ from ..model.waits import (
     AtRendezvous,
     InCollective,
     InP2P,
+    InRPC,
     InStore,
+    JoinsRPC,
     OnChild,
     OnInput,
     OnIO,
     OnLock,
+    OnThread,
     Sizes,
     Wait,
 )
@@ -38,10 +41,20 @@ _CHILD_FILES = (
     torch_names.SPAWN_FILE,
 )
 _PROMPT_FILES = ("pdb.py", "cmd.py", "bdb.py")
-_READS = ("read", "readv", "pread", "recvfrom", "recvmsg")
-_WRITES = ("write", "writev", "sendto", "sendmsg")
+READS = ("read", "readv", "pread", "recvfrom", "recvmsg")
+WRITES = ("write", "writev", "sendto", "sendmsg")
 _POLLS = ("poll", "select", "epoll_wait", "accept", "connect", "open")
 _CHILD_CALLS = ("wait4", "waitid")
+
+
+CARRIERS = frozenset(
+    (
+        *("c10d_logger", "distributed_c10d", "contextlib", "functools", "_contextlib", "module", "call"),
+        *("strategies", "plugins", "launchers", "distributed", "profilers", "rank_zero", "operations"),
+    )
+)
+"""Parts of names of modules whose functions carry out what others have asked for: those of Lightning,
+accelerate and torch."""
 
 
 class Waiting(TypedDict):
@@ -49,6 +62,7 @@ class Waiting(TypedDict):
 
     thread: str
     where: Frame | None
+    within: NotRequired[tuple[str, ...]]
 
 
 def frame(entry: FrameEntry, cwd: str) -> Frame:
@@ -90,9 +104,18 @@ def thread_waits(thread: Thread, record: Record, sources: Sources) -> list[Wait]
     return [replace(wait, limited=wait.blocking) for wait in found]
 
 
+def _telling(thread: Thread) -> tuple[str, ...]:
+    """The functions of libraries that say what they communicate for, outermost first."""
+    return tuple(
+        name
+        for module, name in thread.get("within", ())
+        if CARRIERS.isdisjoint(module.split(".")) and "<" not in name.rpartition(".")[2]
+    )
+
+
 def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
     call = thread["call"]
-    common = Waiting(thread=thread["name"], where=innermost_user(frames))
+    common = Waiting(thread=thread["name"], where=innermost_user(frames), within=_telling(thread))
     if call is None:
         return _other(frames, thread["native"], thread["site"], record, common, sources)
     op = call["op"]
@@ -109,6 +132,10 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
             return [InStore(op=op, key=call["key"], **common)]
         case "rendezvous":
             return [AtRendezvous(op=op, address=call["key"], **common)]
+        case "rpc" if op == "init_rpc":
+            return [JoinsRPC(op=op, address=call["key"], **common)]
+        case "rpc":
+            return [InRPC(op=op, peers=tuple(call["peers"]), **common)]
         case "lock":
             return [OnLock(op=op, path=_path(call["key"], sources.cwd), **common)]
         case "process":
@@ -147,6 +174,23 @@ def made(record: Record) -> int | None:
     return record["dist"]["made"] if record["dist"] is not None else None
 
 
+def groups(record: Record) -> tuple[Group, ...]:
+    """The process groups of a process, with one that a `new_group` call of it is creating.
+
+    torch numbers the groups that a process makes, and names them by that number.
+    """
+    dist = record["dist"]
+    found = (
+        [Group(one["id"], one["name"], tuple(one["ranks"])) for one in dist["groups"]] if dist else []
+    )
+    for call in (thread["call"] for thread in record["threads"]):
+        if call is not None and call["counted"] and call["ranks"] and (number := made(record)):
+            name = str(number - 1)
+            if name not in [group.id for group in found]:
+                found.append(Group(name, name, tuple(call["ranks"])))
+    return tuple(found)
+
+
 def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
     """Every collective that the Flight Recorder has as enqueued and not completed, oldest first."""
     labels = _labels(record)
@@ -183,22 +227,29 @@ def _other(
         return []
     system_call = native["call"]
     target = native["target"] or ""
+    if site and system_call == "nanosleep":
+        polls = locks.POLLED[1] if called and called[0] == "sqlite" else None
+        polls = locks.POLLED[0] if polling.asks_again(site, sources) else polls
+        if polls is not None:
+            return [OnLock(op=polls, **common)]
     polled = polling.lock_file(site, sources) if site and system_call == "nanosleep" else None
     if site and polled is not None:
         op = locks.TIMED_FILE if polling.gives_up(site, sources) else locks.OWN_FILE
         return [OnLock(op=op, path=_path(polled, sources.cwd), **common)]
-    prompts = system_call in _READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
+    prompts = system_call in READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
     if prompts or _is_prompt(native):
         return [OnInput(op="read", source=target or None, **common)]
     if system_call in ("flock", "fcntl"):
         return [OnLock(op=system_call, path=_path(target, sources.cwd), **common)]
     if system_call in _CHILD_CALLS or _among(_called(frames), _CHILD_FILES):
         return [OnChild(op=ANY_CHILD, **common)]
-    if system_call in _READS + _WRITES + _POLLS:
+    if system_call in READS + WRITES + _POLLS:
         return [OnIO(op=system_call, target=target or None, **common)]
     if system_call == "futex":
         if _among(frames[:1], _IN_PROCESS):
-            return [OnLock(op=frames[0].function, limited=native["limited"], **common)]
+            inside = itertools.takewhile(lambda one: _among([one], _IN_PROCESS), frames)
+            called_first = [one.function for one in inside][-1]
+            return [OnThread(op=called_first, limited=native["limited"], **common)]
         if called is not None and called[0] == "lock":
             return [OnLock(op=called[1], **common)]
         handle, peer = (called[0], called[2]) if called is not None else ("", None)
@@ -211,6 +262,8 @@ def _other(
             return _either(pending, operation)
         if handle.startswith("Work"):
             return [InP2P(op=SEND_OR_RECEIVE, **common)]
+        if record["flight"] is None and torch_names.is_backward(frames[0].file, frames[0].function):
+            return [InCollective(op="backward", **common)]
     return []
 
 
@@ -266,10 +319,49 @@ def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | Non
         kind = site["names"].get(_expression(node.func.value))
         if kind is not None:
             key = _argument(node, site["strings"]) if kind == "Store" else None
+            key = _peer(node.func.value, site, sources) if kind.startswith("Work.") else key
             return kind, node.func.attr, key
-        if isinstance(node.func.value, ast.Call):
-            return _at_once(node.func.value, node.func.attr, site["strings"])
+        if isinstance(node.func.value, ast.Call) and node.func.attr == "wait":
+            name, peer = _made(node.func.value, site["strings"])
+            return (f"Work.{name}", "wait", peer) if name else None
     return None
+
+
+def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
+    """The rank at the other end of a handle: as the beacon told, or from the call that made it."""
+    told = site.get("peers", {}).get(_expression(handle))
+    if told is not None:
+        return str(told)
+    made = _bound(handle, site, sources) if isinstance(handle, ast.Name) else None
+    return _made(made, site["strings"])[1] if isinstance(made, ast.Call) else None
+
+
+def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
+    """The expression that a name stands for at a site, when it is bound once in its function."""
+    line = site["position"][0]
+    scopes = (
+        node
+        for node in ast.walk(sources.tree(site["file"]))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    )
+    scope = max(scopes, key=lambda node: node.lineno, default=sources.tree(site["file"]))
+    values = [
+        getattr(node, "value", None)
+        for node in ast.walk(scope)
+        for target in _targets(node)
+        if isinstance(target, ast.Name) and target.id == name.id
+    ]
+    return values[0] if len(values) == 1 else None
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    """What a statement or an expression binds."""
+    if isinstance(node, ast.Assign):
+        return node.targets
+    if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.For | ast.comprehension):
+        return [node.target]
+    return [node.optional_vars] if isinstance(node, ast.withitem) and node.optional_vars else []
 
 
 def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
@@ -293,15 +385,13 @@ def _expression(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _at_once(
-    made: ast.Call, method: str, strings: Mapping[str, str]
-) -> tuple[str, str, str | None] | None:
-    """The handle of a call that is waited for in the same expression: `irecv(part, src=1).wait()`."""
-    name = ast.unparse(made.func).rpartition(".")[2]
-    if method != "wait" or name not in ("isend", "irecv"):
-        return None
-    peers = [word.value for word in made.keywords if word.arg in ("src", "dst")] + made.args[1:2]
-    return f"Work.{name}", method, source.text(peers[0], strings) if peers else None
+def _made(call: ast.Call, strings: Mapping[str, str]) -> tuple[str, str | None]:
+    """Operation and peer of a call that gives a handle: `irecv(part, src=1)`; empty for any other."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    if name not in ("isend", "irecv"):
+        return "", None
+    peers = [word.value for word in call.keywords if word.arg in ("src", "dst")] + call.args[1:2]
+    return name, source.text(peers[0], strings) if peers else None
 
 
 def _argument(node: ast.Call, strings: Mapping[str, str]) -> str | None:
@@ -312,7 +402,7 @@ def _argument(node: ast.Call, strings: Mapping[str, str]) -> str | None:
 
 def _is_prompt(native: NativeCall) -> bool:
     terminal = (native["target"] or "").startswith(("/dev/pts/", "/dev/tty"))
-    return native["call"] in _READS and (native["fd"] == 0 or terminal)
+    return native["call"] in READS and (native["fd"] == 0 or terminal)
 
 
 def _called(frames: Sequence[Frame]) -> Sequence[Frame]:

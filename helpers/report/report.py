@@ -19,7 +19,7 @@ from ..model.facts import (
     Verdict,
 )
 from ..model.frames import Frame
-from ..model.waits import Communication, ForRanks, InCollective, InP2P, Wait
+from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .page import to_html
 from .stable import stable_text
@@ -138,7 +138,7 @@ def _wait(wait: Wait) -> dict[str, object]:
         "group_ranks": wait.members if isinstance(wait, Communication) else (),
         "seq": wait.seq if isinstance(wait, InCollective) else None,
         "sizes": wait.sizes if isinstance(wait, Communication) else (),
-        "peers": wait.peers if isinstance(wait, InP2P) else (),
+        "peers": wait.peers if isinstance(wait, InP2P | InRPC) else (),
         "key": subject(wait),
         "thread": wait.thread,
         "where": wait.where,

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..diagnose.graph import Graph
 from ..diagnose.matching import Divergence, divergence
-from ..diagnose.scene import odd_ones
+from ..diagnose.scene import minority
 from ..model.facts import Job, Snapshot, Verdict
 from ..model.waits import OnChild
 from ..model.wording import group_name, spoken, verdict_line
@@ -209,7 +209,7 @@ def met(lanes: Sequence[Lane], area: Area, odd: tuple[str, int] | None) -> str:
 
 def _odd(parts: Sequence[tuple[int, Segment]], area: Area) -> str:
     """Outlines of those outside the majority, of all where there is none; dashed where ops differ."""
-    outside = odd_ones({index: part.op for index, part in parts})
+    outside = minority({index: part.op for index, part in parts})
     first = next((part.op for index, part in parts if index in outside), None)
     found = []
     for index, part in parts:

@@ -178,7 +178,7 @@ def test_a_group_that_cannot_be_told_proves_nothing(box: Box) -> None:
     launcher = box.ranks(UNKNOWN_GROUP)
     code, report, _ = box.attach(launcher.pid, "--patience", "2")
     assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
-    assert report["cause"] in ("unknown", "missing-rank")
+    assert report["cause"] == "collective-mismatch"
     assert report["ranks"][0]["waits"][0]["group"] is None
 
 
@@ -226,13 +226,13 @@ def test_ranks_that_a_shell_has_started_are_found_by_their_store(box: Box) -> No
 
 
 @pytest.mark.nightly
-def test_a_program_of_no_rank(box: Box) -> None:
+def test_a_program_of_one_process_is_rank_0(box: Box) -> None:
     (box.folder / "job.py").write_text("import time\nopen('ready', 'w').close()\ntime.sleep(600)\n")
     job = box.start("sh", "-c", f"{shlex.quote(sys.executable)} job.py; true")
     until(lambda: (box.folder / "ready").exists())
     code, report, _ = box.attach(job.pid, "--patience", "2")
     assert code in (2, 3)
-    assert [(rank["rank"], rank["state"]) for rank in report["ranks"]] == [(None, "running")]
+    assert [(rank["rank"], rank["state"]) for rank in report["ranks"]] == [(0, "running")]
     assert report["ranks"][0]["where"] == {"file": "job.py", "line": 3, "function": "<module>"}
 
 

@@ -139,6 +139,7 @@ def rank(
     children: Sequence[ChildView] = (),
     state: str | None = None,
     joined: bool | None = None,
+    rpc: bool = False,
     **facts: Any,
 ) -> RankView:
     """A live rank that stands still in `waits`, which stand at its own place unless they say else."""
@@ -154,6 +155,7 @@ def rank(
         process=view,
         children=tuple(children),
         joined=not rendezvous if joined is None else joined,
+        rpc=rpc,
         master=facts.get("master"),
     )
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...model.facts import Verdict
+from ...model.frames import Frame
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..matching import Divergence, divergence
-from ..scene import Facts, odd_ones
+from ..parting import went_aside
+from ..scene import Facts, minority, odd_ones
 
 
 def find(facts: Facts) -> Verdict | None:
     """Stuck ranks are in different calls, and each call needs the others."""
-    if facts.first is not None:
+    event = facts.first
+    if event is None or event.consequence:
+        unequal = _unequal_groups(facts)
+        if unequal is not None:
+            return unequal
+    if event is not None:
         return None
     core = facts.graph.core
     blocked = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
     if len(core) < 2 or not core <= blocked.keys():
-        return None
+        return _in_unseen_groups(facts)
     diverged = divergence(facts.graph.ranks, core)
     issued = diverged[2] if diverged else {}
     places: dict[int, object] = {
@@ -28,9 +37,9 @@ def find(facts: Facts) -> Verdict | None:
     disputed = {places[rank] for rank in core}
     calls = {rank: wait for rank, wait in blocked.items() if places[rank] in disputed}
     passed = {rank: entry.op for rank, entry in issued.items() if rank not in blocked}
-    apart = odd_ones({rank: places[rank] for rank in calls} | passed)
-    odd = tuple(rank for rank in apart if rank in calls) or tuple(calls)
-    behind = {rank: wait for rank, wait in blocked.items() if rank not in calls}
+    odd = odd_ones(facts, {rank: places[rank] for rank in calls} | passed)
+    calls = _told_apart(calls)
+    behind = {r: replace(wait, within=()) for r, wait in blocked.items() if r not in calls}
     said = [_sentence(ranks, wait) for ranks, wait in [*_together(calls), *_together(behind)]]
     return Verdict(
         outcome="hang",
@@ -38,8 +47,66 @@ def find(facts: Facts) -> Verdict | None:
         detail=_against(calls, diverged),
         summary=_summary(facts, calls, odd) + _parted(calls, diverged) + ".",
         culprits=odd,
-        where=next((calls[rank].where for rank in odd if calls[rank].where), facts.where(odd)),
+        where=_where(facts, calls, odd),
         evidence=(*said, *_met_before(facts, diverged)),
+    )
+
+
+def _where(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) -> Frame | None:
+    """The line of the first rank that is odd; of two, of the one that went aside of the other's way."""
+    views = {rank: process for rank in odd for process in facts.processes((rank,))}
+    if len(odd) == 2 and went_aside(views.get(odd[1]), views.get(odd[0])):
+        odd = odd[::-1]
+    return next((calls[rank].where for rank in odd if calls[rank].where), facts.where(odd))
+
+
+def _unequal_groups(facts: Facts) -> Verdict | None:
+    """Ranks have made a group with other members, and are stuck in it or have lost each other there."""
+    if not facts.graph.needs.disputed or not (facts.stuck or facts.first):
+        return None
+    name, told = next(iter(sorted(facts.graph.needs.disputed.items())))
+    by_members: dict[tuple[int, ...], list[int]] = {}
+    for rank, members in sorted(told.items()):
+        by_members.setdefault(members, []).append(rank)
+    listed = "; ".join(f"{spoken(members)} on {spoken(ranks)}" for members, ranks in by_members.items())
+    odd = minority(told)
+    making = [r for r in odd for wait in facts.waits(r) if wait.op == "new_group"]
+    return Verdict(
+        outcome="hang",
+        cause="collective-mismatch",
+        detail=f"group {name} has other members on other ranks: {listed}",
+        summary=(
+            f"The ranks do not make the same groups: group {name} has {listed}. Every rank must call "
+            "new_group for every group, in the same order."
+        ),
+        culprits=odd,
+        where=facts.where((*making, *odd)),
+        evidence=(listed,),
+    )
+
+
+def _in_unseen_groups(facts: Facts) -> Verdict | None:
+    """All ranks rest in collectives, not all in the same one; of which group cannot be seen of some."""
+    everybody = facts.graph.ranks.keys()
+    calls = {
+        rank: wait
+        for rank in sorted(facts.stuck)
+        for wait in facts.waits(rank)[:1]
+        if isinstance(wait, InCollective) and (not wait.members or everybody <= {*wait.members})
+    }
+    ops: dict[int, object] = {rank: wait.op for rank, wait in calls.items()}
+    unseen = any(wait.group is None for wait in calls.values())
+    if not unseen or calls.keys() != everybody or len(set(ops.values())) < 2:
+        return None
+    odd, known = minority(ops), dict[int, Communication](calls)
+    return Verdict(
+        outcome="hang",
+        cause="collective-mismatch",
+        detail=_against(known, None),
+        summary=f"{_summary(facts, known, odd)}.",
+        culprits=odd,
+        where=_where(facts, known, odd),
+        evidence=tuple(_sentence(ranks, wait) for ranks, wait in _together(known)),
     )
 
 
@@ -167,5 +234,22 @@ def _rooted(wait: Communication) -> str:
     return operation(wait)
 
 
+def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:
+    """The calls, each with the one library function that says what it is for, where that is needed.
+
+    Ranks may all be in one line of the user's: then it is the innermost function of a library's that not
+    all of them are in.
+    """
+    paths = {wait.within for wait in calls.values()}
+    steps = zip(*paths, strict=False)
+    shared = len(list(itertools.takewhile(lambda step: len(set(step)) == 1, steps)))
+    one_line = len(paths) > 1 and len({wait.where for wait in calls.values()}) == 1
+    return {
+        rank: replace(wait, within=wait.within[shared:][-1:] if one_line else ())
+        for rank, wait in calls.items()
+    }
+
+
 def _at(wait: Communication) -> str:
-    return f" at {place(wait.where)}" if wait.where else ", called by a library"
+    inside = f" (in {wait.within[0]})" if wait.within else ""
+    return f" at {place(wait.where)}{inside}" if wait.where else f", called by a library{inside}"

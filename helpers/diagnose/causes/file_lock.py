@@ -12,7 +12,9 @@ def find(facts: Facts) -> Verdict | None:
     """A stuck rank waits for a lock: its holder is stuck too, or no process holds it."""
     if facts.first is not None:
         return None
-    waits = [wait for rank in sorted(facts.graph.core) for wait in _on_files(facts, rank)]
+    core = facts.graph.core
+    waits = [wait for rank in sorted(core) for wait in _on_files(facts, rank)]
+    waits += [w for r in sorted(facts.stuck) for w in _on_files(facts, r) if _holder(facts, w) in core]
     return _verdict(facts, waits[0]) if waits else None
 
 

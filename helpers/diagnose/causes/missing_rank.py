@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import ProcessView, Verdict
+from ...model.facts import ProcessView, RankView, Verdict
 from ...model.waits import Communication, ForRanks
 from ...model.wording import doing, operation, place, plural, sentence, spoken
 from ..events import Event
@@ -94,7 +94,7 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     state = doing(view.process)
     where = view.process.where if view.process else None
     verb, has, them = plural(ranks, ("is", "has", "it"), ("are", "have", "them"))
-    stay = f"{spoken(ranks)} {verb} {state} at {place(where)}"
+    stay = f"{spoken(ranks)} {verb} {state} at {place(where)}{_child_is(view)}"
     after = ""
     if waiting:
         need = plural(waiting, "waits", "wait")
@@ -112,6 +112,15 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
         where=where,
         evidence=tuple(_evidence(facts, rank) for rank in (*ranks, *waiting)),
     )
+
+
+def _child_is(view: RankView) -> str:
+    """`, which is ...` for a rank that waits for a child whose line is known."""
+    if view.process is None or not view.process.waits_for_child:
+        return ""
+    children = [child.process for child in view.children if child.process.alive]
+    child = next((process for process in children if process.where is not None), None)
+    return f", which is {doing(child)} at {place(child.where)}" if child is not None else ""
 
 
 def _evidence(facts: Facts, rank: int) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ...model.facts import Verdict
 from ...model.wording import FROZEN, place, plural, sentence, spoken
-from ..messages import NO_MEMORY
+from ..events import Event
+from ..messages import NO_MEMORY, NO_SHARED_MEMORY
 from ..scene import Facts
 
+SIGBUS = 7
 _TYPES = ("MemoryError", "OutOfMemoryError")
 
 
@@ -20,6 +22,8 @@ def find(facts: Facts) -> Verdict | None:
         return _frozen(facts)
     if event.rank is None:
         return None
+    if (full := _shared_memory_full(facts, event)) is not None:
+        return full
     if event.error is not None:
         if event.error.type not in _TYPES and not NO_MEMORY.search(event.error.message):
             return None
@@ -45,6 +49,27 @@ def find(facts: Facts) -> Verdict | None:
         culprits=culprits,
         where=event.where,
         evidence=evidence,
+    )
+
+
+def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
+    """A DataLoader's worker found no room in /dev/shm for a batch: it raised, or was ended by SIGBUS."""
+    said = [event.error, *(other.error for other in facts.events if other.rank == event.rank)]
+    texts = [error.text for error in said if error and NO_SHARED_MEMORY.search(error.message)]
+    if event.rank is None or not texts or not (event.error is not None or event.by_signal == SIGBUS):
+        return None
+    who = spoken((event.rank,))
+    return Verdict(
+        outcome="error",
+        cause="out-of-memory",
+        detail=f"{who} has no room left in /dev/shm, through which DataLoader workers pass batches",
+        summary=(
+            f"A DataLoader's worker of {who} found no room in /dev/shm for a batch at "
+            f"{place(event.where)}: {texts[0]}."
+        ),
+        culprits=(event.rank,),
+        where=event.where,
+        evidence=(f"{who}: {texts[0]}",),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...model.facts import Verdict
-from ...model.waits import OnLock
+from ...model.facts import RankView, Verdict
+from ...model.waits import JoinsRPC, OnLock
 from ...model.wording import doing, place, spoken
 from ..matching import addresses
 from ..messages import NOT_ALL_JOINED
-from ..scene import Facts, odd_ones
+from ..scene import Facts, minority
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -27,7 +27,8 @@ def find(facts: Facts) -> Verdict | None:
 
 def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     ranks = facts.graph.ranks
-    there = sorted(r for r, v in ranks.items() if v.state == "rendezvous" or v.joined)
+    rpc = any(isinstance(wait, JoinsRPC) for rank in facts.stuck for wait in facts.waits(rank))
+    there = sorted(r for r, v in ranks.items() if _is_there(v, rpc=rpc))
     failed = {event.rank for event in facts.events if event.error is not None}
     known = set(facts.snapshot.store_ranks)
     absent = sorted(r for r in ranks if r not in there and r not in failed and r not in known)
@@ -37,7 +38,7 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     found = addresses(ranks)
     if hang and not absent and len(found) > 1:
         listed = "; ".join(f"{spoken(who)} at {address}" for address, who in found.items())
-        culprits = odd_ones({rank: address for address, who in found.items() for rank in who})
+        culprits = minority({rank: address for address, who in found.items() for rank in who})
         return Verdict(
             outcome="hang",
             cause="rendezvous-incomplete",
@@ -55,18 +56,28 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
         described.append(f"{spoken(beyond)} lies beyond the world size of {world}, which begins at 0")
     states = "; ".join(described)
     joined = world - len(absent)
+    come = "come to init_rpc" if rpc else "joined the process group"
     return Verdict(
         outcome="hang" if hang else "error",
         cause="rendezvous-incomplete",
         detail=f"{joined} of {world} ranks joined; {spoken(absent)} did not",
-        summary=(
-            f"Only {joined} of {world} ranks have joined the process group; {spoken(absent)} never "
-            f"did: {states}."
-        ),
+        summary=(f"Only {joined} of {world} ranks have {come}; {spoken(absent)} never did: {states}."),
         culprits=tuple(lost or seen),
         where=facts.where(lost or seen) or facts.where(there),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
     )
+
+
+def _is_there(view: RankView, *, rpc: bool) -> bool:
+    """True for a rank that is in the rendezvous, or has come out of it.
+
+    Args:
+        rpc: whether it is that of `init_rpc`.
+    """
+    if not rpc:
+        return view.state == "rendezvous" or view.joined
+    waits = view.process.waits if view.process is not None else ()
+    return view.rpc or any(isinstance(wait, JoinsRPC) for wait in waits)
 
 
 def _without_ranks(facts: Facts) -> Verdict | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...model.facts import Verdict
+from ...model.frames import Frame
 from ...model.waits import InCollective, Sizes
-from ...model.wording import place, plural, spoken
+from ...model.wording import place, plural, sentence, spoken
 from ..events import last_line
 from ..matching import SAME_SIZE, differ
 from ..messages import OTHER_SIZES
-from ..scene import Facts, odd_ones
+from ..scene import Facts, minority
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -18,16 +19,37 @@ def find(facts: Facts) -> Verdict | None:
         if event.error is None or not OTHER_SIZES.search(event.error.message):
             return None
         ranks = _failing(facts)
+        met = _different_calls(facts)
+        said = f"two different calls have met: {met}" if met else "sizes differ between ranks"
+        at = "" if met else f" at {place(event.where)}"
         return Verdict(
             outcome="error",
             cause="shape-mismatch",
-            detail=f"sizes differ between ranks: {event.error.text}",
-            summary=(f"Tensor sizes differ between ranks at {place(event.where)}: {event.error.text}"),
+            detail=f"{said}: {event.error.text}",
+            summary=f"{sentence(said)}{at}: {event.error.text}",
             culprits=ranks,
             where=event.where,
             evidence=(f"rank {event.rank}: {event.error.text}",),
         )
     return _stuck(facts)
+
+
+def _different_calls(facts: Facts) -> str:
+    """`rank 0 at train.py:10, rank 1 at train.py:20` for ranks that failed in different lines.
+
+    Nothing where a rank had already come to a later call.
+    """
+    lines: dict[Frame, list[int]] = {}
+    reached = set()
+    for rank, view in sorted(facts.graph.ranks.items()):
+        line = last_line(view.process) if view.process is not None else None
+        if view.process is None or line is None:
+            return ""
+        lines.setdefault(line, []).append(rank)
+        reached |= {(entry.group, entry.seq) for entry in view.process.collectives[-1:]}
+    if len(lines) < 2 or len(reached) > 1:
+        return ""
+    return ", ".join(f"{spoken(ranks)} at {place(line)}" for line, ranks in lines.items())
 
 
 def _failing(facts: Facts) -> tuple[int, ...]:
@@ -39,12 +61,12 @@ def _failing(facts: Facts) -> tuple[int, ...]:
             if newest == (entry.group, entry.seq):
                 sizes[rank] = entry.sizes
     if len(set(sizes.values())) > 1:
-        return odd_ones(sizes)
+        return minority(sizes)
     places: dict[int, object] = {
         rank: last_line(view.process) if view.process else None
         for rank, view in facts.graph.ranks.items()
     }
-    odd = odd_ones(places)
+    odd = minority(places)
     if None not in places.values() and 0 < len(odd) < len(places):
         return odd
     complain = {
@@ -93,7 +115,7 @@ def _stuck(facts: Facts) -> Verdict | None:
         same_root, there = len(roots[group, seq, op]) < 2, blocked[group, seq, op]
         first, *rest = sizes.values()
         if op in SAME_SIZE and same_root and any(differ(first, other) for other in rest):
-            culprits = odd_ones(dict(sizes))
+            culprits = minority(dict(sizes))
             are = plural(culprits, "one is", "ones are")
             odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(sizes) else ""
             listed = "; ".join(f"rank {rank} has {_shapes(sizes[rank])}" for rank in sorted(sizes))

@@ -20,7 +20,18 @@ from typing import Any
 import pytest
 from on_disk import sources
 
-from helpers.beacon import beacon, calls, exits, native, output, process, stacks, threads, torch_names
+from helpers.beacon import (
+    beacon,
+    calls,
+    exits,
+    locks,
+    native,
+    output,
+    process,
+    stacks,
+    threads,
+    torch_names,
+)
 from helpers.beacon.record import Record, record_path, write
 from helpers.launch import run_folder
 from helpers.observe import polling
@@ -105,6 +116,24 @@ def test_a_signature_changes_when_a_thread_moves() -> None:
     second = stacks.signature(frame)
     assert first != second
     assert [code for code, _ in first] == [code for code, _ in second]
+
+
+def test_a_thread_is_in_its_place_as_long_as_it_is_in_the_same_expression() -> None:
+    frame = sys._getframe()
+    here = stacks.signature(frame)
+    assert not stacks.in_place(frame, here), "the call of `in_place` is another expression"
+    assert not stacks.in_place(frame, ())
+    assert not stacks.in_place(None, here)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions have no columns")
+def test_an_instruction_that_python_has_specialised_is_the_same_place() -> None:
+    code = compile("f(x)", "train.py", "eval")
+    offsets = [2 * index for index, place in enumerate(code.co_positions()) if place == (1, 1, 0, 4)]
+    assert len(offsets) > 1
+    assert stacks._one_place(code, offsets[0], offsets[-1])
+    elsewhere = [2 * index for index, place in enumerate(code.co_positions()) if place == (1, 1, 2, 3)]
+    assert not stacks._one_place(code, offsets[0], elsewhere[0])
 
 
 # How a process ends
@@ -783,6 +812,27 @@ def test_the_handles_that_a_line_may_wait_for(torch_modules: SimpleNamespace) ->
     assert names(send, [recv] * 1000) == {"one": "Work.isend"}
 
 
+def test_the_other_end_of_a_handle_from_a_batch(
+    torch_modules: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class P2POp:
+        def __init__(self, name: str, peer: int) -> None:
+            self.op, self.peer = SimpleNamespace(__name__=name), peer
+
+    P2POp.__module__ = torch_names.DISTRIBUTED
+    monkeypatch.setattr(torch_names, "operation_of", lambda handle: getattr(handle, "op", None))
+    one, other = SimpleNamespace(op="irecv"), SimpleNamespace(op="irecv")
+    both = [P2POp("irecv", 3), P2POp("irecv", 5)]
+    assert calls.peer_of(other, [{"handles": [one, other], "batch": both}]) == 5
+    assert calls.peer_of(one, [{}, {"handles": [one, other], "batch": both}]) == 3
+    assert calls.peer_of(one, [{"batch": [P2POp("isend", 1), P2POp("irecv", 2)]}]) == 2
+    assert calls.peer_of(one, [{"batch": both}]) is None
+    assert calls.peer_of(one, [{"handles": [one], "batch": [1]}]) is None
+    by_peer = [{"works": {4: [other], 6: [one]}}]
+    assert calls.peer_of(one, by_peer, by_key=True) == 6
+    assert calls.peer_of(one, by_peer) is None
+
+
 def test_a_line_without_torch_objects_has_no_site(torch_modules: SimpleNamespace) -> None:
     assert calls.site(here()) is None
     assert calls.site(None) is None
@@ -895,6 +945,75 @@ def test_a_thread_that_waits_for_another_for_some_time_only(timeout: int, limite
     finally:
         lock.release()
         thread.join()
+
+
+# Locks inside the process
+
+
+class Waits:
+    """A thread of the test's own code that blocks in a method, and ends with the test."""
+
+    def __init__(self, run: Callable[[], object]) -> None:
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+
+    def frame(self, function: str) -> FrameType:
+        """Its innermost frame, once it is in a function of that name."""
+        while True:
+            frame = sys._current_frames()[self.thread.ident or 0]
+            if frame.f_code.co_name == function:
+                return frame
+
+
+def test_the_locks_that_a_thread_can_name_and_who_holds_them() -> None:
+    plain, reentrant = threading.Lock(), threading.RLock()
+    condition = threading.Condition(plain)
+
+    def asks() -> None:
+        with reentrant:
+            print(plain, condition)
+
+    with reentrant:
+        waits = Waits(asks)
+        (here, *_) = locks.known(waits.frame("asks"))
+        assert here["names"] == {
+            "plain": id(plain),
+            "reentrant": id(reentrant),
+            "condition": id(plain),
+        }
+        assert here["owners"] == {id(reentrant): threading.get_ident()}
+    waits.thread.join()
+
+
+def test_a_condition_asks_for_the_lock_that_it_has() -> None:
+    lock = threading.Lock()
+    condition = threading.Condition(lock)
+
+    def asks() -> None:
+        with condition:
+            pass
+
+    with lock:
+        waits = Waits(asks)
+        assert locks.wanted(waits.frame("__enter__")) == id(lock)
+    waits.thread.join()
+    assert locks.wanted(sys._getframe()) is None
+
+
+def test_the_thread_for_whose_end_another_one_waits() -> None:
+    held = threading.Event()
+    long = threading.Thread(target=held.wait)
+    long.start()
+
+    def joins() -> None:
+        long.join()
+
+    waits = Waits(joins)
+    while locks.joined(sys._current_frames()[waits.thread.ident or 0]) != long.ident:
+        pass
+    held.set()
+    waits.thread.join()
+    assert locks.joined(sys._getframe()) is None
 
 
 # The whole beacon, in a tiny process

@@ -524,14 +524,14 @@ SHAPE_MISMATCH = [
     Case(
         "DDP's check on two ranks: no majority",
         snapshot(
-            in_collective(0, "all_gather"),
+            in_collective(0, "all_gather", at="train.py:22 setup"),
             raised(1, "RuntimeError", SHAPES, "train.py:22 setup"),
         ),
         "error",
         "shape-mismatch",
         (0, 1),
         where="train.py:22 setup",
-        says=("sizes differ",),
+        says=("Sizes differ",),
     ),
     Case(
         "one of four complains: it is the odd one",

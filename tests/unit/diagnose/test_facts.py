@@ -24,7 +24,7 @@ from histories import (
     working,
 )
 
-from helpers.diagnose.scene import Facts, odd_ones
+from helpers.diagnose.scene import Facts, minority
 from helpers.model.facts import RankView
 from helpers.model.waits import InCollective, InStore, OnChild, OnIO, OnLock, Wait
 from helpers.model.wording import doing, last_seen, operation, place, spoken
@@ -41,10 +41,10 @@ ODD = [
 
 
 @pytest.mark.parametrize(("places", "expected"), ODD)
-def test_the_odd_ones_are_those_outside_a_strict_majority(
+def test_the_minority_are_those_outside_a_strict_majority(
     places: dict[int, object], expected: tuple[int, ...]
 ) -> None:
-    assert odd_ones(places) == expected
+    assert minority(places) == expected
 
 
 SPOKEN = [

@@ -164,6 +164,37 @@ def test_a_lock_of_the_kernel_belongs_to_whom_the_kernel_names(
         assert locks.holder("flock", str(lock), NOBODY) == ME
 
 
+@pytest.mark.parametrize("code", [FLOCKS, LOCKFS])
+def test_the_files_that_a_process_has_open_and_another_has_locked(code: str, tmp_path: Path) -> None:
+    lock, free = tmp_path / "lock", tmp_path / "free"
+    free.touch()
+    with other(code, lock) as pid:
+        assert locks.held_against(ME) == []
+        with lock.open(), free.open():
+            assert locks.held_against(ME) == [(str(lock), pid)]
+            assert locks.held_against(pid) == [], "what it has locked itself does not count"
+
+
+AGAIN = [
+    ("fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", True),
+    ("fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", True),
+    ("fcntl.flock(file, fcntl.LOCK_EX)", False),
+    ("os.open(path, os.O_CREAT | os.O_EXCL)", False),
+]
+
+
+@pytest.mark.parametrize(("attempt", "expected"), AGAIN)
+@pytest.mark.parametrize("caught", ["BlockingIOError", "OSError", "ValueError"])
+def test_a_loop_that_asks_for_a_lock_again_and_again(
+    attempt: str, expected: bool, caught: str, tmp_path: Path
+) -> None:
+    source = f"while True:\n  try:\n    {attempt}\n    break\n  except {caught}:\n    time.sleep(1)"
+    program = tmp_path / "program.py"
+    program.write_text(source)
+    found = polling.asks_again(site(str(program), [6, 6, 4, 17]), sources())
+    assert found == (expected and caught != "ValueError")
+
+
 LOOPS = [
     ("while os.path.exists(path):\n    time.sleep(1)", "/job/lock"),
     ("while path.exists():\n    time.sleep(1)", "/job/lock"),

@@ -56,7 +56,7 @@ def rich() -> Look:
         status=256,
         reaped={9: 256},
         programs=(Program(7, 1, 1, 0.5, ("python", "a\udce9"), {"RANK": "0"}),),
-        alive=(Usage(7, 1.5, 10**9, True, True, True, (("127.0.0.1", 29500),)),),
+        alive=(Usage(7, 1.5, 10**9, True, True, True, True, (("127.0.0.1", 29500),)),),
         told=(told,),
         answers=answers,
         input="pipe:[3]",

@@ -94,7 +94,7 @@ def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> l
 
 def process(given: Record, *, now: float = 110.0, **facts: Any) -> ProcessView:
     """The whole process behind a record, ten seconds after its last move."""
-    row = Row(1000, 900, 0.0, ("python", "train.py"), seen=now, active=100.0)
+    row = Row(1000, 900, 0.0, ("python", "train.py"), seen=100.0)
     usual: Record = {
         "kind": "rank",
         "now": now,
@@ -146,6 +146,12 @@ def test_without_a_flight_recorder_the_call_itself_tells() -> None:
     (found,) = of(one)
     assert (found.op, found.seq, found.sizes, found.blocking) == ("barrier", None, ((8,),), True)
     assert found.members == (0, 1)
+
+
+def test_without_a_flight_recorder_a_backward_pass_that_waits_is_a_call_for_all() -> None:
+    (found,) = of(thread(BACKWARD, USER, native=("futex", None, None)))
+    assert (found.kind, found.op, found.members) == ("collective", "backward", ())
+    assert of(thread(BACKWARD, USER)) == []
 
 
 def test_a_new_group_has_its_number(tmp_path: Path) -> None:
@@ -477,6 +483,26 @@ def test_the_source_tells_the_handle(
     assert waits.called_at(found, sources()) == expected
 
 
+STORED = [
+    ("handle = dist.irecv(border, src=left)", "2"),
+    ("handle = dist.irecv(border, 1)", "1"),
+    ("handle: object = dist.isend(border, dst=3)", "3"),
+    ("handle = dist.irecv(border)", None),
+    ("handle = made(border, src=left)", None),
+    ("handle = dist.irecv(border, src=left); handle = dist.irecv(border, src=1)", None),
+    ("for handle in handles: pass", None),
+]
+
+
+@pytest.mark.parametrize(("made", "peer"), STORED)
+def test_the_call_that_made_a_handle_tells_its_peer(made: str, peer: str | None, tmp_path: Path) -> None:
+    source = f"def train():\n    {made}\n    handle.wait()\nhandle = dist.irecv(border, src=9)\n"
+    found = {**site(tmp_path, 3, source), "names": {"handle": "Work.irecv"}, "strings": {"left": "2"}}
+    assert waits.called_at(found, sources()) == ("Work.irecv", "wait", peer)
+    told = {**found, "peers": {"handle": 7}}
+    assert waits.called_at(told, sources()) == ("Work.irecv", "wait", "7")
+
+
 @pytest.mark.parametrize(
     ("line", "op", "peers"), [(2, "irecv", ()), (3, "isend", ()), (4, "irecv", (2,)), (5, "isend", (1,))]
 )
@@ -550,13 +576,13 @@ NATIVE = [
         "a queue of this process",
         ("futex", None, None),
         (library("threading.py", "wait"), library("queue.py", "get")),
-        ("lock", "wait", None),
+        ("thread", "get", None),
     ),
     (
         "a future",
         ("futex", None, None),
         (library("concurrent/futures/_base.py", "result"),),
-        ("lock", "result", None),
+        ("thread", "result", None),
     ),
 ]
 
@@ -634,7 +660,7 @@ def test_a_main_thread_that_waits_some_time_only_stays_in_view() -> None:
     limited = {**WAITING_MAIN, "native": {**WAITING_MAIN["native"], "limited": True}}
     view = process(record(limited, HELPER))
     assert view.where == Frame("train.py", 41, "validate")
-    assert [(w.kind, w.limited) for w in view.waits] == [("lock", True), ("collective", False)]
+    assert [(w.kind, w.limited) for w in view.waits] == [("thread", True), ("collective", False)]
 
 
 def test_a_main_thread_that_runs_stays_in_view_beside_the_other_ones_wait() -> None:
@@ -864,7 +890,7 @@ def test_the_words_that_a_spawned_rank_leaves_count_however_it_ended() -> None:
 
 
 def test_a_process_without_a_beacon_that_waits_for_a_child() -> None:
-    row = Row(900, 1, 0.0, ("sh", "run.sh"), seen=110.0, active=100.0, waits_for_child=True)
+    row = Row(900, 1, 0.0, ("sh", "run.sh"), seen=100.0, waits_for_child=True)
     view = views.view(
         row,
         None,

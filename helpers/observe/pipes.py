@@ -1,0 +1,40 @@
+"""Who holds the other end of a pipe or a FIFO that a process waits at (Linux)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+
+def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
+    """Pids of the processes that hold the other end; None where none can be seen.
+
+    Args:
+        pid: the process that waits; what it holds itself does not count.
+        target: `pipe:[NUMBER]`, or the path of a FIFO, as its descriptor's link names it.
+        reads: whether it waits to read, so that the other ends are those that write.
+    """
+    if not target.startswith("pipe:") and not Path(target).is_fifo():
+        return None
+    others = (int(other) for other in psutil.pids() if other != pid)
+    return tuple(sorted(other for other in others if _holds(other, target, writes=reads))) or None
+
+
+def _holds(pid: int, target: str, *, writes: bool) -> bool:
+    wanted = (os.O_RDWR, os.O_WRONLY if writes else os.O_RDONLY)
+    return any(flags & os.O_ACCMODE in wanted for flags in _opened(pid, target))
+
+
+def _opened(pid: int, target: str) -> Iterator[int]:
+    """The flags of each descriptor of a process that is open on `target`, as far as we may look."""
+    process = Path(f"/proc/{pid}")
+    with suppress(OSError):
+        for number in os.listdir(process / "fd"):
+            with suppress(OSError, ValueError, IndexError):
+                if os.readlink(process / "fd" / number) == target:
+                    told = (process / "fdinfo" / number).read_text()
+                    yield int(told.partition("flags:")[2].split()[0], 8)

@@ -1,0 +1,186 @@
+"""What the observer makes of looks, where that takes more than one of its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from beacon_records import call, record, thread
+from looks import watched
+
+from helpers.beacon.record import Record
+from helpers.model.facts import Group, Snapshot
+from helpers.model.waits import InRPC, JoinsRPC
+from helpers.observe.look import Look, Program, Threads, Told, Usage
+from helpers.observe.observer import Observer
+
+PYTHON = ("python", "train.py")
+LINE = ("/job/train.py", 41, "step", True)
+FUTEX = {"call": "futex", "fd": None, "target": None, "limited": False}
+ASLEEP = {**FUTEX, "call": "nanosleep"}
+RPC = "/env/lib/python3.11/site-packages/torch/distributed/rpc/internal.py"
+
+
+def run(*looks: Look, command: tuple[str, ...] = PYTHON) -> tuple[Observer, Snapshot]:
+    """An observer that has taken in looks at a job whose root has the pid 900; its last snapshot."""
+    observer = Observer(watched(command))
+    snapshots = [observer.take(look) for look in looks]
+    return observer, snapshots[-1]
+
+
+def look(time: float, *programs: Program, told: tuple[Told, ...] = (), **facts: Any) -> Look:
+    """A look at which these programs are alive and new, unless `alive` says otherwise."""
+    alive = tuple(Usage(program.pid) for program in programs)
+    return Look(time, programs=programs, **{"alive": alive, "told": told, **facts})
+
+
+def python(pid: int = 900, parent: int = 1, **environment: str) -> Program:
+    return Program(pid, 0, parent, 0.5, PYTHON, environment)
+
+
+def standing(**facts: Any) -> Record:
+    """A process whose main thread stands at a line of the user's."""
+    return record(thread(**{"frames": [LINE], "native": FUTEX, "native_id": 900, **facts}))
+
+
+# One process
+
+
+def test_a_program_of_one_process_is_rank_0_of_one_from_its_first_look() -> None:
+    _, snapshot = run(look(1.0, python()))
+    assert [(view.rank, view.process is not None) for view in snapshot.ranks] == [(0, True)]
+    assert snapshot.job.world_size == 1
+
+
+def test_what_it_starts_are_its_children() -> None:
+    _, snapshot = run(look(1.0, python(), python(901, 900)))
+    assert [child.process.pid for view in snapshot.ranks for child in view.children] == [901]
+
+
+def test_once_ranks_have_numbers_it_is_none_any_more() -> None:
+    ranks = [python(901 + n, 900, RANK=str(n), WORLD_SIZE="2") for n in range(2)]
+    _, snapshot = run(look(1.0, python()), look(2.0, python(), *ranks))
+    assert [view.process and view.process.pid for view in snapshot.ranks] == [901, 902]
+    assert snapshot.job.world_size == 2
+
+
+def test_of_programs_one_after_the_other_the_one_that_runs_is_rank_0() -> None:
+    shell = Program(900, 0, 1, 0.0, ("bash", "run.sh"), {})
+    first, second = python(901, 900), python(902, 900)
+    _, snapshot = run(
+        look(1.0, shell, first),
+        look(2.0, shell, second, alive=(Usage(900), Usage(902))),
+    )
+    assert [view.process and view.process.pid for view in snapshot.ranks] == [902]
+
+
+def test_between_two_programs_there_is_no_rank_that_could_have_failed() -> None:
+    shell = Program(900, 0, 1, 0.0, ("bash", "run.sh"), {})
+    ended = look(2.0, alive=(Usage(900),), reaped={901: 256})
+    _, snapshot = run(look(1.0, shell, python(901, 900)), ended)
+    assert snapshot.ranks == ()
+    _, snapshot = run(look(1.0, shell, python(901, 900)), look(2.0, status=256, reaped={901: 256}))
+    assert [view.process and view.process.exit_code for view in snapshot.ranks] == [1]
+
+
+# Threads
+
+
+def test_a_thread_that_ticks_beside_a_main_thread_that_stands() -> None:
+    beat = thread(name="beat", main=False, frames=[LINE], native_id=901, since=5.0)
+    told = record(*standing(since=1.0)["threads"], beat, beacon_thread=902)
+    looks = []
+    for second in range(1, 8):
+        used = [[900, 1.0, ""], [901, 0.2 * second, ""], [902, 0.2 * second, ""]]
+        looks.append(
+            look(
+                float(second),
+                python(),
+                told=(Told(900, float(second), told if second == 1 else None),),
+                alive=(Usage(900, cpu=1.0 + 0.4 * second),),
+                answers=((Threads(900), used),),
+            )
+        )
+    observer, snapshot = run(*looks)
+    assert Threads(900) in observer.wanted
+    (view,) = snapshot.ranks
+    assert view.process is not None
+    assert view.process.idle == pytest.approx(6.0)
+
+
+def test_while_the_main_thread_moves_nobody_asks_what_the_threads_do() -> None:
+    told = record(thread(frames=[LINE]))
+    observer, _ = run(look(1.0, python(), told=(Told(900, 1.0, told),)))
+    assert Threads(900) not in observer.wanted
+
+
+# Debuggers
+
+
+def test_a_process_that_a_debugger_holds_is_not_blocked() -> None:
+    held = (Usage(900, stopped=True, traced=True),)
+    _, snapshot = run(look(1.0, python()), look(9.0, python(), alive=held))
+    (view,) = snapshot.ranks
+    assert view.process is not None
+    assert (view.process.state, view.process.traced) == ("stopped", True)
+    assert not view.process.blocked
+    assert view.process.may_act
+
+
+# Remote calls
+
+
+def test_a_process_in_init_rpc() -> None:
+    joins = call("rpc", "init_rpc", rank=1, world_size=3, key="tcp://127.0.0.1:29400")
+    _, snapshot = run(look(9.0, python(), told=(Told(900, 9.0, standing(call=joins)),)))
+    view = next(view for view in snapshot.ranks if view.rank == 1)
+    assert view.state == "rendezvous" and not view.rpc
+    assert view.process is not None
+    assert [type(wait) for wait in view.process.waits] == [JoinsRPC]
+    assert view.master == "127.0.0.1:29400"
+    assert [other.state for other in snapshot.ranks] == ["missing", "rendezvous", "missing"]
+
+
+def test_the_thread_that_serves_a_call_is_the_one_for_which_others_wait() -> None:
+    ends = call("rpc", "shutdown")
+    serving = thread(
+        name="thread 7",
+        main=False,
+        frames=[("/job/train.py", 12, "answer", True), (RPC, 200, "_run_function", False)],
+        since=2.0,
+    )
+    told = record(*standing(call=ends)["threads"], serving, rpc=(2, 4))
+    _, snapshot = run(look(9.0, python(), told=(Told(900, 9.0, told),)))
+    view = next(view for view in snapshot.ranks if view.rank == 2)
+    assert view.rpc and snapshot.job.world_size == 4
+    assert view.process is not None and view.process.where is not None
+    assert view.process.where.line == 12
+    assert [(type(wait), wait.blocking) for wait in view.process.waits] == [(InRPC, False)]
+
+
+# Groups
+
+
+def test_the_groups_of_a_rank_and_the_one_that_it_is_making() -> None:
+    makes = call("collective", "new_group", group="default", ranks=[0, 1], counted=True)
+    made = [{"name": "default", "id": "0", "ranks": [0, 1, 2, 3], "backend": "gloo"}]
+    told = standing(call=makes)
+    told["dist"] = {"rank": 0, "world_size": 4, "groups": made, "made": 2}  # type: ignore[typeddict-item]
+    _, snapshot = run(look(9.0, python(), told=(Told(900, 9.0, told),)))
+    assert snapshot.ranks[0].process is not None
+    assert snapshot.ranks[0].process.groups == (
+        Group("0", "default", (0, 1, 2, 3)),
+        Group("1", "1", (0, 1)),
+    )
+
+
+# Compilers
+
+
+def test_a_rank_whose_child_compiles() -> None:
+    compiler = ("/usr/bin/c++", "-MMD", "-DTORCH_EXTENSION_NAME=fused_adam", "-c", "a.cpp")
+    child = Program(901, 0, 900, 0.7, compiler, {})
+    ninja = Program(902, 0, 900, 0.7, ("ninja", "-v"), {})
+    _, snapshot = run(look(1.0, python(), ninja, child))
+    assert snapshot.ranks[0].process is not None
+    assert snapshot.ranks[0].process.compiles == "fused_adam with c++ and ninja"

@@ -1,0 +1,28 @@
+"""Rank 1 asks for a lock again and again, which rank 0 keeps while it waits for rank 1."""
+
+import fcntl
+import time
+
+import torch.distributed as dist
+
+
+def locked(file) -> None:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(0.5)  # <- rank 1
+
+
+dist.init_process_group("gloo")
+with open("cache.lock", "w") as lock:
+    if dist.get_rank() == 0:
+        locked(lock)
+        dist.barrier()
+        dist.barrier()  # <- culprit, rank 0
+    else:
+        dist.barrier()
+        locked(lock)
+        dist.barrier()
+dist.destroy_process_group()

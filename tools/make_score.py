@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--controls", type=int, default=0, metavar="N", help="repeat controls up to N runs"
     )
+    made.add_argument("--attach", action="store_true", help="attach to the jobs that hang, too")
     made.add_argument("--record", type=Path, metavar="DIR", help="write a recording of each job there")
     made.add_argument("--markdown", type=Path, metavar="FILE", help="write the result as a page, too")
     return made
@@ -45,6 +46,8 @@ def main(words: Sequence[str] | None = None) -> int:
         options.record.mkdir(parents=True, exist_ok=True)
     found = score.measure(wanted, controls=options.controls, record=options.record)
     page = score.to_markdown(found)
+    if options.attach and len(found.trials) == found.planned:
+        page += score.attached_to_markdown(score.measure_attached(wanted))
     print(page, end="", flush=True)
     if options.markdown:
         options.markdown.write_text(page)

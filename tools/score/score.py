@@ -19,7 +19,9 @@ import psutil
 
 from helpers.observe.recording import provenance
 
+from . import attached
 from . import trial as trials
+from .attached import Attached
 from .jobs import Job
 from .trial import Check, Trial
 
@@ -96,6 +98,71 @@ class Score:
                 prompt
             )
         return demands
+
+
+@dataclass(frozen=True)
+class AttachedScore:
+    """What `attach` made of jobs that hang; `failed` says of others why they could not be asked."""
+
+    done: tuple[Attached, ...]
+    failed: Mapping[str, str]
+
+    def right(self, kind: str) -> tuple[int, int]:
+        """How many checks of a kind are right of how many."""
+        checks = [check for one in self.done for check in one.checks() if check.kind == kind]
+        return sum(check.right for check in checks), len(checks)
+
+
+def measure_attached(jobs: Mapping[str, Job]) -> AttachedScore:
+    """Attach to every job that hangs, one after the other."""
+    done: list[Attached] = []
+    failed: dict[str, str] = {}
+    for job in jobs.values():
+        if job.outcome != "hang":
+            continue
+        try:
+            done.append(attached.run(job))
+            wrong = "; ".join(said(check) for check in done[-1].checks() if not check.right)
+        except (TimeoutError, psutil.Error) as problem:
+            wrong = failed[job.name] = str(problem)
+        print(f"attach {job.name}: {wrong or 'right'}", file=sys.stderr, flush=True)
+    return AttachedScore(tuple(done), failed)
+
+
+def attached_to_markdown(score: AttachedScore) -> str:
+    """The result as a part of a page."""
+    parts = [
+        "",
+        "## With `attach`",
+        "",
+        f"{len(score.done)} jobs that hang, started by themselves and looked at from outside for "
+        f"{attached.PATIENCE} s and as long as that takes.",
+        "",
+        "| measure | result |",
+        "|---|---|",
+    ]
+    for kind in ("outcome", "cause", "culprits", "line"):
+        right, asked = score.right(kind)
+        parts.append(f"| {kind} right | {right} of {asked} ({_share((right, asked)):.1%}) |")
+    parts += ["", "| job | outcome | cause | culprits | lines | seconds |", "|---|---|---|---|---|---|"]
+    for one in score.done:
+        wrong: dict[str, list[Check]] = {}
+        for check in one.checks():
+            if not check.right:
+                wrong.setdefault(check.kind, []).append(check)
+        lines = [check for check in one.checks() if check.kind == "line"]
+        culprits = ", ".join(map(str, one.report.get("culprits", ()))) or "none"
+        cells = [
+            one.job.name,
+            _cell(one.report.get("outcome"), wrong.get("outcome")),
+            _cell(one.report.get("cause"), wrong.get("cause")),
+            _cell(culprits, wrong.get("culprits")),
+            f"{sum(check.right for check in lines)} of {len(lines)}",
+            f"{one.took:.1f}",
+        ]
+        parts.append(f"| {' | '.join(cells)} |")
+    parts += [f"- {name}: {why}" for name, why in score.failed.items()]
+    return "\n".join(parts) + "\n"
 
 
 def measure(

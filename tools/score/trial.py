@@ -143,12 +143,12 @@ class Trial:
         marks = self.job.lines()
         ranks = {f"rank {rank['rank']}": rank for rank in self.report.get("ranks", ())}
         found = [
-            Check("line", mark, line, _line(ranks.get(mark, {}).get("where")))
+            Check("line", mark, line, line_of(ranks.get(mark, {}).get("where")))
             for mark, line in marks.items()
             if mark != "culprit"
         ]
         if self.job.where != "any":
-            first = _line(self.report.get("where"))
+            first = line_of(self.report.get("where"))
             found.append(Check("line", "first cause", marks.get("culprit"), first))
         return found
 
@@ -178,7 +178,7 @@ def run(job: Job, record: Path | None = None) -> Trial:
             "OMP_NUM_THREADS": "1",
             MARKER: mark,
         }
-        with _foreign_process(job, folder / "place", environment) as (foreign, said):
+        with foreign_process(job, folder / "place", environment) as (foreign, said):
             return _run(job, folder, environment, record, foreign, said)
 
 
@@ -242,7 +242,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def _foreign_process(
+def foreign_process(
     job: Job, place: Path, environment: Mapping[str, str]
 ) -> Iterator[tuple[int | None, str]]:
     """A process outside the job, when it asks for one: its pid and the first line it prints."""
@@ -330,7 +330,8 @@ def _may_have(pid: int | None, mark: str) -> bool:
         return True
 
 
-def _line(where: Mapping[str, Any] | None) -> tuple[str, int] | None:
+def line_of(where: Mapping[str, Any] | None) -> tuple[str, int] | None:
+    """File and line of a place in a report."""
     return None if where is None else (where["file"], where["line"])
 
 

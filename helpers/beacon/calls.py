@@ -31,6 +31,7 @@ _NOTHING: Arguments = {
     "ranks": [],
     "peers": [],
     "sizes": [],
+    "tag": None,
     "key": None,
     "root": None,
     "limit": None,
@@ -327,6 +328,7 @@ def _p2p(frame: StackFrame) -> Call:
         "ranks": ranks,
         "peers": [] if peer is None else [peer],
         "sizes": _sizes(frame, "tensor"),
+        "tag": _number(frame.local("tag")) if torch_names.has_tags(frame.local("group")) else None,
     }
 
 

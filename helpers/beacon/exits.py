@@ -15,7 +15,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional
 
-from . import stacks
+from . import calls, stacks
 from .record import Error, FrameEntry
 
 MESSAGE_LIMIT = 8000
@@ -83,6 +83,7 @@ def uncaught() -> Optional[Error]:
         "type": type(first).__name__,
         "message": _text(first)[:MESSAGE_LIMIT],
         "frames": _frames(first, error),
+        "needed": _needed(first.__traceback__),
         "time": time.monotonic(),
         "masked": masked,
     }
@@ -125,6 +126,17 @@ def _frames(error: BaseException, last: BaseException) -> List[FrameEntry]:
     if isinstance(error, SyntaxError) and error.filename and not found:
         found = [(error.filename, error.lineno or 1, "<module>", True)]
     return found
+
+
+def _needed(traceback: Optional[TracebackType]) -> List[int]:
+    """The ranks that the failed call of torch's needed: its peers, or the members of its group."""
+    below: List[calls.LiveFrame] = []
+    while traceback is not None:
+        frame = traceback.tb_frame
+        below = [] if stacks.is_users(frame) else [calls.LiveFrame(frame), *below]
+        traceback = traceback.tb_next
+    call = calls.torch_call(below)
+    return [] if call is None else call["peers"] or call["ranks"]
 
 
 def _line(error: BaseException) -> str:

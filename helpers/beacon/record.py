@@ -53,7 +53,13 @@ class NativeCall(TypedDict):
     limited: bool
 
 
-class Arguments(TypedDict):
+class _NotAtFirstOfArguments(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    tag: Optional[int]
+
+
+class Arguments(_NotAtFirstOfArguments):
     """What a call was given, and what it waits for; None or empty where that says nothing of it.
 
     Attributes:
@@ -61,6 +67,7 @@ class Arguments(TypedDict):
         ranks: global ranks of its members; empty when unknown.
         peers: global ranks that a point-to-point call, or a remote call, names.
         sizes: shapes of the tensors sent.
+        tag: by which a send finds its receive; None for a backend that has none.
         key: the key in the store, the address of the rendezvous, or the lock file.
         root: global rank from which, or to which, a collective sends.
         limit: seconds after which the call gives up.
@@ -229,8 +236,19 @@ class Child(TypedDict):
     error_file: Optional[str]
 
 
-class Error(TypedDict):
-    """The exception that ends a process; masked: later ones that hide it, as `Type: message`."""
+class _NotAtFirstOfError(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    needed: List[int]
+
+
+class Error(_NotAtFirstOfError):
+    """The exception that ends a process.
+
+    Attributes:
+        needed: the ranks that the call of torch's needed which raised it; empty when unknown.
+        masked: later ones that hide it, as `Type: message`.
+    """
 
     type: str
     message: str

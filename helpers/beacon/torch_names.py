@@ -320,6 +320,14 @@ def _backend(group: Any) -> str:
     return str(found[0]) if found else ""
 
 
+def has_tags(group: Any) -> bool:
+    """True for a group whose sends find their receives by tag: NCCL has none.
+
+    https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.send
+    """
+    return _backend(default_group() if group is None else group) == "gloo"
+
+
 def group_label(group: Any, default: Any) -> str:
     """`default`, the description that the program gave it, or its name."""
     if group is default:

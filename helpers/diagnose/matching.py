@@ -46,6 +46,7 @@ def serves(process: ProcessView | None, rank: int, wait: InP2P) -> bool:
         isinstance(other, InP2P)
         and (SEND_OR_RECEIVE in (other.op, wait.op) or other.sends != wait.sends)
         and (not other.peers or rank in other.peers)
+        and (None in (other.tag, wait.tag) or other.tag == wait.tag)
         for other in waits
     )
 

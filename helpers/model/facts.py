@@ -106,6 +106,7 @@ class ErrorView:
         stack: innermost frame first.
         time: seconds since the start of the command.
         masked: exceptions raised later on the way out, as `Type: message`; they hide this one.
+        needed: the ranks that the failed call of torch's needed; empty when unknown.
     """
 
     type: str
@@ -113,6 +114,7 @@ class ErrorView:
     stack: tuple[Frame, ...] = ()
     time: float = 0.0
     masked: tuple[str, ...] = ()
+    needed: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:

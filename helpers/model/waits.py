@@ -96,6 +96,7 @@ class InP2P(_Waiting):
         members: of the group, as global ranks; empty when unknown.
         peers: global ranks of the other end; empty for any rank, or when unknown.
         sizes: shapes of the tensors sent.
+        tag: by which a send finds its receive; None for a backend that has no tags, or when unknown.
     """
 
     kind = "p2p"
@@ -103,6 +104,7 @@ class InP2P(_Waiting):
     members: tuple[int, ...] = ()
     peers: tuple[int, ...] = ()
     sizes: Sizes = ()
+    tag: int | None = None
 
     @property
     def sends(self) -> bool:

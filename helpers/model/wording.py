@@ -186,7 +186,8 @@ def operation(wait: Wait) -> str:
             return call(wait) + (f" of {group_name(wait.group)}" if wait.group else "")
         case InP2P():
             peers = f" {'to' if wait.sends else 'from'} {spoken(wait.peers)}" if wait.peers else ""
-            return f"{wait.op}{peers}"
+            tag = f" with tag {wait.tag}" if wait.tag else ""
+            return f"{wait.op}{peers}{tag}"
         case InStore():
             return f"the store key {wait.key!r}" if wait.key else "a key of the store"
         case AtRendezvous():
@@ -211,6 +212,8 @@ def wait_text(wait: Wait) -> str:
     parts = [call(wait)]
     if isinstance(wait, InP2P | InRPC) and wait.peers:
         parts.append(f"with rank {spans(wait.peers)}")
+    if isinstance(wait, InP2P) and wait.tag:
+        parts.append(f"with tag {wait.tag}")
     if isinstance(wait, ForRanks) and wait.group is not None:
         parts.append(f"in group {wait.group}")
     if (named := subject(wait)) is not None:

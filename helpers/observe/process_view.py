@@ -330,6 +330,7 @@ def _error(
             tuple(waits.frame(entry, cwd) for entry in raw["frames"]),
             raw["time"] - start,
             tuple(raw["masked"]),
+            tuple(raw.get("needed", ())),
         )
         return unwrap(error, cwd)
     text = told or (log_tail if row.exit_code is not None else "")

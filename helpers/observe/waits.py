@@ -123,10 +123,16 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
         case "collective":
             return _collective(call, record, common)
         case "p2p":
-            members, peers = tuple(call["ranks"]), tuple(call["peers"])
-            sizes = _sizes(call["sizes"])
             return [
-                InP2P(op=op, group=call["group"], members=members, peers=peers, sizes=sizes, **common)
+                InP2P(
+                    op=op,
+                    group=call["group"],
+                    members=tuple(call["ranks"]),
+                    peers=tuple(call["peers"]),
+                    sizes=_sizes(call["sizes"]),
+                    tag=call.get("tag"),
+                    **common,
+                )
             ]
         case "store":
             return [InStore(op=op, key=call["key"], **common)]

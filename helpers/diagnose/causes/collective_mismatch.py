@@ -211,7 +211,7 @@ def _together(calls: dict[int, Communication]) -> list[tuple[list[int], Communic
     found: dict[object, tuple[list[int], Communication]] = {}
     for rank in sorted(calls):
         wait = calls[rank]
-        key = (_place(wait), wait.peers if isinstance(wait, InP2P) else (), wait.where)
+        key = (_place(wait), (wait.peers, wait.tag) if isinstance(wait, InP2P) else (), wait.where)
         found.setdefault(key, ([], wait))[0].append(rank)
     return list(found.values())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...model.facts import ProcessView, RankView, Verdict
 from ...model.waits import Communication, ForRanks
-from ...model.wording import doing, operation, place, plural, sentence, spoken
+from ...model.wording import doing, last_seen, operation, place, plural, sentence, spoken
 from ..events import Event
 from ..scene import Facts
 
@@ -110,8 +110,20 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
         summary=f"{sentence(stay)}{after}.",
         culprits=tuple(ranks),
         where=where,
-        evidence=tuple(_evidence(facts, rank) for rank in (*ranks, *waiting)),
+        evidence=(
+            *(_evidence(facts, rank) for rank in (*ranks, *waiting)),
+            *(told for rank in ranks for told in _failed_below(facts, rank)),
+        ),
     )
+
+
+def _failed_below(facts: Facts, rank: int) -> Iterator[str]:
+    """The processes below a rank that have failed: it may wait for what they should have done."""
+    for child in facts.graph.ranks[rank].children:
+        process = child.process
+        if process.signal is not None or process.exit_code:
+            how = f"signal {process.signal}" if process.signal else f"exit code {process.exit_code}"
+            yield f"a process of rank {rank} has ended with {how}{last_seen(process.where)}"
 
 
 def _child_is(view: RankView) -> str:

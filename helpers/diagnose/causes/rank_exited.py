@@ -63,11 +63,14 @@ def _before(facts: Facts, rank: int) -> bool:
     """True when the rank had exited before the first failure, which says that a process has.
 
     A rank closes its connections some time before its process ends: an error that speaks of a closed
-    connection needs no comparison of times, one that speaks of a timeout does.
+    connection needs no comparison of times, one that speaks of a timeout does. A rank that the failed
+    call did not need has nothing to do with it.
     """
     view = facts.graph.ranks[rank].process
     first = facts.first
     if view is None or view.ended is None or first is None:
+        return False
+    if first.error is not None and first.error.needed and rank not in first.error.needed:
         return False
     return first.own and (not first.timeout or view.ended <= first.time + SEEN_LATE)
 

@@ -164,6 +164,16 @@ def test_an_uncaught_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [entry[1:3] for entry in found["frames"]] == [(2, "f"), (3, "<module>")]
 
 
+def test_the_ranks_that_a_failed_call_had_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "def recv(src): raise RuntimeError('Connection closed by peer')"
+    c10d = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
+    program = f"space = {{}}; exec(compile({source!r}, {c10d!r}, 'exec'), space); space['recv'](2)\n"
+    found = ending(monkeypatch, program)
+    assert found is not None and found["needed"] == [2]
+    found = ending(monkeypatch, "raise RuntimeError('bad')\n")
+    assert found is not None and found["needed"] == []
+
+
 MASKS = [
     (
         "an accident in a teardown hides the first error",
@@ -456,6 +466,8 @@ def test_a_group_by_its_members(torch_modules: SimpleNamespace) -> None:
     assert torch_names.global_rank(torch_modules.tp, 1) == 3
     assert torch_names.global_rank(None, 1) == 1
     assert torch_names.global_rank(torch_modules.tp, 7) is None
+    assert torch_names.has_tags(None)
+    assert not torch_names.has_tags(torch_modules.tp)
 
 
 @pytest.mark.parametrize("name", ["pg_map", "pg_names", "pg_group_ranks"])

@@ -45,7 +45,7 @@ from histories import (
 from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
 from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot
 from helpers.model.frames import Frame
-from helpers.model.waits import InCollective, OnChild, OnIO
+from helpers.model.waits import InCollective, OnChild, OnIO, OnThread
 
 IN_USE = (
     "The server socket has failed to listen on any local network address. "
@@ -929,6 +929,21 @@ RANK_EXITED = [
         where="train.py:10 step",
     ),
     Case(
+        "of those that have left, a failed call had needed one",
+        snapshot(
+            ended(0, 0),
+            ended(
+                1,
+                error=replace(error("RuntimeError", PEER, "train.py:10 step"), needed=(1, 2)),
+                time=10.2,
+            ),
+            ended(2, 0),
+        ),
+        "error",
+        "rank-exited",
+        (2,),
+    ),
+    Case(
         "a rank has left a receive behind",
         snapshot(rank(0, recv(1)), ended(1, 0)),
         "hang",
@@ -1256,6 +1271,14 @@ COLLECTIVE_MISMATCH = [
         (0, 1, 2),
     ),
     Case(
+        "a send and a receive that have different tags",
+        snapshot(rank(0, replace(recv(1), tag=7)), rank(1, replace(send(0), tag=8))),
+        "hang",
+        "collective-mismatch",
+        (0, 1),
+        says=("recv from rank 1 with tag 7", "send to rank 0 with tag 8"),
+    ),
+    Case(
         "new_group by the members only, while the rest is elsewhere",
         snapshot(
             rank(0, collective("new_group", None, members=(0, 1, 2))),
@@ -1509,6 +1532,10 @@ NOT_PROVED = [
         (rank(0, irecv()), rank(1, irecv()), working(2)),
     ),
     (
+        "a send and a receive that have one tag",
+        (rank(0, replace(recv(1), tag=7)), rank(1, replace(send(0), tag=7))),
+    ),
+    (
         "calls that differ just now",
         (in_collective(0, "barrier", still=0.4), in_collective(1, "all_reduce", still=0.4)),
     ),
@@ -1519,6 +1546,13 @@ NOT_PROVED = [
 def test_what_may_still_go_on_is_no_hang(ranks: tuple[RankView, ...]) -> None:
     verdict = diagnose(steady(snapshot(*ranks)))
     assert (verdict.outcome, verdict.cause) == ("running", "none"), verdict.summary
+
+
+def test_a_process_that_has_failed_is_evidence() -> None:
+    parent = replace(rank(0, wait(OnThread, "wait")), children=(gone(child(0)), gone(worker(0), code=0)))
+    told = diagnose(steady(snapshot(resting(parent))), final=True).evidence
+    ended = "a process of rank 0 has ended with exit code 1; it was last seen at train.py:10"
+    assert told[1:] == (ended,)
 
 
 @named(COLLECTIVE_MISMATCH)

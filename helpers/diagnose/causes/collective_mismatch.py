@@ -130,8 +130,8 @@ def _in_or_past_group(facts: Facts, blocked: dict[int, Communication]) -> list[i
 
 
 def _place(wait: Communication) -> tuple[object, ...]:
-    """Operation and group; of a collective also its number and its root."""
-    own = (wait.seq, wait.root) if isinstance(wait, InCollective) else ()
+    """Operation and group; of a collective also its number and its root, of a message its tag."""
+    own = (wait.seq, wait.root) if isinstance(wait, InCollective) else (wait.tag,)
     return wait.op, wait.group, *own
 
 
@@ -211,7 +211,7 @@ def _together(calls: dict[int, Communication]) -> list[tuple[list[int], Communic
     found: dict[object, tuple[list[int], Communication]] = {}
     for rank in sorted(calls):
         wait = calls[rank]
-        key = (_place(wait), (wait.peers, wait.tag) if isinstance(wait, InP2P) else (), wait.where)
+        key = (_place(wait), wait.peers if isinstance(wait, InP2P) else (), wait.where)
         found.setdefault(key, ([], wait))[0].append(rank)
     return list(found.values())
 

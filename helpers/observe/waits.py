@@ -51,6 +51,7 @@ CARRIERS = frozenset(
     (
         *("c10d_logger", "distributed_c10d", "contextlib", "functools", "_contextlib", "module", "call"),
         *("strategies", "plugins", "launchers", "distributed", "profilers", "rank_zero", "operations"),
+        *("_dynamo", "autograd"),
     )
 )
 """Parts of names of modules whose functions carry out what others have asked for: those of Lightning,

@@ -243,9 +243,10 @@ def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:
     paths = {wait.within for wait in calls.values()}
     steps = zip(*paths, strict=False)
     shared = len(list(itertools.takewhile(lambda step: len(set(step)) == 1, steps)))
-    one_line = len(paths) > 1 and len({wait.where for wait in calls.values()}) == 1
+    one_line = len({wait.where for wait in calls.values()}) == 1
+    apart = one_line and len({path[shared:][-1:] for path in paths}) > 1
     return {
-        rank: replace(wait, within=wait.within[shared:][-1:] if one_line else ())
+        rank: replace(wait, within=wait.within[shared:][-1:] if apart else ())
         for rank, wait in calls.items()
     }
 

@@ -189,8 +189,10 @@ def _all_rest(snapshot: Snapshot) -> bool:
 
 
 def _anybody_rests(snapshot: Snapshot) -> bool:
-    """True while some rank rests, so that watching on may tell more."""
-    return any(_rests(view.process) for view in snapshot.ranks if view.process and view.process.alive)
+    """True while a rank rests, or a launcher that waits for other nodes: watching on may tell more."""
+    alive = [view.process for view in snapshot.ranks if view.process and view.process.alive]
+    early = [one for one in snapshot.launchers if one.alive and one.awaits_nodes]
+    return any(_rests(process) for process in alive or early)
 
 
 def _rests(process: ProcessView) -> bool:

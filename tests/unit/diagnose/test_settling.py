@@ -34,6 +34,7 @@ from helpers.diagnose.settling import (
     is_over,
 )
 from helpers.model.facts import RankView, Snapshot
+from helpers.model.frames import Frame
 
 EVERY = 0.25
 MISMATCH = (in_collective(0, "barrier"), in_collective(1, "all_reduce"))
@@ -208,6 +209,14 @@ def test_how_long_a_running_job_is_watched(ranks: Sequence[RankView], after: flo
     settling = SettlingOfAttached(patience=5.0, since=10.0)
     found = settled_after(settling, during(20.0, *ranks))
     assert found is not None and found[0] == pytest.approx(after, abs=0.5)
+
+
+@pytest.mark.parametrize(("call", "settled"), [("next_rendezvous", False), ("_monitor_workers", True)])
+def test_a_launcher_that_waits_for_nodes_is_watched_on(call: str, settled: bool) -> None:
+    at = Frame("/env/torch/distributed/elastic/api.py", 70, call, user=False)
+    agent = replace(launcher(still=3.0, idle=3.0, stack=(at,)), waits=())
+    settling = SettlingOfAttached(patience=5.0, since=10.0)
+    assert settling.take(snapshot(time=10.0 + WATCHED_LEAST, launchers=(agent,))).settled == settled
 
 
 def test_a_job_that_ends_while_it_is_watched_says_so() -> None:

@@ -97,13 +97,15 @@ class Job(Declared, frozen=True, kw_only=True):
         return self.folder / found[0]
 
     def lines(self) -> dict[str, Line]:
-        """The marked lines by mark: `culprit`, `rank 0`, ...
+        """The marked lines by mark: `culprit`, `rank 0`, ...; none in a program of another folder.
 
         Raises:
             CollectionError: a mark is none of these, or marks two lines.
         """
         name = str(self.program.relative_to(self.folder))
         found: dict[str, Line] = {}
+        if not self.program.is_file():
+            return found
         for number, line in enumerate(self.program.read_text().splitlines(), start=1):
             match = _MARKED.search(line)
             for mark in match[1].split(", ") if match else ():

@@ -77,7 +77,7 @@ class Needs:
                 away = tuple(peer for peer in peers if not serves(self._process(peer), rank, wait))
                 return away if wait.peers or away == peers else ()
             case JoinsRPC():
-                return tuple(r for r in self.ranks if r != rank and not self._joins_rpc(r))
+                return tuple(r for r in self.ranks if r != rank and not self.ranks[r].reached_rpc)
             case AtRendezvous():
                 return tuple(r for r in self.ranks if r != rank and not self._meets(rank, r))
             case InRPC(meets_all=True):
@@ -198,12 +198,6 @@ class Needs:
         alive = there.process is not None and there.process.alive
         same = None in (here.master, there.master) or here.master == there.master
         return alive and there.state == "rendezvous" and same
-
-    def _joins_rpc(self, other: int) -> bool:
-        """True when `other` is in `init_rpc`, or has come out of it."""
-        process = self._process(other)
-        waits = process.waits if process is not None and process.alive else ()
-        return self.ranks[other].rpc or any(isinstance(wait, JoinsRPC) for wait in waits)
 
     def _leaves_rpc(self, other: int) -> bool:
         """True when `other` is in `rpc.shutdown`."""

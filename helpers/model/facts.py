@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .frames import Frame, is_in
-from .waits import ForOutside, OnChild, Sizes, Wait
+from .waits import ForOutside, JoinsRPC, OnChild, Sizes, Wait
 
 Outcome = Literal["hang", "error", "ok", "running"]
 EXIT_CODES: dict[Outcome, int] = {"ok": 0, "error": 1, "hang": 2, "running": 3}
@@ -273,6 +273,12 @@ class RankView:
     joined: bool = False
     rpc: bool = False
     master: str | None = None
+
+    @property
+    def reached_rpc(self) -> bool:
+        """True when it is in `init_rpc`, or has come out of it."""
+        waits = self.process.waits if self.process is not None and self.process.alive else ()
+        return self.rpc or any(isinstance(wait, JoinsRPC) for wait in waits)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 from ...model.facts import Verdict
 from ...model.wording import FROZEN, place, plural, sentence, spoken
 from ..events import Event
 from ..messages import NO_MEMORY, NO_SHARED_MEMORY
 from ..scene import Facts
 
-SIGBUS = 7
 _TYPES = ("MemoryError", "OutOfMemoryError")
 
 
@@ -30,7 +31,7 @@ def find(facts: Facts) -> Verdict | None:
         culprits: tuple[int, ...] = (event.rank,)
         detail = f"{spoken(culprits)} could not allocate memory at {place(event.where)}"
         evidence: tuple[str, ...] = (f"{spoken(culprits)}: {event.error.text}",)
-    elif event.by_signal == 9 and facts.snapshot.memory_kills > 0:
+    elif event.by_signal == signal.SIGKILL and facts.snapshot.memory_kills > 0:
         culprits = _killed(facts)
         were = plural(culprits, "was", "were")
         detail = f"{spoken(culprits)} {were} killed because the job ran out of memory"
@@ -56,7 +57,11 @@ def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
     """A DataLoader's worker found no room in /dev/shm for a batch: it raised, or was ended by SIGBUS."""
     said = [event.error, *(other.error for other in facts.events if other.rank == event.rank)]
     texts = [error.text for error in said if error and NO_SHARED_MEMORY.search(error.message)]
-    if event.rank is None or not texts or not (event.error is not None or event.by_signal == SIGBUS):
+    if (
+        event.rank is None
+        or not texts
+        or not (event.error is not None or event.by_signal == signal.SIGBUS)
+    ):
         return None
     who = spoken((event.rank,))
     return Verdict(
@@ -75,7 +80,9 @@ def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
 
 def _killed(facts: Facts) -> tuple[int, ...]:
     """The ranks of the first processes that SIGKILL ended, as many as were killed for memory."""
-    killed = sorted((e.time, e.rank) for e in facts.events if e.by_signal == 9 and e.rank is not None)
+    killed = sorted(
+        (e.time, e.rank) for e in facts.events if e.by_signal == signal.SIGKILL and e.rank is not None
+    )
     return tuple(sorted({rank for _, rank in killed[: facts.snapshot.memory_kills]}))
 
 

@@ -74,10 +74,7 @@ def _is_there(view: RankView, *, rpc: bool) -> bool:
     Args:
         rpc: whether it is that of `init_rpc`.
     """
-    if not rpc:
-        return view.state == "rendezvous" or view.joined
-    waits = view.process.waits if view.process is not None else ()
-    return view.rpc or any(isinstance(wait, JoinsRPC) for wait in waits)
+    return view.reached_rpc if rpc else view.state == "rendezvous" or view.joined
 
 
 def _without_ranks(facts: Facts) -> Verdict | None:

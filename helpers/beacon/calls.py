@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
-import re
-import sys
 from types import FrameType
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from . import stacks, torch_names
-from .record import Arguments, Call, Site
-
-CO_OPTIMIZED = 1
-
-LOCKS = (type(_thread.allocate_lock()), _thread.RLock)
-
-MEMBERS = 64
-"""The largest container whose members are looked at."""
-
-SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key", re.IGNORECASE)
-"""Names of variables whose text is not told."""
-
-FILE_CALLS = frozenset(
-    ("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir", "flock", "lockf")
-)
-"""Functions by which a program looks for a lock file, makes one, or locks a file."""
+from .handles import peer_of
+from .record import Arguments, Call
+from .variables import peek, seconds
 
 _NOTHING: Arguments = {
     "group": None,
@@ -145,125 +129,6 @@ def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
     if torch_names.is_endless_barrier(file, name):
         return _endless_barrier(frame)
     return _lock_file(frame) if torch_names.is_lock_file(file, name) else None
-
-
-def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Site]:
-    """The position of a frame in its source, and the objects it can name.
-
-    The observer reads the source and finds the call. Only for code that holds a lock or an object of
-    torch's, that sends or receives, or that sleeps and looks for a file. Python 3.11 or newer.
-
-    Args:
-        waits_inside: True where the thread may wait for a lock.
-    """
-    positions = getattr(frame and frame.f_code, "co_positions", None)
-    if frame is None or positions is None:
-        return None
-    polls = "sleep" in frame.f_code.co_names and not FILE_CALLS.isdisjoint(frame.f_code.co_names)
-    idle = torch_names.c10d() is None and "sqlite3" not in sys.modules and not waits_inside
-    if not polls and idle:
-        return None
-    index = frame.f_lasti // 2
-    position = next((p for i, p in enumerate(positions()) if i == index), None)
-    place = [number for number in position or () if number is not None]
-    if len(place) != 4:
-        return None
-    names: Dict[str, str] = {}
-    strings: Dict[str, str] = {}
-    limits: Dict[str, float] = {}
-    peers: Dict[str, int] = {}
-    values = named_values(frame)
-    for name, value in values.items():
-        _tell(name, value, names, strings)
-        peer = peer_of(value, [values]) if names.get(name, "").startswith("Work.") else None
-        if peer is not None:
-            peers[name] = peer
-        limit = seconds(torch_names.store_timeout(value) if names.get(name) == "Store" else value)
-        if limit is not None:
-            limits[name] = limit
-    if not names and not polls and torch_names.P2P_CALLS.isdisjoint(frame.f_code.co_names):
-        return None
-    return {
-        "file": frame.f_code.co_filename,
-        "position": place,
-        "names": names,
-        "strings": strings,
-        "limits": limits,
-        "peers": peers,
-    }
-
-
-def seconds(value: Any) -> Optional[float]:
-    """How long a `timedelta` is; None for anything else."""
-    tell = getattr(value, "total_seconds", None)
-    return float(tell()) if type(value).__module__ == "datetime" and callable(tell) else None
-
-
-def named_values(frame: FrameType) -> Dict[str, Any]:
-    """What a frame can name: its variables, those of its module, and what `self` holds."""
-    found = _visible(frame)
-    held = found.get("self")
-    if not isinstance(held, (str, int)):
-        fields = getattr(held, "__dict__", {})
-        found.update({f"self.{field}": value for field, value in list(fields.items())})
-    return found
-
-
-def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str]) -> None:
-    """Note the text or the path that a name stands for, or its class."""
-    pathlib = sys.modules.get("pathlib")
-    if isinstance(value, str) and SECRET.search(name):
-        return
-    if isinstance(value, (str, int)) or (pathlib and isinstance(value, pathlib.PurePath)):
-        strings[name] = str(value)[:200]
-        return
-    names.update(_named(name, value))
-
-
-def _named(name: str, value: Any) -> Dict[str, str]:
-    """The class of a torch object by its name, or what all members of a small container are."""
-    held = [value]
-    if type(value) in (list, tuple, dict) and len(value) <= MEMBERS:
-        name, held = f"{name}[*]", list(value.values() if type(value) is dict else value)
-    kinds = {_kind(one) for one in held}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    return {} if kind is None else {name: kind}
-
-
-def _kind(value: Any) -> Optional[str]:
-    if isinstance(value, LOCKS):
-        return "lock"
-    if type(value).__module__ == "sqlite3" and type(value).__name__ in ("Connection", "Cursor"):
-        return "sqlite"
-    kind = torch_names.class_of(value)
-    operation = torch_names.operation_of(value) if kind == "Work" else None
-    return f"{kind}.{operation}" if operation else kind
-
-
-def peek(frame: FrameType) -> Dict[str, Any]:
-    """A copy of a frame's local variables that keeps none of them alive longer than the job does.
-
-    Before Python 3.13, `f_locals` leaves a dictionary on a function's frame, which holds every
-    variable until the function returns; it is emptied here unless something else holds it too.
-    """
-    held = frame.f_locals
-    copy = dict(held)
-    if (
-        sys.version_info < (3, 13)
-        and frame.f_code.co_flags & CO_OPTIMIZED
-        and frame.f_trace is None
-        and sys.getrefcount(held) <= 3
-    ):
-        held.clear()
-    return copy
-
-
-def _visible(frame: FrameType) -> Dict[str, Any]:
-    names = peek(frame)
-    for name in frame.f_code.co_names:
-        if name in frame.f_globals and name not in names:
-            names[name] = frame.f_globals[name]
-    return names
 
 
 def _collective(frame: StackFrame) -> Call:
@@ -399,38 +264,6 @@ def _batched_wait(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Ca
     frames = [one.frame for one in (frame, *outer) if isinstance(one, LiveFrame)]
     peer = peer_of(handle, map(peek, frames), by_key=True)
     return {**_NOTHING, "kind": "p2p", "op": operation, "peers": [] if peer is None else [peer]}
-
-
-def peer_of(handle: Any, frames: Iterable[Mapping[str, Any]], *, by_key: bool = False) -> Optional[int]:
-    """The rank at the other end of a handle that came from a batch of operations; None if unknown.
-
-    It is that of the operation at the same place of a list of the same length, or of the only one that
-    does the same.
-
-    Args:
-        frames: the variables of the frames, innermost first.
-        by_key: whether a number under which a dictionary has the handle is a rank.
-    """
-    operation = torch_names.operation_of(handle)
-    for values in frames:
-        held = [one for one in values.values() if type(one) in (list, tuple) and len(one) <= MEMBERS]
-        batches = [[torch_names.point_to_point(member) for member in one] for one in held if one]
-        batches = [batch for batch in batches if None not in batch]
-        for works in held:
-            place = next((number for number, work in enumerate(works) if work is handle), None)
-            same = [batch for batch in batches if len(batch) == len(works)]
-            told = same[0][place] if place is not None and len(same) == 1 else None
-            if told is not None:
-                return told[1]
-        alike = [peer for batch in batches for name, peer in filter(None, batch) if name == operation]
-        if len(alike) == 1:
-            return alike[0]
-        for table in values.values() if by_key else ():
-            if type(table) is dict and len(table) <= MEMBERS:
-                for key, works in table.items():
-                    if type(key) is int and type(works) is list and any(one is handle for one in works):
-                        return key
-    return None
 
 
 def _spawn(frame: StackFrame, outer: Sequence[StackFrame]) -> Call:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
 import re
 from types import FrameType
 from typing import Any, List, Optional
 
-from . import calls, stacks
+from . import stacks, variables
 from .record import Locks
+
+LOCKS = (type(_thread.allocate_lock()), _thread.RLock)
 
 FRAMES = 8
 """Frames of the user's, innermost first, whose locks are told."""
@@ -23,7 +26,7 @@ def known(frame: Optional[FrameType]) -> List[Locks]:
     found: List[Locks] = []
     while frame is not None and len(found) < FRAMES:
         if stacks.is_users(frame):
-            values = calls.named_values(frame).items()
+            values = variables.named_values(frame).items()
             there = {name: lock for name, value in values if (lock := _lock(value)) is not None}
             owners = {id(lock): _OWNER.search(repr(lock)) for lock in there.values()}
             if there:
@@ -43,7 +46,7 @@ def wanted(frame: FrameType) -> Optional[int]:
     """The lock that a thread waits for inside `threading`, as it begins to use a condition."""
     if frame.f_code.co_name != "__enter__" or not frame.f_code.co_filename.endswith(THREADING):
         return None
-    lock = _lock(calls.peek(frame).get("self"))
+    lock = _lock(variables.peek(frame).get("self"))
     return None if lock is None else id(lock)
 
 
@@ -53,7 +56,7 @@ def joined(frame: Optional[FrameType]) -> Optional[int]:
         if frame is None or stacks.is_users(frame):
             return None
         if frame.f_code.co_name == "join" and frame.f_code.co_filename.endswith(THREADING):
-            ident = getattr(calls.peek(frame).get("self"), "ident", None)
+            ident = getattr(variables.peek(frame).get("self"), "ident", None)
             return ident if isinstance(ident, int) else None
         frame = frame.f_back
     return None
@@ -63,4 +66,4 @@ def _lock(value: Any) -> Any:
     """The lock that a value is, or that a condition has; None for anything else."""
     if type(value).__module__ == "threading" and type(value).__name__ == "Condition":
         value = getattr(value, "_lock", None)
-    return value if isinstance(value, calls.LOCKS) else None
+    return value if isinstance(value, LOCKS) else None

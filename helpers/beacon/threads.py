@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from . import calls, locks, native, stacks
+from . import calls, locks, native, sites, stacks
 from .record import FrameEntry, Thread
 
 CALL_AFTER = 0.15
@@ -85,7 +85,7 @@ class Watched:
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
                 inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
                 if self.entry["frames"] and self.entry["frames"][0][3]:
-                    self.entry["site"] = calls.site(frame, inside)
+                    self.entry["site"] = sites.site(frame, inside)
                 if self.entry["call"] is not None:
                     self.entry["within"] = stacks.within(frame)
                 if inside:

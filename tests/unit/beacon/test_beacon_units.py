@@ -28,9 +28,11 @@ from helpers.beacon import (
     native,
     output,
     process,
+    sites,
     stacks,
     threads,
     torch_names,
+    variables,
 )
 from helpers.beacon.record import Record, record_path, write
 from helpers.launch import run_folder
@@ -338,7 +340,7 @@ def test_a_look_keeps_nothing_alive() -> None:
     def work() -> weakref.ref[Thing]:
         thing = Thing()
         seen = weakref.ref(thing)
-        assert calls.peek(sys._getframe())["thing"] is thing
+        assert variables.peek(sys._getframe())["thing"] is thing
         del thing
         assert seen() is None
         return seen
@@ -352,7 +354,7 @@ def test_a_look_keeps_nothing_alive_after_the_function() -> None:
 
         def work() -> weakref.ref[Thing]:
             thing = Thing()
-            calls.peek(sys._getframe())
+            variables.peek(sys._getframe())
             return weakref.ref(thing)
 
         assert work()() is None
@@ -364,7 +366,7 @@ def test_a_dictionary_of_locals_that_the_program_holds_stays_as_it_is() -> None:
     thing = "mine"
     held = locals()
     before = dict(held)
-    calls.peek(sys._getframe())
+    variables.peek(sys._getframe())
     assert {name: held[name] for name in before} == before
     assert held["thing"] == thing
 
@@ -376,14 +378,14 @@ def test_a_look_changes_no_variable() -> None:
         return count
 
     for _ in range(3):
-        assert calls.peek(sys._getframe())["count"] == count
+        assert variables.peek(sys._getframe())["count"] == count
         count += 1
         assert inner() == count
     assert count == 4
 
 
 def test_the_globals_of_a_module_are_not_emptied() -> None:
-    space: dict[str, Any] = {"peek": calls.peek, "sys": sys, "name": "mine"}
+    space: dict[str, Any] = {"peek": variables.peek, "sys": sys, "name": "mine"}
     exec("found = peek(sys._getframe())['name']", space)
     assert space["name"] == space["found"] == "mine"
 
@@ -391,7 +393,7 @@ def test_the_globals_of_a_module_are_not_emptied() -> None:
 def test_the_body_of_a_class_is_not_emptied() -> None:
     class Made:
         name = "mine"
-        found = calls.peek(sys._getframe())["name"]
+        found = variables.peek(sys._getframe())["name"]
 
     assert (Made.name, Made.found) == ("mine", "mine")
 
@@ -755,7 +757,7 @@ def test_the_source_of_a_call_on_a_store(torch_modules: SimpleNamespace, tmp_pat
     found: list[Any] = []
 
     def get(self: object, key: str) -> None:
-        found.append(calls.site(sys._getframe(1)))
+        found.append(sites.site(sys._getframe(1)))
 
     store = type("TCPStore", (made("Store"),), {"__module__": torch_names.BINDINGS, "get": get})()
     source = textwrap.dedent(
@@ -788,7 +790,7 @@ def test_the_source_of_a_call_on_a_store(torch_modules: SimpleNamespace, tmp_pat
 
 def test_how_long_a_store_waits(torch_modules: SimpleNamespace) -> None:
     def limits(store: object, span: object, text: str = "5") -> dict[str, float]:
-        found = calls.site(sys._getframe(0))
+        found = sites.site(sys._getframe(0))
         assert found is not None
         return found["limits"]
 
@@ -813,7 +815,7 @@ def test_the_handles_that_a_line_may_wait_for(torch_modules: SimpleNamespace) ->
             return self.kind
 
     def names(one: object, several: object) -> dict[str, str]:
-        found = calls.site(sys._getframe(0))
+        found = sites.site(sys._getframe(0))
         assert found is not None
         return found["names"]
 
@@ -846,8 +848,8 @@ def test_the_other_end_of_a_handle_from_a_batch(
 
 
 def test_a_line_without_torch_objects_has_no_site(torch_modules: SimpleNamespace) -> None:
-    assert calls.site(here()) is None
-    assert calls.site(None) is None
+    assert sites.site(here()) is None
+    assert sites.site(None) is None
 
 
 def test_a_loop_that_looks_for_a_file_has_a_site_without_torch(tmp_path: Path) -> None:
@@ -871,7 +873,7 @@ def test_a_loop_that_looks_for_a_file_has_a_site_without_torch(tmp_path: Path) -
     file.write_text(source)
 
     def note(seconds: int = 0) -> None:
-        found.append(calls.site(sys._getframe(1)))
+        found.append(sites.site(sys._getframe(1)))
 
     exec(compile(source, str(file), "exec"), {"path": file, "sleep": note, "note": note})
     assert [one and one["strings"] for one in found] == [{"lock": str(file)}, None]

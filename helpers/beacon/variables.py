@@ -1,0 +1,54 @@
+"""What the frames of a thread can name, without keeping any of it alive."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any, Dict, Optional
+
+CO_OPTIMIZED = 1
+
+MEMBERS = 64
+"""The largest container whose members are looked at."""
+
+
+def peek(frame: FrameType) -> Dict[str, Any]:
+    """A copy of a frame's local variables that keeps none of them alive longer than the job does.
+
+    Before Python 3.13, `f_locals` leaves a dictionary on a function's frame, which holds every
+    variable until the function returns; it is emptied here unless something else holds it too.
+    """
+    held = frame.f_locals
+    copy = dict(held)
+    if (
+        sys.version_info < (3, 13)
+        and frame.f_code.co_flags & CO_OPTIMIZED
+        and frame.f_trace is None
+        and sys.getrefcount(held) <= 3
+    ):
+        held.clear()
+    return copy
+
+
+def named_values(frame: FrameType) -> Dict[str, Any]:
+    """What a frame can name: its variables, those of its module, and what `self` holds."""
+    found = _visible(frame)
+    held = found.get("self")
+    if not isinstance(held, (str, int)):
+        fields = getattr(held, "__dict__", {})
+        found.update({f"self.{field}": value for field, value in list(fields.items())})
+    return found
+
+
+def _visible(frame: FrameType) -> Dict[str, Any]:
+    names = peek(frame)
+    for name in frame.f_code.co_names:
+        if name in frame.f_globals and name not in names:
+            names[name] = frame.f_globals[name]
+    return names
+
+
+def seconds(value: Any) -> Optional[float]:
+    """How long a `timedelta` is; None for anything else."""
+    tell = getattr(value, "total_seconds", None)
+    return float(tell()) if type(value).__module__ == "datetime" and callable(tell) else None

@@ -215,17 +215,60 @@ class Claim(_Table, frozen=True):
     shown_by: Text
 
 
+class _Condition(_Table, frozen=True, kw_only=True, tag_field="of"):
+    """What the task asks of a run that ends well.
+
+    Attributes:
+        what: the condition, as a short sentence.
+        otherwise: what to say where it does not hold.
+        knobs: the runs that it is about; all when empty.
+    """
+
+    what: Text
+    otherwise: Text
+    knobs: Choices = {}
+
+    def covers(self, settings: Mapping[str, str]) -> bool:
+        """True when it is about a run with these values."""
+        return _within(settings, self.knobs)
+
+
+class ResultIs(_Condition, frozen=True, kw_only=True, tag="result"):
+    """Each rank has left this value under a key of its result."""
+
+    key: Text
+    value: bool | int | str
+
+
+class Printed(_Condition, frozen=True, kw_only=True, tag="output"):
+    """These ranks, and no others, have printed a line with this text in it."""
+
+    text: Text
+    ranks: tuple[int, ...]
+
+
+class HasWorkers(_Condition, frozen=True, kw_only=True, tag="workers"):
+    """Each rank has had a DataLoader worker with this text in its command line."""
+
+    command: Text
+
+
+Condition = ResultIs | Printed | HasWorkers
+
+
 class YourTurn(_Table, frozen=True):
     """What the learner is asked to do.
 
     Attributes:
         file: the learner's own program.
         copy_of: the program that it starts from.
+        conditions: what the task says beyond a run that ends well.
     """
 
     file: Text
     copy_of: Text
     task: Text
+    conditions: tuple[Condition, ...] = ()
 
 
 class LabFile(_Table, frozen=True):
@@ -275,6 +318,9 @@ class LabFile(_Table, frozen=True):
         for name in self.notes_on:
             _one_of("notes_on", name, get_args(Hardware))
         _one_of("your_turn.copy_of", self.your_turn.copy_of, self.programs)
+        applying = self.applying(self.your_turn.copy_of)
+        for number, condition in enumerate(self.your_turn.conditions):
+            self._check_choices(f"your_turn.conditions[{number}].knobs", condition.knobs, applying)
         for number, refused in enumerate(self.refused):
             self._check_choices(f"refused[{number}].knobs", refused.knobs, tuple(self.knobs))
         for number, expected in enumerate(self.expected):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..model.facts import ProcessView, Report
-from .declaration import Results
+from ..model.wording import spoken
+from ..report.markdown import inline
+from ..report.stable import where_it_ended
+from .declaration import Condition, HasWorkers, Printed, ResultIs, Results
 from .lab import Lab
+
+_ENDINGS = {"hang": "hangs", "error": "fails", "running": "does not end in time"}
 
 
 @dataclass(frozen=True)
@@ -35,46 +40,66 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Judgement:
-    """Every check of a run, in the order in which they are made."""
+    """Every check of a run, in the order in which they are made.
+
+    Attributes:
+        trouble: what the run did instead of ending well, which leaves the checks unmade; else empty.
+    """
 
     checks: tuple[Check, ...]
+    trouble: str = ""
 
     @property
     def passed(self) -> bool:
-        """True when every check has passed."""
-        return all(check.passed for check in self.checks)
+        """True when the run ended well and every check has passed."""
+        return not self.trouble and all(check.passed for check in self.checks)
 
     @property
     def verdict(self) -> str:
-        """One line: passed, or how many checks did not."""
-        failed = sum(not check.passed for check in self.checks)
+        """One line: passed, what the run did instead, or how many checks did not pass."""
         total = len(self.checks)
+        if self.trouble:
+            return f"not yet: {self.trouble}. {total} checks not evaluated."
+        failed = sum(not check.passed for check in self.checks)
         return f"passed: {total} checks" if not failed else f"not yet: {failed} of {total} fail"
+
+    @property
+    def made(self) -> tuple[Check, ...]:
+        """The checks that could be made."""
+        return () if self.trouble else self.checks
 
     def __repr__(self) -> str:
         width = max(len(check.what) for check in self.checks)
         lines = [
             f"{'ok ' if check.passed else 'no '} {check.what.ljust(width)}  {check.why}".rstrip()
-            for check in self.checks
+            for check in self.made
         ]
         return "\n".join([self.verdict, *lines])
 
     def _repr_html_(self) -> str:
+        said = f"<p><strong>{escape(self.verdict)}</strong></p>"
         rows = "".join(
             f"<tr><td>{'✓ yes' if check.passed else '✗ no'}</td>"
-            f'<td style="text-align:left">{escape(check.what)}</td>'
-            f'<td style="text-align:left">{escape(check.why)}</td></tr>'
-            for check in self.checks
+            f'<td style="text-align:left">{inline(check.what)}</td>'
+            f'<td style="text-align:left">{inline(check.why)}</td></tr>'
+            for check in self.made
         )
         heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "Check", "Seen instead"))
-        return (
-            f"<p><strong>{escape(self.verdict)}</strong></p>"
-            f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        return said + (table if rows else "")
+
+
+Output = Mapping[str, Sequence[str]]
+"""The lines that processes have printed, by the names of `helpers.observe.logs.Logs`: `rank 0`, ..."""
 
 
 def judge(
-    lab: Lab, program: str, report: Report, folder: Path, knobs: Mapping[str, str] | None = None
+    lab: Lab,
+    program: str,
+    report: Report,
+    folder: Path,
+    knobs: Mapping[str, str],
+    task: Output | None = None,
 ) -> Judgement:
     """Judge a run of a lab's program.
 
@@ -84,8 +109,16 @@ def judge(
         report: of the run, which is over.
         folder: where its ranks have left their results.
         knobs: values that differed from the defaults.
+        task: what the run has printed, where it is to be judged by the learner's task as well.
     """
-    return judge_results(report, lab.results(folder), lab.ranks(program, knobs or {}), lab.file.results)
+    results, world_size = lab.results(folder), lab.ranks(program, knobs)
+    judgement = judge_results(report, results, world_size, lab.file.results)
+    if task is None:
+        return judgement
+    settings = lab.settings(program, knobs)
+    asked = [one for one in lab.file.your_turn.conditions if one.covers(settings)]
+    met = [Check(one.what, _unmet(one, report, results, task, world_size)) for one in asked]
+    return replace(judgement, checks=(*judgement.checks, *met))
 
 
 def judge_results(
@@ -105,16 +138,50 @@ def judge_results(
         Check("every rank leaves one result", _one_each(results, world_size)),
     ]
     checks += [
-        Check(f"{key} is a finite number on every rank", _finite(results, key)) for key in kept.finite
+        Check(f"`{key}`: a finite number on every rank", _finite(results, key)) for key in kept.finite
     ]
-    checks += [Check(f"{key} is equal on all ranks", _equal(results, key)) for key in kept.equal]
-    return Judgement(
-        (
-            *checks,
-            Check("no two processes act as one rank", _duplicates(report)),
-            Check("nothing is left running", _left(report)),
-        )
-    )
+    checks += [
+        Check(f"`{key}`: the same value on all ranks", _equal(results, key)) for key in kept.equal
+    ]
+    checks += [
+        Check("no two processes act as one rank", _duplicates(report)),
+        Check("nothing is left running", _left(report)),
+    ]
+    return Judgement(tuple(checks), _trouble(report))
+
+
+def _trouble(report: Report) -> str:
+    """What a run did that was stopped before its end, or failed."""
+    verdict = report.verdict
+    if verdict.outcome == "ok" or verdict.cause == "duplicate-rank":
+        return ""
+    where = where_it_ended(report)
+    return f"the run {_ENDINGS[verdict.outcome]} ({verdict.cause}){where and f': {where}'}"
+
+
+def _unmet(
+    condition: Condition,
+    report: Report,
+    results: Sequence[Mapping[str, Any]],
+    output: Output,
+    world_size: int,
+) -> str:
+    """Why a condition of the task does not hold, or nothing."""
+    match condition:
+        case ResultIs(key=key, value=value):
+            met = bool(results) and all(result.get(key) == value for result in results)
+        case Printed(text=text, ranks=ranks):
+            told = {who for who, lines in output.items() if any(text in line for line in lines)}
+            met = told == {f"rank {rank}" for rank in ranks}
+        case HasWorkers(command=text):
+            have = {
+                view.rank
+                for view in report.snapshot.ranks
+                for child in view.children
+                if child.process.kind == "dataloader-worker" and text in " ".join(child.process.command)
+            }
+            met = have >= set(range(world_size))
+    return "" if met else condition.otherwise
 
 
 def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: int) -> str:
@@ -126,8 +193,8 @@ def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: in
 def _ends(report: Report, world_size: int) -> str:
     """How a failed rank ended is left out: after the first error, the others end in any order."""
     ends = {view.rank: view.process for view in report.snapshot.ranks}
-    wrong = [str(rank) for rank in range(world_size) if not _clean(ends.get(rank))]
-    return f"not rank {', '.join(wrong)}" if wrong else ""
+    wrong = [rank for rank in range(world_size) if not _clean(ends.get(rank))]
+    return f"{spoken(wrong)} did not" if wrong else ""
 
 
 def _clean(process: ProcessView | None) -> bool:
@@ -136,13 +203,13 @@ def _clean(process: ProcessView | None) -> bool:
 
 def _one_each(results: Sequence[Mapping[str, Any]], world_size: int) -> str:
     counted = Counter(result.get("rank") for result in results)
-    lacking = [str(rank) for rank in range(world_size) if counted[rank] == 0]
+    lacking = [rank for rank in range(world_size) if counted[rank] == 0]
     strange = sum(count for rank, count in counted.items() if rank not in range(world_size))
     said = []
     if lacking:
-        said.append(f"none from rank {', '.join(lacking)}")
-    if double := sorted(str(r) for r, n in counted.items() if r in range(world_size) and n > 1):
-        said.append(f"more than one from rank {', '.join(double)}")
+        said.append(f"none from {spoken(lacking)}")
+    if double := [rank for rank in range(world_size) if counted[rank] > 1]:
+        said.append(f"more than one from {spoken(double)}")
     if strange:
         said.append(f"{strange} without a rank of this job")
     return "; ".join(said)
@@ -165,8 +232,6 @@ def _equal(results: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def _duplicates(report: Report) -> str:
-    if _failed_first(report):
-        return "the run failed before this could be seen"
     joined = {
         child.joined_as_rank
         for view in report.snapshot.ranks
@@ -174,22 +239,15 @@ def _duplicates(report: Report) -> str:
         if child.joined_as_rank is not None
     }
     if joined:
-        return f"a child joined as rank {', '.join(map(str, sorted(joined)))}"
+        return f"a child joined as {spoken(sorted(joined))}"
     return "the report says they do" if report.verdict.cause == "duplicate-rank" else ""
 
 
 def _left(report: Report) -> str:
     """Helper processes of Python do not count: they end on their own, after the rank."""
-    if _failed_first(report):
-        return "the run failed before this could be seen"
     views = report.snapshot.ranks
     ranks = [view.process for view in views if view.process is not None]
     workers = [c.process for v in views for c in v.children if c.worker_id is not None]
     if any(process.alive for process in (*ranks, *workers)):
         return "a rank or a worker was still there when the run was ended"
     return "" if report.snapshot.job.ended is not None else "the job did not end by itself"
-
-
-def _failed_first(report: Report) -> bool:
-    """True when the instrument ended the run, which happens at a moment that varies."""
-    return report.verdict.outcome != "ok" and report.verdict.cause != "duplicate-rank"

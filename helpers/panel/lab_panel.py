@@ -108,8 +108,10 @@ class LabPanel(RunPanel):
         """
         lab = self._lab if program in self._lab.programs else self._lab.with_file(program)
         with RunFolder() as folder:
-            run = self._prepared(lab, program, folder, knobs)
-            return run.judge(await self._finished(self._start(run)))
+            chosen = self._prepared(lab, program, folder, knobs)
+            run = self._start(chosen)
+            report = await self._finished(run)
+            return chosen.judge(report, run.session.result().logs)
 
     def your_copy(self) -> Path:
         """Where your own copy of the program is; it is made if it is missing."""

@@ -9,10 +9,21 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from ..model.facts import ErrorView, ProcessView, RankView, Report
+from ..model.facts import ErrorView, ProcessView, RankView, Report, Verdict
 from ..model.frames import Frame
 from ..model.waits import Communication, ForRanks, InCollective, Wait
-from ..model.wording import by_number, child_name, one_line, outcome_text, signal_name, spans, where_of
+from ..model.wording import (
+    by_number,
+    child_name,
+    doing,
+    one_line,
+    outcome_text,
+    signal_name,
+    spans,
+    spoken,
+    wait_label,
+    where_of,
+)
 from .parts import matters
 
 _TYPE = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
@@ -64,6 +75,37 @@ def stable_text(report: Report) -> str:
     return "\n".join(lines)
 
 
+def where_it_ended(report: Report) -> str:
+    """The calls in which the ranks hang, or the error that came first, with their lines, as one phrase.
+
+    Empty where that is new in each run, as for `stable_text`.
+    """
+    verdict, snapshot = report.verdict, report.snapshot
+    if chosen_by_chance(report):
+        return ""
+    if verdict.outcome == "hang":
+        grouped: dict[str, list[int]] = {}
+        for view in by_number(snapshot.ranks):
+            if view.rank is not None:
+                grouped.setdefault(_blocked(report, view.process), []).append(view.rank)
+        return ", ".join(f"{spoken(ranks)} {said}" for said, ranks in grouped.items())
+    culprits = [view for view in snapshot.ranks if view.rank in verdict.culprits]
+    processes = [process for view in culprits for process in _processes(view)]
+    failed = {_type(p.error) for p in processes if p.error and where_of(p) == verdict.where}
+    at = [f"at {_line(verdict.where)}"] if verdict.where else []
+    return " ".join([*sorted(failed), *at])
+
+
+def _blocked(report: Report, process: ProcessView | None) -> str:
+    """`in all_reduce #4 at train.py:69`."""
+    if process is None or not process.blocking:
+        return doing(process)
+    wait, at = process.blocking[0], where_of(process)
+    numbered = not isinstance(wait, InCollective) or _has_numbers(report.verdict)
+    label = wait_label(wait) if numbered else wait.op
+    return f"in {label} at {_line(at)}" if at else f"in {label}"
+
+
 def chosen_by_chance(report: Report) -> bool:
     """True when the culprits may be others next time: the kernel, or a monitor, chose them."""
     return report.verdict.cause == "out-of-memory" and not _has_error(report)
@@ -71,9 +113,13 @@ def chosen_by_chance(report: Report) -> bool:
 
 def _has_error(report: Report) -> bool:
     """True when a process failed by itself, so that the same one fails next time."""
-    processes = [view.process for view in report.snapshot.ranks if view.process]
-    processes += [child.process for view in report.snapshot.ranks for child in view.children]
-    return any(process.error for process in processes)
+    return any(process.error for view in report.snapshot.ranks for process in _processes(view))
+
+
+def _processes(view: RankView) -> list[ProcessView]:
+    """That of the rank, and its children."""
+    own = [] if view.process is None else [view.process]
+    return [*own, *(child.process for child in view.children)]
 
 
 def _exit(report: Report) -> str:
@@ -153,11 +199,16 @@ def _end(process: ProcessView) -> list[str]:
 
 def _waits(report: Report, process: ProcessView) -> list[str]:
     verdict = report.verdict
-    numbered = verdict.outcome == "hang" and verdict.proved and verdict.cause not in _FROM_OUTSIDE
+    numbered = _has_numbers(verdict)
     blocking = [wait for wait in process.waits if wait.blocking]
     sized = not any(frame.function in OBJECTS for frame in process.stack)
     told = [_wait(wait, numbered, sized) for wait in blocking or process.waits]
     return list(dict.fromkeys(told))
+
+
+def _has_numbers(verdict: Verdict) -> bool:
+    """True where the sequence numbers are the same in each run."""
+    return verdict.outcome == "hang" and verdict.proved and verdict.cause not in _FROM_OUTSIDE
 
 
 def _wait(wait: Wait, numbered: bool, sized: bool) -> str:
@@ -191,6 +242,10 @@ def _type(error: ErrorView) -> str:
 
 
 def _place(frame: Frame) -> str:
+    return one_line(f"{_line(frame)} {frame.function}")
+
+
+def _line(frame: Frame) -> str:
     path = PurePath(frame.file)
     outside = path.is_absolute() or ".." in path.parts
-    return one_line(f"{path.name if outside else path}:{frame.line} {frame.function}")
+    return one_line(f"{path.name if outside else path}:{frame.line}")

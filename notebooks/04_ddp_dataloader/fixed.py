@@ -28,6 +28,7 @@ class Network(lightning.LightningModule):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
+        self.built_on = self.layers[0].weight.device.type
 
     def configure_model(self) -> None:
         if self.device_mesh is not None:
@@ -53,6 +54,7 @@ class WriteResult(lightning.Callback):
             "steps": trainer.global_step,
             "loss": trainer.strategy.reduce(pl_module.loss.detach()).item(),
             "parameters": torch.cat([p.detach().flatten() for p in whole]).sum().item(),
+            "built_on": pl_module.built_on,
         }
         if "RESULTS_DIR" in os.environ:
             path = Path(os.environ["RESULTS_DIR"]) / f"result-rank{trainer.global_rank}.json"

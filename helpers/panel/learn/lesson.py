@@ -14,7 +14,9 @@ from ...labs.lab import Lab
 from ...labs.prediction import own_question, questions
 from ...labs.results import Judgement, judge
 from ...model.facts import Report
+from ...observe.logs import KEEP
 from ..run.export import Finished
+from ..run.log_view import Lines
 from .course import Course
 from .diff import DiffView
 from .predict_form import PredictForm
@@ -38,9 +40,10 @@ class LabRun:
             return False
         return self.lab.expected(self.program, self.knobs).outcome in ("hang", "error")
 
-    def judge(self, report: Report) -> Judgement:
+    def judge(self, report: Report, logs: Lines) -> Judgement:
         """What the run is worth, once it is over."""
-        return judge(self.lab, self.program, report, self.folder, self.knobs)
+        printed = {label: logs.tail(label, KEEP) for label in logs.labels()}
+        return judge(self.lab, self.program, report, self.folder, self.knobs, task=printed)
 
 
 class Lesson:
@@ -128,7 +131,7 @@ class Lesson:
         elif run.program == "fixed" and report.verdict.outcome == "ok":
             self.course.done("fixed")
         elif mine:
-            judgement = run.judge(report)
+            judgement = run.judge(report, finished.logs)
             self.turn.judge(judgement)
             if judgement.passed:
                 self.course.done("checked")

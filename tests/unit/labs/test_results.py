@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from example_lab import example, write_programs
 from msgspec import structs
 
-from helpers.labs.declaration import Results
+from helpers.labs.declaration import (
+    Condition,
+    HasWorkers,
+    Printed,
+    ResultIs,
+    Results,
+)
 from helpers.labs.lab import Lab, all_labs
-from helpers.labs.results import judge_results
-from helpers.model.facts import ChildView, Job, ProcessView, RankView, Report, Snapshot, Verdict
+from helpers.labs.results import Check, judge, judge_results
+from helpers.model.facts import (
+    ChildView,
+    ErrorView,
+    Job,
+    ProcessView,
+    RankView,
+    Report,
+    Snapshot,
+    Verdict,
+)
+from helpers.model.frames import Frame
 
 KEPT = Results("RESULTS_DIR", "result-rank{rank}.json", equal=("loss", "sum"), finite=("loss",))
 GOOD: list[dict[str, Any]] = [
@@ -36,7 +55,10 @@ def rank(number: int, *children: ChildView, **facts: Any) -> RankView:
 
 
 def worker(joined: int | None = None, **facts: Any) -> ChildView:
-    view = ProcessView(200, "dataloader-worker", **{"ended": 5.0, "exit_code": 0} | facts)
+    command = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()")
+    view = ProcessView(
+        200, "dataloader-worker", command=command, **{"ended": 5.0, "exit_code": 0} | facts
+    )
     return ChildView(view, worker_id=0, joined_as_rank=joined)
 
 
@@ -52,9 +74,9 @@ def test_a_healthy_run_passes() -> None:
             "ok  the world size is 2",
             "ok  every rank ends by itself with exit code 0",
             "ok  every rank leaves one result",
-            "ok  loss is a finite number on every rank",
-            "ok  loss is equal on all ranks",
-            "ok  sum is equal on all ranks",
+            "ok  `loss`: a finite number on every rank",
+            "ok  `loss`: the same value on all ranks",
+            "ok  `sum`: the same value on all ranks",
             "ok  no two processes act as one rank",
             "ok  nothing is left running",
         ]
@@ -78,40 +100,25 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         "a rank never started",
         report(rank(0), RankView(1)),
         GOOD,
-        {"every rank ends by itself with exit code 0": "not rank 1"},
+        {"every rank ends by itself with exit code 0": "rank 1 did not"},
     ),
     (
         "a rank is not seen at all",
         report(rank(0)),
         GOOD,
-        {"every rank ends by itself with exit code 0": "not rank 1"},
+        {"every rank ends by itself with exit code 0": "rank 1 did not"},
     ),
     (
         "a rank ends with an error",
         report(rank(0, exit_code=1), rank(1)),
         GOOD,
-        {"every rank ends by itself with exit code 0": "not rank 0"},
-    ),
-    (
-        "an error ends the run while the other rank and its worker are still there",
-        report(
-            rank(0, worker(exit_code=1), exit_code=1),
-            rank(1, worker(joined=1, **ALIVE), **ALIVE),
-            cause="address-in-use",
-            outcome="error",
-        ),
-        GOOD,
-        {
-            "every rank ends by itself with exit code 0": "not rank 0, 1",
-            "no two processes act as one rank": "the run failed before this could be seen",
-            "nothing is left running": "the run failed before this could be seen",
-        },
+        {"every rank ends by itself with exit code 0": "rank 0 did not"},
     ),
     (
         "a rank is killed",
         report(rank(0), rank(1, exit_code=None, signal=9)),
         GOOD,
-        {"every rank ends by itself with exit code 0": "not rank 1"},
+        {"every rank ends by itself with exit code 0": "rank 1 did not"},
     ),
     (
         "two results of one rank",
@@ -126,9 +133,9 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         {
             "the world size is 2": "it is unknown",
             "every rank leaves one result": "none from rank 1; 1 without a rank of this job",
-            "loss is a finite number on every rank": "it is not on 1 of 2",
-            "loss is equal on all ranks": "a rank has not written it",
-            "sum is equal on all ranks": "a rank has not written it",
+            "`loss`: a finite number on every rank": "it is not on 1 of 2",
+            "`loss`: the same value on all ranks": "a rank has not written it",
+            "`sum`: the same value on all ranks": "a rank has not written it",
         },
     ),
     (
@@ -136,10 +143,10 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         HEALTHY,
         [],
         {
-            "every rank leaves one result": "none from rank 0, 1",
-            "loss is a finite number on every rank": "there is no result",
-            "loss is equal on all ranks": "there is no result",
-            "sum is equal on all ranks": "there is no result",
+            "every rank leaves one result": "none from ranks 0 and 1",
+            "`loss`: a finite number on every rank": "there is no result",
+            "`loss`: the same value on all ranks": "there is no result",
+            "`sum`: the same value on all ranks": "there is no result",
         },
     ),
     (
@@ -147,8 +154,8 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         HEALTHY,
         with_value("loss", NAN),
         {
-            "loss is a finite number on every rank": "it is not on 1 of 2",
-            "loss is equal on all ranks": "the ranks differ",
+            "`loss`: a finite number on every rank": "it is not on 1 of 2",
+            "`loss`: the same value on all ranks": "the ranks differ",
         },
     ),
     (
@@ -156,15 +163,15 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         HEALTHY,
         with_value("loss", True),
         {
-            "loss is a finite number on every rank": "it is not on 1 of 2",
-            "loss is equal on all ranks": "the ranks differ",
+            "`loss`: a finite number on every rank": "it is not on 1 of 2",
+            "`loss`: the same value on all ranks": "the ranks differ",
         },
     ),
     (
         "parameters differ",
         HEALTHY,
         with_value("sum", 1.5),
-        {"sum is equal on all ranks": "the ranks differ"},
+        {"`sum`: the same value on all ranks": "the ranks differ"},
     ),
     (
         "a worker joined",
@@ -172,7 +179,7 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
             rank(0, worker(joined=0)), rank(1, worker(joined=1)), cause="duplicate-rank", outcome="error"
         ),
         GOOD,
-        {"no two processes act as one rank": "a child joined as rank 0, 1"},
+        {"no two processes act as one rank": "a child joined as ranks 0 and 1"},
     ),
     (
         "duplicates that are no children",
@@ -185,7 +192,7 @@ SICK: list[tuple[str, Report, list[dict[str, Any]], dict[str, str]]] = [
         report(rank(0), rank(1, **ALIVE)),
         GOOD,
         {
-            "every rank ends by itself with exit code 0": "not rank 1",
+            "every rank ends by itself with exit code 0": "rank 1 did not",
             "nothing is left running": "a rank or a worker was still there when the run was ended",
         },
     ),
@@ -216,6 +223,61 @@ def test_a_sick_run_fails_the_checks_that_it_should(
     assert judgement.verdict == f"not yet: {len(failed)} of 8 fail"
 
 
+def test_a_run_that_fails_is_told_in_one_line() -> None:
+    fault = ErrorView("ValueError", "no", stack=(Frame("mine.py", 5, "main"),))
+    failed = report(rank(0, exit_code=1, error=fault), rank(1, **ALIVE), cause="error", outcome="error")
+    failed = replace(failed, verdict=replace(failed.verdict, culprits=(0,), where=fault.stack[0]))
+    slow = report(rank(0, **ALIVE), rank(1, **ALIVE), cause="missing-rank", outcome="running")
+    judged = judge_results(failed, [], 2, KEPT)
+    assert repr(judged) == (
+        "not yet: the run fails (error): ValueError at mine.py:5. 8 checks not evaluated."
+    )
+    assert "<table>" not in judged._repr_html_()
+    assert not judged.passed
+    assert judge_results(slow, GOOD, 2, KEPT).verdict == (
+        "not yet: the run does not end in time (missing-rank). 8 checks not evaluated."
+    )
+
+
+CONDITIONS: list[tuple[Condition, dict[str, Any], bool]] = [
+    (ResultIs(what="w", otherwise="o", key="x", value=True), {"x": [True, True]}, True),
+    (ResultIs(what="w", otherwise="o", key="x", value=True), {"x": [True, False]}, False),
+    (ResultIs(what="w", otherwise="o", key="x", value=True), {}, False),
+    (Printed(what="w", otherwise="o", text="saved", ranks=(0,)), {"rank 0": ["it is saved"]}, True),
+    (Printed(what="w", otherwise="o", text="saved", ranks=(0,)), {"rank 0": ["done"]}, False),
+    (
+        Printed(what="w", otherwise="o", text="saved", ranks=(0,)),
+        {"rank 0": ["saved"], "rank 1": ["done", "saved"]},
+        False,
+    ),
+    (HasWorkers(what="w", otherwise="o", command="spawn_main"), {}, True),
+    (HasWorkers(what="w", otherwise="o", command="forkserver"), {}, False),
+    (
+        ResultIs(what="w", otherwise="o", key="x", value=1, knobs={"mode": "lazy"}),
+        {"x": [2, 2]},
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("condition", "seen", "met"), CONDITIONS)
+def test_the_task_has_conditions_of_its_own(
+    condition: Condition, seen: dict[str, Any], met: bool, tmp_path: Path
+) -> None:
+    lab = example(write_programs(tmp_path))
+    turn = structs.replace(lab.file.your_turn, conditions=(condition,))
+    lab = Lab(lab.folder, structs.replace(lab.file, your_turn=turn))
+    for number, result in enumerate(GOOD):
+        left = result | {"x": seen["x"][number]} if "x" in seen else result
+        (tmp_path / f"result-rank{number}.json").write_text(json.dumps(left))
+    healthy = judge(lab, "broken", HEALTHY, tmp_path, {})
+    judged = judge(lab, "broken", HEALTHY, tmp_path, {}, task=seen)
+    assert healthy.passed
+    assert judged.passed == met
+    if not met:
+        assert judged.checks[-1] == Check("w", "o")
+
+
 @pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
 def test_what_each_lab_keeps_of_a_run_is_judged(lab: Lab) -> None:
     kept = lab.file.results
@@ -241,4 +303,4 @@ def test_html_says_the_same_and_escapes() -> None:
     html = judge_results(HEALTHY, GOOD, 2, kept)._repr_html_()
     assert "not yet: 1 of 7 fail" in html
     assert "<b>" not in html
-    assert "&lt;b&gt; is equal on all ranks" in html
+    assert "<code>&lt;b&gt;</code>: the same value on all ranks" in html

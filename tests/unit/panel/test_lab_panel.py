@@ -116,7 +116,7 @@ def test_check_judges_by_what_the_ranks_have_left(bench: LabBench) -> None:
     bench.ranks_write = '{"rank": RANK, "world_size": 2, "loss": RANK}'
     judgement = bench.finish(lambda: bench.panel.check())
     assert bench.made[0][0] == "mine"
-    assert "no  loss is equal on all ranks" in repr(judgement)
+    assert "no  `loss`: the same value on all ranks" in repr(judgement)
     assert not bench.folders[0].exists()
 
 

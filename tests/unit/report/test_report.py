@@ -34,6 +34,7 @@ from helpers.model.waits import (
 )
 from helpers.model.wording import printable, spans
 from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
+from helpers.report.stable import where_it_ended
 
 TOP = {
     "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers",
@@ -597,6 +598,18 @@ def test_stable_text_leaves_out_where_a_busy_rank_happens_to_be() -> None:
     assert "rank 2: running, collective all_reduce in group default size [1, 4]\n" in (bystander + "\n")
     assert "rank 2: running" in culprit
     assert culprit.count("at train.py:30 step") == bystander.count("at train.py:30 step") + 1
+
+
+def test_where_a_run_ended_in_one_phrase() -> None:
+    proved = hang()
+    suspected = replace(proved, verdict=replace(proved.verdict, proved=False))
+    killed = replace(proved, verdict=replace(proved.verdict, cause="out-of-memory"))
+
+    hanging = "rank 0 in barrier{} at train.py:41, ranks 1 and 2 in all_reduce{} at train.py:30"
+    assert where_it_ended(proved) == hanging.format(" #7", " #7")
+    assert where_it_ended(suspected) == hanging.format("", "")
+    assert where_it_ended(killed) == ""
+    assert where_it_ended(failed_worker()) == "DistNetworkError at launch.py:7"
 
 
 def test_stable_text_of_a_good_run() -> None:

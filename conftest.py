@@ -1,13 +1,11 @@
 """Keeps every lab on the CPU, and leaves all lessons but two to the nightly run."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 os.environ["STUCK_RANKS_HARDWARE"] = "cpu"
 
-NOTEBOOKS = Path(__file__).parent / "notebooks"
 LESSONS = ("01_launch_placement", "05_spawn_ports")
 """The shortest two: one that ends with an error, and one that hangs."""
 
@@ -16,7 +14,6 @@ LESSONS = ("01_launch_placement", "05_spawn_ports")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cells of the other lessons as nightly."""
     for item in items:
-        if NOTEBOOKS in item.path.parents:
-            lesson = item.path.parent.name
-            if lesson[:2].isdigit() and lesson not in LESSONS:
-                item.add_marker(pytest.mark.nightly)
+        lesson = item.path.stem
+        if item.path.suffix == ".ipynb" and lesson[:2].isdigit() and lesson not in LESSONS:
+            item.add_marker(pytest.mark.nightly)

@@ -1,4 +1,4 @@
-"""Executes notebooks and writes their outputs, which the tests then compare."""
+"""Executes notebooks and keeps their outputs apart, for the tests to compare."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from lessons import outputs_of
 
 from helpers.labs.lab import LabError, labs_folder
 from helpers.labs.machine import PIN
@@ -48,7 +50,9 @@ def main(paths: Sequence[str]) -> int:
 
 
 def refresh(path: Path) -> None:
-    """Execute a notebook in its folder and write it with its outputs, or leave it as it is.
+    """Execute a notebook in its folder and write its outputs into the copy that the tests compare.
+
+    The notebook itself loses any outputs that it has.
 
     Raises:
         RefreshError: nbclient is missing, the file is not a notebook, or a cell fails.
@@ -80,11 +84,25 @@ def refresh(path: Path) -> None:
     except DeadKernelError as error:
         raise RefreshError("the kernel has died") from error
     clean(notebook)
-    text = nbformat.writes(notebook)
+    _write(notebook, outputs_of(path))
+    _write(without_outputs(notebook), path)
+
+
+def without_outputs(notebook: Any) -> Any:
+    """The notebook as a learner gets it."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def _write(notebook: Any, path: Path) -> None:
+    import nbformat
+
     try:
-        write_atomically(path, text if text.endswith("\n") else text + "\n")
+        write_atomically(path, nbformat.writes(notebook).rstrip("\n") + "\n")
     except OSError as error:
-        raise RefreshError(f"it cannot be written: {error}") from error
+        raise RefreshError(f"{path.name} cannot be written: {error}") from error
 
 
 def clean(notebook: Any) -> None:

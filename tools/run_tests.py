@@ -19,11 +19,12 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 from jupyter_env import jupyter_env, no_announcements
+from lessons import with_outputs
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -31,6 +32,9 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 STEP_SECONDS = 4200
 
 NBVAL = ("--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600")
+OUTSIDE = ("-c", "pyproject.toml", "-p", "conftest")
+"""What pytest finds by itself only for files inside the project."""
+
 SELECTED = {"test": "not nightly", "nightly": "nightly"}
 """The run and what pytest is to select for it."""
 
@@ -57,11 +61,16 @@ class Count:
 
 @dataclass(frozen=True)
 class Step:
-    """One command; a pytest command is counted test by test, any other as one check."""
+    """One command; a pytest command is counted test by test, any other as one check.
+
+    Attributes:
+        env: variables that it gets on top of those of all steps.
+    """
 
     name: str
     command: tuple[str, ...]
     is_pytest: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,12 @@ Lane = tuple[Step, ...]
 """Steps that run one after the other."""
 
 
-def lanes(python: str, run: str) -> list[Lane]:
-    """What runs side by side in `test` or `nightly`; the linters belong to `test`."""
+def lanes(python: str, run: str, guide: Path) -> list[Lane]:
+    """What runs side by side in `test` or `nightly`; the linters belong to `test`.
+
+    Args:
+        guide: a copy of the guide whose notebooks have their outputs.
+    """
 
     def pytest(name: str, *words: str) -> Step:
         return Step(name, (python, "-m", "pytest", "-m", SELECTED[run], *words), is_pytest=True)
@@ -91,7 +104,9 @@ def lanes(python: str, run: str) -> list[Lane]:
         Step("vulture", (python, "-m", "vulture")),
     ]
     tests = pytest("tests", "--numprocesses=2", "tests/unit", "tests/real", "tests/notebooks")
-    notebooks = pytest("notebooks", *NBVAL, "notebooks")
+    notebooks = replace(
+        pytest("notebooks", *OUTSIDE, *NBVAL, str(guide)), env={"STUCK_RANKS_NOTEBOOKS": str(guide)}
+    )
     browser = pytest("browser", "tests/browser")
     return [(*(linters if run == "test" else ()), tests), (notebooks, browser)]
 
@@ -125,7 +140,7 @@ def _exit_code(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] 
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env=dict(env),
+            env={**env, **step.env},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -214,7 +229,8 @@ def main(words: Sequence[str]) -> int:
         no_announcements(VENV)
         try:
             provide_chromium()
-            return run(lanes(str(VENV / "bin" / "python"), wanted), env, Path(folder))
+            guide = with_outputs(Path(folder))
+            return run(lanes(str(VENV / "bin" / "python"), wanted, guide), env, Path(folder))
         except KeyboardInterrupt:
             return 130
 

@@ -158,7 +158,7 @@ def _facts(report: Report) -> dict[str, str]:
 
 def _where(report: Report) -> str:
     frame = report.verdict.where
-    return f"{frame.file}:{frame.line}" if frame else "nowhere"
+    return f"{frame.file}:{frame.line}" if frame else "none"
 
 
 def _diff_line(line: str) -> str:

@@ -154,6 +154,8 @@ def _rank(report: Report, view: RankView) -> str:
     if process is None:
         return view.state
     if verdict.outcome == "error":
+        if verdict.cause == "duplicate-rank" and process.exit_code == 0:
+            return "exited, exit code 0"
         return ", ".join(["failed", *_first_failure(view, process)])
     if not process.alive or view.state == "exited":
         return ", ".join(["exited", *_end(process)])

@@ -1,4 +1,4 @@
-"""What every notebook of the guide keeps: small cells, one rhythm, clean outputs."""
+"""What every notebook of the guide keeps: small cells, one rhythm, clean outputs in a copy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from lessons import OUTPUTS, outputs_of
 from refresh import WIDGET
 
 from helpers.labs.lab import all_labs, labs_folder
@@ -70,22 +71,34 @@ def test_metadata_is_plain(path: Path) -> None:
     assert "widgets" not in notebook.metadata
     assert "version" not in notebook.metadata.language_info
     assert not any("execution" in cell.metadata for cell in notebook.cells)
-    assert not any(WIDGET in out.get("data", {}) for cell in code_cells(path) for out in cell.outputs)
 
 
 @every_notebook
-def test_every_cell_has_run_once_from_top_to_bottom(path: Path) -> None:
-    cells = code_cells(path)
-    counts = [cell.execution_count for cell in cells]
-    assert counts == list(range(1, len(cells) + 1)), "run: make refresh"
+def test_a_learner_sees_no_output_before_the_first_run(path: Path) -> None:
+    assert not [cell for cell in code_cells(path) if cell.outputs or cell.execution_count]
+
+
+@every_notebook
+def test_the_outputs_are_those_of_the_same_cells(path: Path) -> None:
+    lesson, copy = (nbformat.read(file, as_version=4) for file in (path, outputs_of(path)))
+    assert [(c.id, c.cell_type, c.source, c.metadata) for c in copy.cells] == [
+        (c.id, c.cell_type, c.source, c.metadata) for c in lesson.cells
+    ], "run: make refresh"
+    counts = [cell.execution_count for cell in code_cells(outputs_of(path))]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_there_are_no_outputs_of_other_notebooks() -> None:
+    assert {path.name for path in OUTPUTS.glob("*.ipynb")} == {path.name for path in NOTEBOOKS}
 
 
 @every_notebook
 def test_outputs_are_the_same_on_every_machine(path: Path) -> None:
-    for cell in code_cells(path):
+    for cell in code_cells(outputs_of(path)):
         if VOLATILE in cell.metadata.get("tags", []):
             continue
         for output in cell.outputs:
+            assert WIDGET not in output.get("data", {})
             text = text_of(output)
             assert output.output_type != "error"
             assert not re.search(r"(?<![\w.:/<])/(home|root|tmp|usr|work|Users|opt|var)/", text)

@@ -73,7 +73,7 @@ class Lesson:
         self.diff = DiffView(lab)
         self.turn = YourTurn(lab, check)
         answers = [answer.text for answer in lab.predict.answers]
-        self.predict = Question(lab.predict.question, answers, self._score)
+        self.predict = Question(lab.predict.question, answers, self._score, self._answered_late)
         self.quiz = Quiz(lab.quiz, self._quizzed)
         self.course = Course(lab.name, keep, first, lambda kept: self.quiz.restore(kept.answers))
 
@@ -127,6 +127,7 @@ class Lesson:
         if run.program == self._lab.file.your_turn.copy_of:
             self._seen = report
             self.predict.score()
+            self._came_true(report)
             self.course.done("broken")
         elif run.program == "fixed" and report.verdict.outcome == "ok":
             self.course.done("fixed")
@@ -135,6 +136,17 @@ class Lesson:
             self.turn.judge(judgement)
             if judgement.passed:
                 self.course.done("checked")
+
+    def _came_true(self, report: Report) -> None:
+        """Score what was answered in the notebook before this run, unless the form has done so."""
+        asked, given = own_question(report, self._lab.predict), self.predict.given
+        if asked is not None and given is not None and "predicted" not in self.course.progress.done:
+            self.course.done("predicted", score=int(asked.is_right([given])))
+
+    def _answered_late(self) -> None:
+        """An answer that is given after the run is no prediction, but the step is done."""
+        if self._seen is not None:
+            self.course.done("predicted")
 
     def _score(self, choice: str) -> str:
         """What to say about an answer to the lab's own question."""

@@ -49,11 +49,11 @@ def test_a_comparison_holds_only_what_the_cause_decides() -> None:
     assert repr(table) == "\n".join(
         [
             "                                 broken            fixed",
-            "-------------------------------  ----------------  -------",
+            "-------------------------------  ----------------  ------",
             "outcome                          error             ok",
             "cause                            address-in-use    none",
             "culprits                         0                 none",
-            "where                            broken.py:23      nowhere",
+            "where                            broken.py:23      none",
             "errors of the culprits           DistNetworkError  none",
             "ranks that end with exit code 0  0 of 2            2 of 2",
         ]

@@ -134,6 +134,24 @@ def test_the_cell_s_prediction_is_not_scored_before_the_verdict_is_shown(bench: 
     assert bench.panel.predict.said.startswith("Right.")
 
 
+@pytest.mark.parametrize(("answer", "score"), [("rank 0", 0), ("rank 1", 1)])
+def test_a_prediction_in_the_notebook_counts_when_a_run_has_shown_whether_it_is_right(
+    tmp_path: Path, answer: str, score: int
+) -> None:
+    bench = LabBench(tmp_path, keep=True)
+    bench.panel.predict.answer(answer)
+    assert bench.done == []
+    bench.finish(lambda: bench.panel.run("broken"))
+    assert progress.load(NAME) == Progress(NAME, ("predicted", "broken"), score=score)
+
+
+def test_an_answer_after_the_run_is_no_prediction(tmp_path: Path) -> None:
+    bench = LabBench(tmp_path, keep=True)
+    bench.finish(lambda: bench.panel.run("broken"))
+    bench.panel.predict.answer("rank 1")
+    assert progress.load(NAME) == Progress(NAME, ("predicted", "broken"))
+
+
 def test_an_answer_given_before_the_run_is_chosen_in_the_form(bench: LabBench) -> None:
     bench.panel.predict.answer("rank 0")
     bench.press("Run broken")

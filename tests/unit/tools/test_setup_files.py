@@ -782,14 +782,14 @@ def test_a_wheel_has_nothing_by_the_name_of_the_checkout(tmp_path: Path) -> None
 def test_what_make_test_leaves_out_the_nightly_run_does() -> None:
     pieces = {}
     for run in ("test", "nightly"):
-        for lane in run_tests.lanes("python", run):
+        for lane in run_tests.lanes("python", run, Path("guide")):
             for step in filter(lambda step: step.is_pytest, lane):
                 assert step.command[:4] == ("python", "-m", "pytest", "-m")
                 pieces.setdefault(step.command[5:], []).append(step.command[4])
     assert set(map(tuple, pieces.values())) == {("not nightly", "nightly")}
     said = {word for words in pieces for word in words}
     parts = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/test_*.py")}
-    assert {"notebooks", *parts} <= said
+    assert {"guide", *parts} <= said
 
 
 def test_counts_are_read_from_pytests_report(tmp_path: Path) -> None:

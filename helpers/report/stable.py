@@ -6,7 +6,7 @@ A notebook test compares this text, so it holds only what the cause decides. See
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from ..model.facts import ErrorView, ProcessView, RankView, Report, Verdict
@@ -57,22 +57,61 @@ def stable_text(report: Report) -> str:
     - children that neither failed nor are stuck; of a child that joined as a rank and did not
       fail, how it ended, since its rank ends it when the job is over.
     """
+    told = stable(report)
+    lines = [f"{name}: {value}" for name, value in told.facts]
+    for row in told.ranks:
+        lines += [f"rank {row.ranks}: {row.told}", *(f"  {child}" for child in row.children)]
+    if told.masked:
+        lines.append(f"masked: {told.masked}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """Ranks that have the same to tell.
+
+    Attributes:
+        ranks: their numbers: `0, 2-5`.
+        children: a line for each child that adds something.
+        odd: True for culprits.
+    """
+
+    ranks: str
+    told: str
+    children: tuple[str, ...]
+    odd: bool
+
+
+@dataclass(frozen=True)
+class Stable:
+    """`stable_text` in parts.
+
+    Attributes:
+        facts: of the whole run, by name.
+        masked: types of the errors that hide the first one, or nothing.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    ranks: tuple[RankRow, ...]
+    masked: str
+
+
+def stable(report: Report) -> Stable:
+    """The facts that `stable_text` tells."""
     verdict, job = report.verdict, report.snapshot.job
     world = "unknown" if job.world_size is None else job.world_size
-    lines = [
-        f"outcome: {outcome_text(verdict)}",
-        f"cause: {verdict.cause}",
-        f"job: {one_line(job.launcher)}, world size {world}{_exit(report)}",
+    facts = [
+        ("outcome", outcome_text(verdict)),
+        ("cause", verdict.cause),
+        ("job", f"{one_line(job.launcher)}, world size {world}{_exit(report)}"),
     ]
+    ranks: tuple[RankRow, ...] = ()
     if not chosen_by_chance(report):
-        lines.insert(2, f"culprits: {spans(verdict.culprits) or 'none'}")
-        if verdict.where:
-            lines.insert(3, f"where: {_place(verdict.where)}")
-        lines += _ranks(report)
+        where = [("where", _place(verdict.where))] if verdict.where else []
+        facts[2:2] = [("culprits", spans(verdict.culprits) or "none"), *where]
+        ranks = _ranks(report)
     types = sorted({found[1] for text in _own_masks(report) if (found := _TYPE.match(text))})
-    if types:
-        lines.append(f"masked: {', '.join(types)}")
-    return "\n".join(lines)
+    return Stable(tuple(facts), ranks, ", ".join(types))
 
 
 def where_it_ended(report: Report) -> str:
@@ -133,19 +172,18 @@ def _exit(report: Report) -> str:
     return ", exit code zero" if job.exit_code == 0 else ", exit code not zero"
 
 
-def _ranks(report: Report) -> list[str]:
-    """One line for the ranks that have the same to tell, and one for each of their children."""
-    grouped: dict[tuple[str, ...], list[int | None]] = {}
+def _ranks(report: Report) -> tuple[RankRow, ...]:
+    """One row for the ranks that have the same to tell."""
+    grouped: dict[tuple[bool, str, tuple[str, ...]], list[int | None]] = {}
     after_error = report.verdict.outcome == "error"
     for view in by_number(report.snapshot.ranks):
-        if after_error and view.rank not in report.verdict.culprits:
-            continue
-        grouped.setdefault((_rank(report, view), *_children(report, view)), []).append(view.rank)
-    lines = []
-    for (told, *children), ranks in grouped.items():
-        lines.append(f"rank {spans(ranks)}: {told}")
-        lines += [f"  {child}" for child in children]
-    return lines
+        odd = view.rank in report.verdict.culprits
+        if odd or not after_error:
+            row = (odd, _rank(report, view), tuple(_children(report, view)))
+            grouped.setdefault(row, []).append(view.rank)
+    return tuple(
+        RankRow(spans(ranks), told, children, odd) for (odd, told, children), ranks in grouped.items()
+    )
 
 
 def _rank(report: Report, view: RankView) -> str:

@@ -12,7 +12,7 @@ from ..show import view
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """The report of one run; shown as the facts that are the same in every run.
+    """The report of one run; shows the facts that are the same in every run, as text and as a picture.
 
     Attributes:
         name: of what ran: a program of a lab, or a command.
@@ -36,6 +36,9 @@ class RunResult:
 
     def __repr__(self) -> str:
         return stable_text(self.report)
+
+    def _repr_html_(self) -> str:
+        return view.result(self.report)
 
 
 @dataclass(frozen=True, repr=False)

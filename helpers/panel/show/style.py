@@ -31,6 +31,11 @@ OUTCOMES: dict[Outcome, tuple[str, str]] = {
     "hang": ("◆", "bad"),
     "running": ("▶", "plain"),
 }
+INLINE = {
+    "good": "var(--jp-success-color1, #1b7f3b)",
+    "bad": "var(--jp-error-color1, #b3261e)",
+}
+"""Colours of tones where the stylesheets are not: in an output of a cell."""
 
 
 @dataclass(frozen=True)

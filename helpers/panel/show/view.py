@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot, Verdict
 from ...model.wording import one_line
+from ...report.stable import stable
 from ...report.timeline import timeline
-from .style import OUTCOMES
+from .style import INLINE, OUTCOMES
 from .templates import html
 
 WIDTH = 900
@@ -69,6 +70,13 @@ def advice(report: Report) -> str:
 def rendezvous(said: str) -> str:
     """Which ranks have joined, above the ports; nothing while that is not known."""
     return html("rendezvous", said) if said else Markup("")
+
+
+def result(report: Report) -> str:
+    """What is the same in every run, with a row for ranks that have the same to tell."""
+    glyph, tone = OUTCOMES[report.verdict.outcome]
+    told = stable(report)
+    return html("result", told, glyph, INLINE.get(tone, "inherit"), dict(told.facts)["outcome"])
 
 
 def held_back() -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from histories import collective, rank, snapshot
 from panel_fakes import text_of
 
 from helpers.labs.prediction import Asked
@@ -157,6 +158,7 @@ def test_everything_from_the_job_is_escaped() -> None:
         view.live_verdict(verdict),
         view.live_verdict(Verdict("running", "none", suspicion=EVIL)),
         view.final_verdict(Report(verdict, snapshot)),
+        view.result(Report(verdict, snapshot)),
         view.advice(Report(verdict, snapshot, explanation=EVIL, fix=f"`{EVIL}`")),
     ]
     for html in pieces:
@@ -189,6 +191,22 @@ def test_log_keeps_the_newest_lines_without_terminal_codes() -> None:
     assert "line 50\n" not in html and "line 51\n" in html
     assert html.partition("</pre>")[0].count("\n") == LINES - 1
     assert f"the newest {LINES} of {LINES + 51} lines" in html
+
+
+def test_a_result_shows_what_its_text_says_and_marks_the_odd_one_out() -> None:
+    calls = {0: collective("barrier", 7), 1: collective("all_reduce", 7), 2: collective("all_reduce", 7)}
+    ranks = [rank(number, wait, at="train.py:41 save") for number, wait in calls.items()]
+    verdict = Verdict("hang", "collective-mismatch", proved=True, culprits=(0,))
+    html = view.result(Report(verdict, snapshot(*ranks)))
+    rows = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", html, re.S)]
+    assert "hang (proved)" in text_of(html)
+    assert [row.split(" ", 2)[:2] for row in rows] == [["rank", "0"], ["rank", "1,"]]
+    assert ["odd one out" in row for row in rows] == [True, False]
+
+
+def test_the_evidence_of_a_verdict_is_shown() -> None:
+    told = Verdict("error", "out-of-memory", culprits=(0,), evidence=("the kernel counted 1 kill",))
+    assert "the kernel counted 1 kill" in text_of(view.advice(Report(told, snapshot(rank(0)))))
 
 
 def test_a_suspicion_is_said() -> None:

@@ -15,11 +15,11 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb = verbs.add_parser("lab", help="run a program of a lab under the instrument")
     verb.add_argument("name", nargs="?", help="05_spawn_ports, or 05")
     verb.add_argument("--program", help="one of the lab's programs (broken)")
-    verb.add_argument("--knob", action="append", default=[], metavar="K=V", help="turn a knob")
+    verb.add_argument("--knob", action="append", default=[], metavar="K=V", help="choose a value of a setting")
     verb.add_argument(
         "--all",
         action="store_true",
-        help="run every program of the lab, or of all labs, with every combination of its knobs, and "
+        help="run every program of the lab, or of all labs, with every combination of its settings, and "
         "compare what comes with what lab.toml expects",
     )
     return verb
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.all:
             if options.program or options.knob:
-                raise UsageError("--all takes every program and knob: leave out --program and --knob")
+                raise UsageError("--all takes every program and setting: leave out --program and --knob")
             return all_cases.main([find_lab(options.name)] if options.name else all_labs())
         if not options.name:
             raise UsageError("which lab? name one, such as 05, or say --all")

@@ -12,7 +12,7 @@ from ..model.facts import Report
 from ..observe.recording import Recorder
 from ..report.stable import chosen_by_chance
 from ..session import Session
-from .declaration import BY_CHANCE, MINE, Expected
+from .declaration import BY_CHANCE, Expected
 from .lab import Lab, LabError, RunFolder, beside_python
 from .results import judge
 
@@ -68,7 +68,7 @@ class Result:
 def cases(labs: Iterable[Lab]) -> Iterator[Case]:
     """All cases of some labs, in the order of their files; what should end well also runs alone."""
     for lab in labs:
-        for program in (name for name in lab.programs if name != MINE):
+        for program in lab.file.programs:
             for knobs in lab.file.combinations(program):
                 yield Case(lab, program, knobs)
             alone = Case(lab, program, lab.settings(program, {}), alone=True)
@@ -122,7 +122,7 @@ def main(labs: Iterable[Lab]) -> int:
     listed = [(case, case.lab.lacking(case.program, case.knobs)) for case in cases(labs)]
     width = max((len(case.shown) for case, why in listed if not why), default=0)
     counted: Counter[str] = Counter()
-    print(f"{'':4}  {'program and knobs':{width}}  {'expected':36}  {'got':36}  seconds", flush=True)
+    print(f"{'':4}  {'program and settings':{width}}  {'expected':36}  {'got':36}  seconds", flush=True)
     for case, why in listed:
         if why:
             counted[f"skipped: {why}"] += 1

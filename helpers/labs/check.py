@@ -21,7 +21,7 @@ from rich.table import Column, Table
 
 from ..launch.memory_limit import MB
 from . import machine
-from .declaration import MINE, Hardware
+from .declaration import Hardware
 from .lab import Lab, LabError, all_labs
 
 __all__ = ["Fact", "LabLine", "collect", "exit_code", "lab_line", "main", "render"]
@@ -241,9 +241,9 @@ def lab_line(lab: Lab) -> LabLine:
     # That GPUs are lacking is said by the hardware.
     left_out = [
         f"{name} ({what})"
-        for name, program in lab.programs.items()
+        for name, program in lab.file.programs.items()
         for need in program.needs
-        if name != MINE and not machine.gpus_wanted(need, lab.file.ranks)
+        if not machine.gpus_wanted(need, lab.file.ranks)
         if (what := machine.lacking(need, lab.file.ranks))
     ]
     if left_out:

@@ -28,7 +28,7 @@ stalls a process that finds no memory instead of killing one."""
 Hardware = Literal["cpu", "one-gpu", "multi-gpu"]
 
 MINE = "mine"
-"""Name of the program that is the learner's own copy."""
+"""Name of the program that is the learner's copy of the broken one; further turns have other names."""
 
 BY_CHANCE: Literal["by chance"] = "by chance"
 """As the culprits of an expected report: chance chooses, as when the kernel kills for memory."""
@@ -211,8 +211,24 @@ class Claim(_Table, frozen=True):
     """One claim of the source document, what became of it, and what shows that."""
 
     claim: Text
-    verdict: Literal["confirmed here", "refuted here", "not established", "needs a GPU"]
+    verdict: Literal["confirmed here", "partly true", "refuted here", "not established", "needs a GPU"]
     shown_by: Text
+
+
+class Document(_Table, frozen=True):
+    """The source document of a lab.
+
+    Attributes:
+        title: in the document's own language.
+        translated: the title in English.
+        language: of the document, in English.
+        published: where or when, and by whom; as much as is known.
+    """
+
+    title: Text
+    translated: Text
+    language: Text
+    published: Text
 
 
 class _Condition(_Table, frozen=True, kw_only=True, tag_field="of"):
@@ -256,17 +272,19 @@ class HasWorkers(_Condition, frozen=True, kw_only=True, tag="workers"):
 Condition = ResultIs | Printed | HasWorkers
 
 
-class YourTurn(_Table, frozen=True):
-    """What the learner is asked to do.
+class Turn(_Table, frozen=True):
+    """What the learner is asked to do with a copy of a program.
 
     Attributes:
-        file: the learner's own program.
+        file: the learner's copy.
         copy_of: the program that it starts from.
+        solution: a program that does what the task asks.
         conditions: what the task says beyond a run that ends well.
     """
 
     file: Text
     copy_of: Text
+    solution: Text
     task: Text
     conditions: tuple[Condition, ...] = ()
 
@@ -282,6 +300,7 @@ class LabFile(_Table, frozen=True):
         memory_mb: megabytes that must be free before a run.
         disk_mb: megabytes that must be free where its results go.
         environment: variables of every run; `{folder}` stands for the folder of the run.
+        turns: what the learner is asked to do, by the name of the copy; `MINE` first.
         notes_on: what differs, on this hardware, from a machine that has everything; for `check`.
     """
 
@@ -293,12 +312,13 @@ class LabFile(_Table, frozen=True):
     hints: Texts
     references: Texts
     programs: Annotated[dict[str, Program], Meta(min_length=1)]
-    your_turn: YourTurn
+    turns: dict[str, Turn]
     knobs: Annotated[dict[str, Knob], Meta(min_length=1)]
     expected: Annotated[tuple[Expected, ...], Meta(min_length=1)]
     results: Results
     predict: Predict
     quiz: Annotated[tuple[Question, ...], Meta(min_length=1)]
+    document: Document
     claims: Annotated[tuple[Claim, ...], Meta(min_length=1)]
     refused: tuple[Refused, ...] = ()
     environment: dict[str, str] = {}
@@ -307,8 +327,7 @@ class LabFile(_Table, frozen=True):
     notes_on: dict[str, Text] = {}
 
     def __post_init__(self) -> None:
-        if MINE in self.programs:
-            raise ValueError(f"programs.{MINE}: this name is kept for the learner's own copy")
+        _one_of("turns", MINE, self.turns)
         for name in self.knobs:
             if not name.isidentifier() or name in ("self", "program", "folder"):
                 raise ValueError(f"knobs.{name}: this cannot be the name of a knob")
@@ -317,10 +336,15 @@ class LabFile(_Table, frozen=True):
                 _one_of(f"programs.{name}.knobs", knob, self.knobs)
         for name in self.notes_on:
             _one_of("notes_on", name, get_args(Hardware))
-        _one_of("your_turn.copy_of", self.your_turn.copy_of, self.programs)
-        applying = self.applying(self.your_turn.copy_of)
-        for number, condition in enumerate(self.your_turn.conditions):
-            self._check_choices(f"your_turn.conditions[{number}].knobs", condition.knobs, applying)
+        for name, turn in self.turns.items():
+            if name in self.programs:
+                raise ValueError(f"turns.{name}: there is a program of this name")
+            _one_of(f"turns.{name}.copy_of", turn.copy_of, self.programs)
+            _one_of(f"turns.{name}.solution", turn.solution, self.programs)
+            applying = self.applying(turn.copy_of)
+            for number, condition in enumerate(turn.conditions):
+                place = f"turns.{name}.conditions[{number}].knobs"
+                self._check_choices(place, condition.knobs, applying)
         for number, refused in enumerate(self.refused):
             self._check_choices(f"refused[{number}].knobs", refused.knobs, tuple(self.knobs))
         for number, expected in enumerate(self.expected):

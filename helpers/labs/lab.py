@@ -18,7 +18,7 @@ from ..launch import run_folder
 from ..launch.memory_limit import Limit
 from ..launch.processes import identity
 from . import machine, toml_file
-from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Value
+from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Turn, Value
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -73,7 +73,7 @@ class Lab:
         file: everything that its `lab.toml` says.
 
     Attributes:
-        programs: by name, the learner's own copy (`MINE`) last.
+        programs: by name, the learner's copies (`MINE` and others) last.
         knobs: those of the file; `BEST` has become a value, and one that cannot run here says why.
 
     Raises:
@@ -87,9 +87,11 @@ class Lab:
             if not (folder / program.file).is_file():
                 where = f"{self.name}/lab.toml: programs.{name}.file"
                 raise LabError(f"{where}: there is no {program.file}")
-        turn = file.your_turn
-        mine = replace(file.programs[turn.copy_of], file=turn.file, text="your own copy")
-        self.programs = {**file.programs, MINE: mine}
+        copies = {
+            name: replace(file.programs[turn.copy_of], file=turn.file, text="your own copy")
+            for name, turn in file.turns.items()
+        }
+        self.programs = {**file.programs, **copies}
         self.knobs = {name: self._here(knob) for name, knob in file.knobs.items()}
         self.hints, self.quiz, self.predict = file.hints, file.quiz, file.predict
         self.claims, self.references = file.claims, file.references
@@ -111,13 +113,13 @@ class Lab:
         applying = self._applying(program)
         for name, value in knobs.items():
             if name not in self.knobs:
-                raise LabError(f'{self.name} has no knob "{name}", only {_list(self.knobs)}')
+                raise LabError(f'{self.name} has no setting "{name}", only {_list(self.knobs)}')
             if value not in self.knobs[name].values:
                 known = _list(self.knobs[name].values)
                 raise LabError(f'{self.name}: "{value}" is no value of {name}, only {known}')
             if name not in applying:
                 which = f"which has {_list(applying)}"
-                raise LabError(f'{self.name}: knob "{name}" does not apply to {program}, {which}')
+                raise LabError(f'{self.name}: setting "{name}" does not apply to {program}, {which}')
         settings = {name: knobs.get(name, self.knobs[name].default) for name in applying}
         for refused in self.file.refused:
             if refused.covers(settings):
@@ -202,8 +204,8 @@ class Lab:
         writes = (where, self.folder)
         if reason := machine.refusal(self.file.memory_mb, self.file.disk_mb, writes, words, env):
             raise LabError(f"{self.name} is not started: {reason}")
-        if program == MINE:
-            self.my_copy()
+        if program in self.file.turns:
+            self.my_copy(program)
         session = Session(
             [beside_python(words[0]), *words[1:]],
             cwd=self.folder,
@@ -244,33 +246,38 @@ class Lab:
         lab.programs[path] = own
         return lab
 
-    @property
-    def copy(self) -> Path:
-        """Where the learner's own program is, or is to be."""
-        return self.folder / self.programs[MINE].file
+    def copy(self, turn: str = MINE) -> Path:
+        """Where the learner's copy for a turn is, or is to be."""
+        return self.folder / self.file.turns[turn].file
 
-    def my_copy(self) -> Path:
-        """The learner's own program: a copy of the one to repair, made if it is missing."""
-        if not self.copy.exists():
-            shutil.copyfile(self._original, self.copy)
-        return self.copy
+    def original(self, turn: str = MINE) -> Path:
+        """The program that the learner's copy for a turn starts from."""
+        return self.folder / self.programs[self.file.turns[turn].copy_of].file
 
-    def start_over(self) -> Path:
-        """Make the learner's program again; the old one is kept under the next free number.
+    def my_copy(self, turn: str = MINE) -> Path:
+        """The learner's copy for a turn, made if it is missing."""
+        copy = self.copy(turn)
+        if not copy.exists():
+            shutil.copyfile(self.original(turn), copy)
+        return copy
+
+    def start_over(self, turn: str = MINE) -> Path:
+        """Make the learner's copy again; the old one is kept under the next free number.
 
         Returns:
             The backup: `your_turn.1.py`, `your_turn.2.py`, ...
         """
-        number = 1
-        while (backup := self.copy.with_suffix(f".{number}{self.copy.suffix}")).exists():
+        number, copy = 1, self.copy(turn)
+        while (backup := copy.with_suffix(f".{number}{copy.suffix}")).exists():
             number += 1
-        os.rename(self.copy, backup)
-        self.my_copy()
+        os.rename(copy, backup)
+        self.my_copy(turn)
         return backup
 
-    @property
-    def _original(self) -> Path:
-        return self.folder / self.programs[self.file.your_turn.copy_of].file
+    def turn(self, program: str) -> Turn:
+        """The task that a program is to be judged by: its own, the one that it solves, or the first."""
+        solved = (turn for turn in self.file.turns.values() if turn.solution == program)
+        return self.file.turns.get(program) or next(solved, self.file.turns[MINE])
 
     def _program(self, name: str) -> Program:
         if name not in self.programs:

@@ -116,7 +116,7 @@ def judge(
     if task is None:
         return judgement
     settings = lab.settings(program, knobs)
-    asked = [one for one in lab.file.your_turn.conditions if one.covers(settings)]
+    asked = [one for one in lab.turn(program).conditions if one.covers(settings)]
     met = [Check(one.what, _unmet(one, report, results, task, world_size)) for one in asked]
     return replace(judgement, checks=(*judgement.checks, *met))
 

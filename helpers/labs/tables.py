@@ -13,7 +13,7 @@ from ..model.facts import Report
 from ..model.wording import spans
 from ..report.markdown import inline
 from ..report.stable import chosen_by_chance
-from .declaration import BY_CHANCE, MINE, Claim
+from .declaration import BY_CHANCE, Claim, Document
 from .lab import Lab
 
 _COLUMN = 44
@@ -45,7 +45,7 @@ class Table:
             [textwrap.wrap(cell, _COLUMN) or [""] for cell in row] for row in (self.heads, *self.rows)
         ]
         widths = [max(len(line) for row in table for line in row[at]) for at in range(len(self.heads))]
-        lines = [self.note] if self.note else []
+        lines = textwrap.wrap(self.note, 3 * _COLUMN)
         for number, row in enumerate(table):
             for parts in itertools.zip_longest(*row, fillvalue=""):
                 cells = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
@@ -91,8 +91,8 @@ def difference(lab: Lab, old: str = "broken", new: str = "fixed") -> Difference:
     """
     lab.command(old, {})
     lab.command(new, {})
-    if MINE in (old, new):
-        lab.my_copy()
+    for turn in lab.file.turns.keys() & {old, new}:
+        lab.my_copy(turn)
     before, after = lab.programs[old].file, lab.programs[new].file
     lines = difflib.unified_diff(
         (lab.folder / before).read_text(encoding="utf-8").splitlines(),
@@ -104,10 +104,12 @@ def difference(lab: Lab, old: str = "broken", new: str = "fixed") -> Difference:
     return Difference(tuple(lines))
 
 
-def claims_table(claims: Sequence[Claim]) -> Table:
+def claims_table(document: Document, claims: Sequence[Claim]) -> Table:
     """Each claim of the source document, what became of it, and what shows that."""
     rows = tuple((claim.claim, claim.verdict, claim.shown_by) for claim in claims)
-    return Table(("What the document says", "What we found", "Shown by"), rows)
+    source = f"{document.title} (“{document.translated}”)"
+    note = f"From an article in {document.language}: {source}, {document.published}. Our translation."
+    return Table(("What the document says", "What we found", "Shown by"), rows, note)
 
 
 def labs_table(labs: Sequence[Lab]) -> Table:

@@ -52,9 +52,7 @@ class LabPanel(RunPanel):
         super().__init__(name, words.ranks_text(lab.file.ranks), clock)
         self._lab, self._make = lab, make
         self._knobs = Knobs(lab.knobs)
-        starts = [
-            self._start_button(name, program) for name, program in lab.programs.items() if name != MINE
-        ]
+        starts = [self._start_button(name, program) for name, program in lab.file.programs.items()]
         stop = button("Stop", "stop", "End everything that the run has started", self.stop)
         forgets = "Stop the run, clear what is shown, and forget your progress in this lab"
         reset = button("Reset", "undo", forgets, self.reset)
@@ -113,9 +111,9 @@ class LabPanel(RunPanel):
             report = await self._finished(run)
             return chosen.judge(report, run.session.result().logs)
 
-    def your_copy(self) -> Path:
-        """Where your own copy of the program is; it is made if it is missing."""
-        return self._lab.my_copy()
+    def your_copy(self, turn: str = MINE) -> Path:
+        """Where your own copy of a program is; it is made if it is missing."""
+        return self._lab.my_copy(turn)
 
     def compare(self, first: RunResult, second: RunResult) -> lab_text.Table:
         """Two runs side by side."""
@@ -131,7 +129,7 @@ class LabPanel(RunPanel):
 
     def claims(self) -> lab_text.Table:
         """What the source document claims, and what was found of each claim."""
-        return lab_text.claims_table(self._lab.claims)
+        return lab_text.claims_table(self._lab.file.document, self._lab.claims)
 
     def hints(self) -> Hints:
         """Hints that unfold one by one."""
@@ -193,8 +191,8 @@ class LabPanel(RunPanel):
         self._export.layout.display = "none" if holding else None
 
     def __repr__(self) -> str:
-        runs = ", ".join(f"Run {name}" for name in self._lab.programs if name != MINE)
-        knobs = f"; knobs {self._knobs!r}" if self._knobs.controls else ""
+        runs = ", ".join(f"Run {name}" for name in self._lab.file.programs)
+        knobs = f"; settings {self._knobs!r}" if self._knobs.controls else ""
         return f"{self._title}: {runs}, Stop, Reset{knobs}"
 
 

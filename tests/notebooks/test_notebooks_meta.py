@@ -18,14 +18,16 @@ NOTEBOOKS = sorted(
 )
 RHYTHM = [
     "## The report you got",
+    "## The program",
     "## The panel",
     "## Predict",
     "## Run it",
+    "## Read it by hand",
     "## Why",
-    "## The documented fix",
     "## Your turn",
+    "## The documented fix",
     "## What the document says, and what we measured",
-    "## What your usual tools would have said",
+    "## Check yourself",
     "## In your own cluster",
 ]
 VOLATILE = "nbval-ignore-output"
@@ -61,6 +63,21 @@ def test_a_lab_keeps_the_rhythm(lab: Any) -> None:
     headings = re.findall(r"^## .*$", "\n".join(text), re.M)
     assert [heading for heading in headings if heading in RHYTHM] == RHYTHM
     assert f"**{lab.minutes} minutes**" in text[0]
+    assert re.search(r"\*\*difficulty: (easy|medium|hard)\*\*", text[0])
+
+
+@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
+def test_a_lab_shows_the_lines_on_trial_as_they_are_in_the_file(lab: Any) -> None:
+    notebook = nbformat.read(lab.folder / f"{lab.name}.ipynb", as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    program = text.partition("\n## The program\n")[2].partition("\n## ")[0]
+    listings = re.findall(r"\[`(\w+\.py)`\]\(\1\).*?\n```python\n(.*?)```", program, re.S)
+    assert listings
+    for name, listing in listings:
+        lines = (lab.folder / name).read_text(encoding="utf-8").splitlines()
+        for shown in listing.splitlines():
+            number, _, line = shown.partition("  ")
+            assert shown == "..." or line == lines[int(number) - 1], f"{name}:{number}"
 
 
 @every_notebook

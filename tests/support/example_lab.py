@@ -88,8 +88,21 @@ GOOD: dict[str, Any] = {
         "answers": [{"text": "rank 0", "value": [0]}, {"text": "rank 1", "value": [1]}],
     },
     "quiz": [{"question": "Why?", "answers": ["so", "not so"], "right": "not so", "explanation": "No."}],
+    "document": {
+        "title": "Titel",
+        "translated": "Title",
+        "language": "German",
+        "published": "2025",
+    },
     "claims": [{"claim": "It is so.", "verdict": "refuted here", "shown_by": "a run"}],
-    "your_turn": {"file": "your_turn.py", "copy_of": "broken", "task": "Mend it."},
+    "turns": {
+        "mine": {
+            "file": "your_turn.py",
+            "copy_of": "broken",
+            "solution": "fixed",
+            "task": "Mend it.",
+        }
+    },
 }
 
 

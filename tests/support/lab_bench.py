@@ -44,9 +44,10 @@ text = "the letter a"
 file = "fixed.py"
 text = "the letter b"
 
-[your_turn]
+[turns.mine]
 file = "your_turn.py"
 copy_of = "broken"
+solution = "fixed"
 task = "Write b."
 
 [knobs.few]
@@ -105,6 +106,12 @@ answers = ["a", "b"]
 right = "b"
 explanation = "a is broken."
 wrong = ["It is the first, and it is broken."]
+
+[document]
+title = "Titel"
+translated = "Title"
+language = "German"
+published = "2025"
 
 [[claims]]
 claim = "a is fine"

@@ -36,7 +36,7 @@ class LabRun:
     @property
     def fails(self) -> bool:
         """True for a program of the lab that is expected to hang or fail."""
-        if self.program == MINE:
+        if self.program not in self.lab.file.programs:
             return False
         return self.lab.expected(self.program, self.knobs).outcome in ("hang", "error")
 
@@ -65,6 +65,7 @@ class Lesson:
         self, lab: Lab, keep: bool, lock: threading.RLock, first: Button, check: Button
     ) -> None:
         self._lab = lab
+        self._first = lab.file.turns[MINE].copy_of
         self._run: LabRun | None = None
         self._held: Finished | None = None
         self._seen: Report | None = None
@@ -124,7 +125,7 @@ class Lesson:
                 self.turn.judge(None)
             return
         self.diff.show_run(run.program, finished)
-        if run.program == self._lab.file.your_turn.copy_of:
+        if run.program == self._first:
             self._seen = report
             self.predict.score()
             self._came_true(report)
@@ -151,10 +152,10 @@ class Lesson:
     def _score(self, choice: str) -> str:
         """What to say about an answer to the lab's own question."""
         if self._seen is None:
-            return f"Noted. Run {self._lab.file.your_turn.copy_of}, and you see whether it is so."
+            return f"Noted. Run {self._first}, and you see whether it is so."
         asked = own_question(self._seen, self._lab.predict)
         if asked is None:
-            return "This run shows none of the answers; run it once more with the knobs as they were."
+            return "This run shows none of the answers; run it once more with the settings as they were."
         return f"{asked.said([choice])} {asked.why}"
 
     def _quizzed(self) -> None:

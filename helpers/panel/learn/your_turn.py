@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ipywidgets import HTML, Button, Output, VBox, Widget
 
+from ...labs.declaration import MINE
 from ...labs.lab import Lab
 from ...labs.results import Judgement
 from ..widgets.controls import button, row
@@ -27,6 +28,7 @@ class YourTurn(VBox):
 
     def __init__(self, lab: Lab, check: Button) -> None:
         self._lab = lab
+        self._copy, self._original = lab.copy(), lab.original().name
         self._said, self._judged = Spoken(), HTML()
         self._link, self._opener = Output(), Opener()
         self._buttons = row(
@@ -42,19 +44,15 @@ class YourTurn(VBox):
                 button("No, keep mine", "times", "Leave your copy as it is", self._keep),
             ]
         )
-        self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.your_turn.task}"))
+        self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.turns[MINE].task}"))
         super().__init__()
         self.add_class("sr-turn")
         self._show()
 
-    @property
-    def _original(self) -> str:
-        return self._lab.programs[self._lab.file.your_turn.copy_of].file
-
     def begin(self) -> None:
         """A run of the copy starts."""
         self._judged.value = ""
-        self._say(f"Running `{self._lab.copy.name}` ...")
+        self._say(f"Running `{self._copy.name}` ...")
         self._show()
 
     def judge(self, judgement: Judgement | None) -> None:
@@ -72,7 +70,7 @@ class YourTurn(VBox):
         self._show()
 
     def _make(self) -> None:
-        there = self._lab.copy.exists()
+        there = self._copy.exists()
         copy = self._try(self._lab.my_copy)
         if copy is not None:
             fresh = f"is a copy of `{self._original}`. Edit it, save it, come back and check it."
@@ -83,11 +81,11 @@ class YourTurn(VBox):
             self._opener.follow()
 
     def _ask(self) -> None:
-        if not self._lab.copy.exists():
+        if not self._copy.exists():
             self._make()
             return
         self._say(
-            f"Start over? `{self._lab.copy.name}` becomes a fresh copy of `{self._original}`; "
+            f"Start over? `{self._copy.name}` becomes a fresh copy of `{self._original}`; "
             "what you have written is kept beside it."
         )
         self._show(self._sure)
@@ -95,12 +93,12 @@ class YourTurn(VBox):
     def _start_over(self) -> None:
         backup = self._try(self._lab.start_over)
         if backup is not None:
-            self._say(f"`{self._lab.copy.name}` is a fresh copy; what you had is `{backup.name}`.")
+            self._say(f"`{self._copy.name}` is a fresh copy; what you had is `{backup.name}`.")
         self._judged.value = ""
         self._close_question()
 
     def _keep(self) -> None:
-        self._say(f"`{self._lab.copy.name}` stays as it is.")
+        self._say(f"`{self._copy.name}` stays as it is.")
         self._close_question()
 
     def _close_question(self) -> None:
@@ -112,16 +110,16 @@ class YourTurn(VBox):
         try:
             return action()
         except OSError as error:
-            self._say(f"`{self._lab.copy.name}` cannot be made: {error.strerror}.")
+            self._say(f"`{self._copy.name}` cannot be made: {error.strerror}.")
             return None
 
     def _say(self, text: str) -> None:
         self._said.value = learn_view.note(text)
 
     def _show(self, *asked: Widget) -> None:
-        link = [self._link] if self._lab.copy.exists() else []
+        link = [self._link] if self._copy.exists() else []
         if link:
-            self._link.outputs = (_opens(self._lab.copy),)
+            self._link.outputs = (_opens(self._copy),)
         self.children = [
             self._task,
             self._buttons,

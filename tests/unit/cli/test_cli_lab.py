@@ -39,7 +39,7 @@ WRONG = [
     ("lab", "which lab? name one, such as 05, or say --all"),
     ("lab 99", 'there is no lab "99", only 01_launch_placement'),
     ("lab 05 --program best", 'has no program "best", only broken, fixed, mine'),
-    ("lab 05 --knob speed=9", 'has no knob "speed", only launcher'),
+    ("lab 05 --knob speed=9", 'has no setting "speed", only launcher'),
     ("lab 05 --knob launcher", "--knob takes NAME=VALUE, not 'launcher'"),
     ("lab 05 --knob launcher=mpirun", '"mpirun" is no value of launcher, only python, torchrun'),
     ("lab 04 --program unguarded --knob loader=in_order", '"loader" does not apply to unguarded'),
@@ -48,7 +48,7 @@ WRONG = [
         "lab 04 --program fixed --knob hardware=one-gpu --knob strategy=ddp_fork",
         "strategy ddp_fork, hardware one-gpu do not go together",
     ),
-    ("lab 05 --all --knob launcher=python", "--all takes every program and knob"),
+    ("lab 05 --all --knob launcher=python", "--all takes every program and setting"),
 ]
 
 

@@ -53,7 +53,8 @@ BAD = [
     ("knobs/mode/values/lazy/at_limit", "stop", 'lazy.at_limit: "stop" is not one of: kill, stall'),
     ("knobs/mode/values/lazy/memory_limit_mb", 0, "lazy.memory_limit_mb: Expected `int` >= 1"),
     ("expected/0/culprits", "chance", 'expected[0].culprits: "chance" is not one of: by chance'),
-    ("programs/mine", {"file": "fixed.py", "text": "x"}, "programs.mine: this name is kept"),
+    ("programs/mine", {"file": "fixed.py", "text": "x"}, "turns.mine: there is a program of this name"),
+    ("turns", {}, 'turns: "mine" is not one of: none'),
     ("knobs/method/default", "thread", 'knobs.method: default: "thread" is not one of: spawn, fork'),
     ("knobs/method/colour", "red", "knobs.method: Object contains unknown field `colour`"),
     ("knobs/mode/values/lazy/colour", "red", "knobs.mode.values.lazy: Object contains unknown field"),
@@ -72,7 +73,13 @@ BAD = [
     ("quiz/0/right", "maybe", 'quiz[0]: right: "maybe" is not one of: so, not so'),
     ("quiz/0/wrong", ["a", "b"], "quiz[0]: `wrong` must hold a sentence on each answer that is not"),
     ("claims/0/verdict", "true", 'claims[0].verdict: "true" is not one of: confirmed here'),
-    ("your_turn/copy_of", "best", 'your_turn.copy_of: "best" is not one of: broken, fixed'),
+    ("turns/mine/copy_of", "best", 'turns.mine.copy_of: "best" is not one of: broken, fixed'),
+    ("turns/mine/solution", "best", 'turns.mine.solution: "best" is not one of: broken, fixed'),
+    (
+        "turns/mine/conditions",
+        [{"of": "workers", "what": "w", "otherwise": "o", "command": "c", "knobs": {"mode": "x"}}],
+        'turns.mine.conditions[0].knobs.mode: "x" is not one of: plain, lazy',
+    ),
 ]
 
 
@@ -130,7 +137,7 @@ def test_knobs_and_the_lab_become_the_environment(lab: Lab) -> None:
     ("use", "said"),
     [
         (lambda lab: lab.command("best", {}), 'no program "best", only broken, fixed, alone, mine'),
-        (lambda lab: lab.command("broken", {"x": "1"}), 'no knob "x", only launcher, method, mode'),
+        (lambda lab: lab.command("broken", {"x": "1"}), 'no setting "x", only launcher, method, mode'),
         (
             lambda lab: lab.session("alone", mode="lazy"),
             '"mode" does not apply to alone, which has none',
@@ -195,8 +202,8 @@ def test_starting_over_keeps_what_the_learner_had(lab: Lab) -> None:
     for number, text in enumerate(("first", "second"), start=1):
         lab.my_copy().write_text(text)
         backup = lab.start_over()
-        assert (backup.name, backup.read_text()) == (f"{lab.copy.stem}.{number}.py", text)
-        assert lab.copy.read_text() == "print('broken')\n"
+        assert (backup.name, backup.read_text()) == (f"{lab.copy().stem}.{number}.py", text)
+        assert lab.copy().read_text() == "print('broken')\n"
 
 
 def test_a_prediction_is_scored_by_the_report(lab: Lab) -> None:

@@ -265,8 +265,8 @@ def test_the_task_has_conditions_of_its_own(
     condition: Condition, seen: dict[str, Any], met: bool, tmp_path: Path
 ) -> None:
     lab = example(write_programs(tmp_path))
-    turn = structs.replace(lab.file.your_turn, conditions=(condition,))
-    lab = Lab(lab.folder, structs.replace(lab.file, your_turn=turn))
+    turn = structs.replace(lab.file.turns["mine"], conditions=(condition,))
+    lab = Lab(lab.folder, structs.replace(lab.file, turns={"mine": turn}))
     for number, result in enumerate(GOOD):
         left = result | {"x": seen["x"][number]} if "x" in seen else result
         (tmp_path / f"result-rank{number}.json").write_text(json.dumps(left))

@@ -19,7 +19,7 @@ def bench(tmp_path: Path) -> LabBench:
 
 
 def test_lab_panel_has_a_stable_text_and_a_live_view(bench: LabBench) -> None:
-    text = "Lab 07 Two letters: Run broken, Run fixed, Stop, Reset; knobs few=one, many=1"
+    text = "Lab 07 Two letters: Run broken, Run fixed, Stop, Reset; settings few=one, many=1"
     assert repr(bench.panel) == text
     bundle = bench.panel._repr_mimebundle_()
     assert bundle["text/plain"] == text

@@ -204,7 +204,7 @@ def test_a_run_that_is_held_back_is_not_in_the_comparison(bench: LabBench) -> No
 def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
     assert not links(bench)
     click(bench.panel, "Make my copy")
-    assert bench.lab.copy.read_text() == "print('a')\n"
+    assert bench.lab.copy().read_text() == "print('a')\n"
     assert "Edit it, save it" in bench.shown
     [link] = links(bench)
     assert 'your_turn.py">your_turn.py</a>' in link
@@ -238,20 +238,20 @@ def test_a_check_that_is_stopped_judges_nothing(bench: LabBench) -> None:
 
 def test_a_copy_is_never_lost(bench: LabBench) -> None:
     click(bench.panel, "Make my copy")
-    bench.lab.copy.write_text("mine")
+    bench.lab.copy().write_text("mine")
     click(bench.panel, "Make my copy")
-    assert "was there already" in bench.shown and bench.lab.copy.read_text() == "mine"
+    assert "was there already" in bench.shown and bench.lab.copy().read_text() == "mine"
 
     click(bench.panel, "Start over")
-    assert "kept beside it" in bench.shown and bench.lab.copy.read_text() == "mine"
+    assert "kept beside it" in bench.shown and bench.lab.copy().read_text() == "mine"
     click(bench.panel, "No, keep mine")
-    assert "stays as it is" in bench.shown and bench.lab.copy.read_text() == "mine"
+    assert "stays as it is" in bench.shown and bench.lab.copy().read_text() == "mine"
 
     click(bench.panel, "Start over")
     click(bench.panel, "Yes, start over")
     assert "your_turn.1.py" in bench.shown
-    assert bench.lab.copy.read_text() == "print('a')\n"
-    assert bench.lab.copy.with_suffix(".1.py").read_text() == "mine"
+    assert bench.lab.copy().read_text() == "print('a')\n"
+    assert bench.lab.copy().with_suffix(".1.py").read_text() == "mine"
 
 
 def test_a_copy_that_cannot_be_made_is_one_sentence(
@@ -287,7 +287,7 @@ def test_reset_forgets_everything_but_the_copy(bench: LabBench) -> None:
     assert bench.done == []
     assert bench.panel.quiz.answers == (None,) and bench.panel.predict.said == ""
     assert "What is yours?" not in bench.shown and "Rank 1 fails." not in bench.shown
-    assert bench.lab.copy.exists()
+    assert bench.lab.copy().exists()
     bench.press("Run broken")
     assert "What is yours?" in bench.shown
 

@@ -15,7 +15,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb = verbs.add_parser("lab", help="run a program of a lab under the instrument")
     verb.add_argument("name", nargs="?", help="05_spawn_ports, or 05")
     verb.add_argument("--program", help="one of the lab's programs (broken)")
-    verb.add_argument("--knob", action="append", default=[], metavar="K=V", help="choose a value of a setting")
+    verb.add_argument(
+        "--knob", action="append", default=[], metavar="K=V", help="give a setting a value"
+    )
     verb.add_argument(
         "--all",
         action="store_true",

@@ -76,8 +76,10 @@ def test_a_lab_shows_the_lines_on_trial_as_they_are_in_the_file(lab: Any) -> Non
     for name, listing in listings:
         lines = (lab.folder / name).read_text(encoding="utf-8").splitlines()
         for shown in listing.splitlines():
-            number, _, line = shown.partition("  ")
-            assert shown == "..." or line == lines[int(number) - 1], f"{name}:{number}"
+            if shown != "...":
+                numbered = re.fullmatch(r" *(\d+)(?:  (.*))?", shown)
+                assert numbered, shown
+                assert (numbered[2] or "") == lines[int(numbered[1]) - 1], f"{name}: {shown}"
 
 
 @every_notebook

@@ -59,7 +59,7 @@ def test_a_click_runs_with_what_the_controls_say(bench: LabBench) -> None:
 def test_a_cell_s_knobs_are_shown_in_the_controls(bench: LabBench) -> None:
     result = bench.finish(lambda: bench.panel.run("fixed", many="3"))
     assert bench.made == [("fixed", {"few": "one", "many": "3"})]
-    assert repr(bench.panel).endswith("knobs few=one, many=3")
+    assert repr(bench.panel).endswith("settings few=one, many=3")
     assert (result.outcome, result.cause) == ("ok", "none")
     assert repr(result).startswith("outcome: ok")
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape as escape_html
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +21,12 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from ..launch.memory_limit import MB
+from ..report.markdown import inline, paragraph
 from . import machine
 from .declaration import Hardware
 from .lab import Lab, LabError, all_labs
 
-__all__ = ["Fact", "LabLine", "collect", "exit_code", "lab_line", "main", "render"]
+__all__ = ["Fact", "Here", "LabLine", "collect", "exit_code", "here", "lab_line", "main", "render"]
 
 Status = Literal["ok", "warn", "missing"]
 
@@ -75,6 +77,48 @@ class LabLine:
     name: str
     runs: Hardware
     note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Here:
+    """This machine, as a notebook cell shows it: what is not ok, and all of it folded.
+
+    Attributes:
+        facts: as `collect` returns them.
+        labs: a line for each lab.
+    """
+
+    facts: tuple[Fact, ...]
+    labs: tuple[LabLine, ...]
+
+    @property
+    def notable(self) -> list[str]:
+        """A sentence or two on each thing that is not as it could be."""
+        told = [
+            f"**{fact.name}**: {fact.value}. {fact.advice}" for fact in self.facts if fact.status != "ok"
+        ]
+        return told + [f"**{lab.name}**: {lab.note}" for lab in self.labs if lab.note]
+
+    def __repr__(self) -> str:
+        return "\n".join([closing(self.facts), *(f"- {one}" for one in self.notable)]).replace("**", "")
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{fact.status}</td>"
+            f"<th scope='row' style='text-align:left'>{escape_html(fact.name)}</th>"
+            f"<td style='text-align:left'>{escape_html(fact.value)}</td></tr>"
+            for fact in self.facts
+        )
+        items = "".join(f"<li>{inline(one, strong=True)}</li>" for one in self.notable)
+        return (
+            f"{paragraph(closing(self.facts))}{items and f'<ul>{items}</ul>'}"
+            f"<details><summary>All that was looked at</summary><table>{rows}</table></details>"
+        )
+
+
+def here() -> Here:
+    """Look at this machine and at what each lab finds on it. Raises LabError."""
+    return Here(tuple(collect()), tuple(map(lab_line, all_labs())))
 
 
 def collect() -> list[Fact]:
@@ -280,17 +324,21 @@ def render(facts: Sequence[Fact], labs: Iterable[LabLine]) -> RenderableType:
         status = f"[{colours[fact.status]}]{fact.status}[/]"
         this.add_row(fact.name, escape(fact.value), status, escape(fact.advice))
     missing = [fact.name for fact in facts if fact.status == "missing"]
-    here = Table("lab", "runs on", "note", title="The labs on this machine")
+    table = Table("lab", "runs on", "note", title="The labs on this machine")
     for lab in labs:
         if missing:
-            here.add_row(lab.name, "skipped", f"missing: {', '.join(missing)}")
+            table.add_row(lab.name, "skipped", f"missing: {', '.join(missing)}")
         else:
-            here.add_row(lab.name, "cpu gloo" if lab.runs == "cpu" else lab.runs, escape(lab.note))
+            table.add_row(lab.name, "cpu gloo" if lab.runs == "cpu" else lab.runs, escape(lab.note))
+    return Group(this, table, closing(facts))
+
+
+def closing(facts: Iterable[Fact]) -> str:
+    """Whether the guide can run here, as a sentence."""
+    missing = [fact.name for fact in facts if fact.status == "missing"]
     if missing:
-        closing = f"The guide cannot run here: {', '.join(missing)} missing."
-    else:
-        closing = "Everything required is there."
-    return Group(this, here, closing)
+        return f"The guide cannot run here: {', '.join(missing)} missing."
+    return "Everything required is there."
 
 
 def main() -> int:

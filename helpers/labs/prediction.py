@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..diagnose.scene import Facts
-from ..model.facts import ProcessView, Report
+from ..model.facts import Cause, ProcessView, Report
 from ..model.frames import Frame
 from ..model.wording import by_number, doing, one_line, spoken, stack_of, where_of
 from ..report.parts import matters
@@ -15,6 +15,18 @@ from .declaration import Predict
 
 NOBODY = "no rank: the cause lies outside the job"
 """The answer for a report without a culprit."""
+
+HANGS: dict[Cause, str] = {
+    "collective-mismatch": "the ranks wait in calls that do not match",
+    "missing-rank": "a rank is alive, and never arrives where it is waited for",
+    "rank-exited": "a rank has ended without an error while others need it",
+    "rank-crashed": "a signal has ended a rank while others need it",
+    "rendezvous-incomplete": "not all ranks have joined, or not at the same place",
+    "file-lock": "a lock file, or a lock on a file, that nobody will release",
+    "worker-stall": "a DataLoader worker is stuck or has died",
+    "shape-mismatch": "the ranks are in one operation, with different sizes",
+}
+"""The causes that a hang can have, in a few words."""
 
 LINES = 2
 """Lines of each process offered as choices, the innermost ones."""
@@ -63,6 +75,12 @@ def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) 
     return tuple(one for one in asked if one is not None and _open(one))
 
 
+def practised(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
+    """What is asked about a hang of which nothing is known before; `source` as for `questions`."""
+    asked = (_ranks(report), _calls(report), _lines(report, source), _cause(report))
+    return tuple(one for one in asked if one is not None and _open(one))
+
+
 def own_question(report: Report, predict: Predict) -> Asked | None:
     """The lab's own question, scored by a report; None where none of its answers is right."""
     truth = predict.truth(to_json(report))
@@ -99,6 +117,17 @@ def _calls(report: Report) -> Asked | None:
         "What does the odd one do while the others wait?",
         tuple(sorted(set(calls.values()))),
         odd,
+        report.verdict.detail,
+    )
+
+
+def _cause(report: Report) -> Asked:
+    named = {cause: f"{cause}: {text}" for cause, text in HANGS.items()}
+    right = named.get(report.verdict.cause)
+    return Asked(
+        "What is the cause?",
+        tuple(named.values()),
+        frozenset([right] if right else []),
         report.verdict.detail,
     )
 

@@ -112,12 +112,6 @@ def claims_table(document: Document, claims: Sequence[Claim]) -> Table:
     return Table(("What the document says", "What we found", "Shown by"), rows, note)
 
 
-def labs_table(labs: Sequence[Lab]) -> Table:
-    """The map of the labs: what each is about, how long it takes and what it needs."""
-    rows = tuple((lab.name, lab.title, f"{lab.minutes} min", lab.needs) for lab in labs)
-    return Table(("lab", "about", "takes", "needs"), rows)
-
-
 def measured(runs: Sequence[tuple[str, Sequence[Mapping[str, object]]]], key: str) -> Table:
     """What the ranks of some runs have left under one key: a row a run, a column a rank."""
     ranks = max((len(results) for _, results in runs), default=0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from markupsafe import Markup
+
 from ...labs.prediction import Asked
 from ...labs.results import Judgement
 from ...model.wording import one_line
@@ -50,6 +52,12 @@ def _sentence(text: str) -> str:
 def steps(named: Sequence[tuple[str, bool]]) -> str:
     """The steps of a lab, and whether each is done."""
     return html("steps", named)
+
+
+def program(command: str, text: str) -> str:
+    """A command, and its program with the numbers of its lines."""
+    lines = (Markup("{:>3}  {}").format(n, line) for n, line in enumerate(text.splitlines(), start=1))
+    return html("program", command, Markup("\n").join(lines))
 
 
 def judged(judgement: Judgement) -> str:

@@ -17,15 +17,16 @@ from .result import RunResult
 from .run_panel import RunPanel
 from .runner import Run
 
-StartCommand = Callable[[Sequence[str]], Session]
+StartCommand = Callable[[Sequence[str], Path], Session]
 
 
 class JobPanel(RunPanel):
-    """Runs a command line as it is, without a shell, in the notebook's folder.
+    """Runs a command line as it is, without a shell.
 
     Args:
         command: what is in the field at first.
-        make: makes the session of a command.
+        make: makes the session of a command in a folder.
+        cwd: the folder at first; that of the notebook when empty.
         clock: as for every panel.
     """
 
@@ -34,6 +35,7 @@ class JobPanel(RunPanel):
         command: str = "",
         make: StartCommand | None = None,
         clock: Callable[[], float] = time.monotonic,
+        cwd: str = "",
     ) -> None:
         super().__init__("Your job", clock=clock)
         self._make = make or _session
@@ -43,9 +45,12 @@ class JobPanel(RunPanel):
             placeholder="torchrun --nproc-per-node 2 train.py",
             layout={"width": "100%"},
         )
-        run = button("Run", "play", "Run the command under the instrument", self._run_typed)
+        self._folder = Text(value=cwd or str(Path.cwd()), description="Folder", layout={"width": "100%"})
+        run = button("Run", "play", "Run the command in that folder and watch it", self._run_typed)
         stop = button("Stop", "stop", "End everything the command has started", self.stop)
-        self.lay_out(self._header, self._command, row([run, stop]), self._screen, self._export)
+        self.lay_out(
+            self._header, self._command, self._folder, row([run, stop]), self._screen, self._export
+        )
 
     async def run(self, command: str | None = None) -> RunResult:
         """Run a command line and return its result.
@@ -55,7 +60,7 @@ class JobPanel(RunPanel):
 
         Raises:
             LaunchError: the command cannot be started.
-            ValueError: there is no command, or a quote is not closed.
+            ValueError: there is no command, a quote is not closed, or there is no such folder.
         """
         if command is not None:
             self._command.value = command
@@ -66,7 +71,10 @@ class JobPanel(RunPanel):
         words = shlex.split(self._command.value)
         if not words:
             raise ValueError("There is no command yet: type one into the field.")
-        return self._begin(shlex.join(words), lambda: self._make(words))
+        folder = Path(self._folder.value).expanduser()
+        if not folder.is_dir():
+            raise ValueError(f"There is no folder {self._folder.value}.")
+        return self._begin(shlex.join(words), lambda: self._make(words, folder))
 
     def _run_typed(self) -> None:
         try:
@@ -75,20 +83,21 @@ class JobPanel(RunPanel):
             self._say(str(error))
 
     def __repr__(self) -> str:
-        return "Your job: Run, Stop; a field for the command"
+        return "Your job: Run, Stop; fields for the command and its folder"
 
 
-def open_job(command: str = "") -> JobPanel:
+def open_job(command: str = "", cwd: str = "") -> JobPanel:
     """A panel for a command of your own.
 
     Args:
         command: what is in the field at first, as typed into a terminal.
+        cwd: the folder to run it in; that of the notebook when empty.
     """
-    return JobPanel(command)
+    return JobPanel(command, cwd=cwd)
 
 
-def _session(command: Sequence[str]) -> Session:
-    """A session in the notebook's folder that finds the programs of the kernel's own environment."""
+def _session(command: Sequence[str], folder: Path) -> Session:
+    """A session that finds the programs of the kernel's own environment."""
     beside = os.path.dirname(sys.executable)
     path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
-    return Session(command, cwd=Path.cwd(), env=dict(os.environ) | {"PATH": path})
+    return Session(command, cwd=folder, env=dict(os.environ) | {"PATH": path})

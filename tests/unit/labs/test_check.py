@@ -245,6 +245,21 @@ def test_brackets_in_what_was_found_are_shown_as_they_are() -> None:
     assert "[red]x[/nope]" in text([Fact("odd", "[red]x[/nope]", "ok", "[/bold]")])
 
 
+def test_in_a_notebook_what_is_not_ok_comes_first_and_the_rest_is_folded() -> None:
+    facts = (Fact("Python", "3.11.7"), Fact("cores", "1", "warn", "Runs take <longer>."))
+    shown = check.Here(facts, (LabLine("05_spawn_ports", "cpu"), LabLine("03_x", "cpu", "No GPU.")))
+    assert repr(shown).splitlines() == [
+        "Everything required is there.",
+        "- cores: 1. Runs take <longer>.",
+        "- 03_x: No GPU.",
+    ]
+    before, _, folded = shown._repr_html_().partition("<details>")
+    assert "Runs take &lt;longer&gt;." in before and "Python" not in before
+    assert "Python" in folded and "3.11.7" in folded
+    lacking = check.Here((Fact("torch", "not found", "missing", "Install it."),), ())
+    assert "The guide cannot run here: torch missing." in lacking._repr_html_()
+
+
 def test_this_machine_is_described_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     code = check.main()
     said = capsys.readouterr().out

@@ -9,7 +9,6 @@ from helpers.labs.tables import (
     claims_table,
     comparison,
     difference,
-    labs_table,
     measured,
 )
 from helpers.model.facts import (
@@ -83,12 +82,6 @@ def test_equal_programs_have_no_difference() -> None:
     change = difference(find_lab("05"), "fixed", "fixed")
     assert repr(change) == "no difference"
     assert change == Difference(())
-
-
-def test_the_map_of_the_labs() -> None:
-    table = labs_table([find_lab("05")])
-    assert "05_spawn_ports" in repr(table)
-    assert "30 min" in repr(table)
 
 
 def test_a_measure_of_some_runs_has_a_column_for_each_rank() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from ipywidgets import Tab
@@ -44,7 +45,7 @@ class Bench:
         self.made: list[str] = []
         self.panel = JobPanel(make=self._make, clock=self.clock)  # type: ignore[arg-type]
 
-    def _make(self, command: list[str]) -> FakeSession:
+    def _make(self, command: list[str], _: Path) -> FakeSession:
         self.made.append(" ".join(command))
         return self.sessions[len(self.made) - 1]
 
@@ -306,7 +307,7 @@ def test_a_command_that_cannot_start_is_one_sentence() -> None:
 
 def test_an_interrupted_cell_stops_its_run() -> None:
     session = FakeSession()
-    panel = JobPanel("python x.py", lambda command: session)
+    panel = JobPanel("python x.py", lambda *_: session)
 
     async def interrupted() -> None:
         cell = asyncio.create_task(panel.run())
@@ -319,17 +320,21 @@ def test_an_interrupted_cell_stops_its_run() -> None:
     assert session.stop_asked.is_set()
 
 
-def test_job_panel_runs_what_is_typed() -> None:
+def test_job_panel_runs_what_is_typed_in_the_folder_that_is_typed(tmp_path: Path) -> None:
     session = FakeSession()
-    commands: list[list[str]] = []
+    made: list[tuple[list[str], Path]] = []
 
-    def make(command: list[str]) -> FakeSession:
-        commands.append(command)
+    def make(command: list[str], folder: Path) -> FakeSession:
+        made.append((command, folder))
         return session
 
     panel = JobPanel(make=make)  # type: ignore[arg-type]
     click(panel, "Run")
     assert panel.status == "There is no command yet: type one into the field."
+    control(panel, "Folder").value = "/not/there"
+    with pytest.raises(ValueError, match="There is no folder /not/there"):
+        asyncio.run(panel.run("python x.py"))
+    control(panel, "Folder").value = str(tmp_path)
 
     async def run() -> str:
         cell = asyncio.create_task(panel.run("python 'my train.py' --lr 1"))
@@ -338,6 +343,6 @@ def test_job_panel_runs_what_is_typed() -> None:
         return (await cell).outcome
 
     assert asyncio.run(run()) == "ok"
-    assert commands == [["python", "my train.py", "--lr", "1"]]
+    assert made == [(["python", "my train.py", "--lr", "1"], tmp_path)]
     assert panel.status == "stopped, nothing left"
-    assert repr(panel) == "Your job: Run, Stop; a field for the command"
+    assert repr(panel) == "Your job: Run, Stop; fields for the command and its folder"

@@ -57,7 +57,7 @@ def test_the_panel_says_that_clicks_have_to_wait() -> None:
     clock, session = Clock(), FakeSession()
 
     async def cell() -> None:
-        panel = JobPanel("python x.py", lambda _: session, clock)  # type: ignore[arg-type,return-value]
+        panel = JobPanel("python x.py", lambda *_: session, clock=clock)  # type: ignore[arg-type,return-value]
         click(panel, "Run")
         assert session.started.wait(DEADLINE)
         for _ in range(3):  # the supervisor's samples arrive while the cell computes

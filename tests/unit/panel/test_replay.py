@@ -149,7 +149,7 @@ def test_a_live_run_is_saved_as_it_was_looked_at(
         look_at=lambda _: FakeEyes(STALLED.watched, STALLED.looks),
         pause=lambda _: False,
     )
-    panel = JobPanel("torchrun train.py", lambda _: run)
+    panel = JobPanel("torchrun train.py", lambda *_: run)
     asyncio.run(panel.run())
     click(panel, "Recording")
     [path] = (tmp_path / FOLDER).glob("*.gz")

@@ -1,0 +1,189 @@
+"""The panel for practice: a program and what a run of it showed; the learner names rank, line, cause."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ipywidgets import HTML
+
+from ..labs import progress
+from ..labs.lab import LabError, RunFolder
+from ..labs.practice import LEVELS, Hang, all_hangs
+from ..labs.prediction import practised
+from ..labs.progress import Progress, ProgressError
+from ..report.history import History
+from ..report.source_lines import Sources
+from ..session import Session, report_of
+from .learn import learn_view
+from .learn.course import in_jupyter
+from .learn.predict_form import PredictForm
+from .run.export import Finished
+from .run.moment import Moment
+from .run.replay import RecordedLogs
+from .run.run_panel import RunPanel
+from .widgets.controls import button, row
+from .widgets.native import Choices, Spoken
+
+NAME = "practice"
+"""Under which the hangs that are solved are kept."""
+
+
+class PracticePanel(RunPanel):
+    """One hang after the other: its program, what a run of it showed, and four questions.
+
+    Args:
+        hangs: at least one.
+        clock: as for every panel.
+        keep: whether to keep on disk which hangs are solved.
+    """
+
+    def __init__(
+        self, hangs: Sequence[Hang], clock: Callable[[], float] = time.monotonic, *, keep: bool = False
+    ) -> None:
+        super().__init__("Practice", f"{len(hangs)} hangs", clock)
+        self._hangs, self._keep = tuple(hangs), keep
+        self._solved = self._read()
+        self._level = Choices("Level", LEVELS)
+        self._level.value = LEVELS[0]
+        self._level.observe(lambda _: self.next(), "chosen")
+        self._tally, self._program = Spoken(), HTML()
+        self._form = PredictForm((), self._lock)
+        self._form.observe(lambda change: self._hold(change.new), "holding")
+        live = "Run the program here, now, instead of looking at the recording"
+        self.lay_out(
+            self._header,
+            self._tally,
+            self._level,
+            row(
+                [
+                    button("Next hang", "forward", "Another hang of this level", self.next),
+                    button("Run it live", "play", live, self._run_live),
+                    button("Stop", "stop", "End everything that the run has started", self.stop),
+                ]
+            ),
+            self._program,
+            self._form,
+            self._screen,
+            self._export,
+        )
+        self.hang = self._following("")
+        self.open(self.hang.name)
+
+    @property
+    def solved(self) -> tuple[str, ...]:
+        """Names of the hangs whose questions were all answered right."""
+        return self._solved
+
+    def next(self) -> None:
+        """Open the next hang of the chosen level, an unsolved one if there is any."""
+        self.open(self._following(self.hang.name).name)
+
+    def open(self, name: str) -> None:
+        """Show a hang as its recording ends, and ask about it.
+
+        Raises:
+            LabError: there is no such hang.
+        """
+        found = next((hang for hang in self._hangs if hang.name == name), None)
+        if found is None:
+            raise LabError(f"there is no hang {name!r} to practise on")
+        with self._lock:
+            running, self._active = self._run, False
+            self._clear("")
+            self.hang = found
+            self._program.value = learn_view.program(
+                found.command, found.program.read_text(encoding="utf-8")
+            )
+            self._count()
+            self._show_recorded(found)
+        if running is not None:
+            running.stop()
+
+    def _show_recorded(self, hang: Hang) -> None:
+        recording, history = hang.recording(), History()
+        for snapshot in recording.snapshots():
+            history.add(snapshot)
+        report = report_of(history.snapshots)
+        finished = Finished(
+            name=f"Hang {hang.name}",
+            report=report,
+            snapshots=tuple(history.snapshots),
+            logs=RecordedLogs(recording),
+            sources=Sources(None, recording.sources),
+            recording=lambda: recording,
+            made=dict(recording.made),
+        )
+        self._form.begin(asks=True)
+        self._screen.show(
+            Moment(finished.snapshots, report.verdict, finished.logs, finished.sources, report)
+        )
+        self._export.offer(finished)
+        self._screen.say("A recording of a run, as it was when it hung.")
+        self._ask(finished)
+
+    def _run_live(self) -> None:
+        hang, folder = self.hang, RunFolder()
+
+        def make() -> Session:
+            return hang.session(folder.path)
+
+        with self._lock:
+            self._begin(f"hang {hang.name}", make, folder.remove)
+            self._form.begin(asks=True)
+
+    def _take(self, finished: Finished) -> None:
+        self._ask(finished)
+
+    def _ask(self, finished: Finished) -> None:
+        hung = not finished.report.interrupted and finished.report.verdict.outcome == "hang"
+        self._form.ask(practised(finished.report, finished.sources.line) if hung else (), {})
+
+    def _hold(self, holding: bool) -> None:
+        self._screen.reveal = not holding
+        self._export.layout.display = "none" if holding else None
+        if not holding and self._form.right and self.hang.name not in self._solved:
+            self._solved = (*self._solved, self.hang.name)
+            self._save()
+            self._count()
+
+    def _following(self, name: str) -> Hang:
+        """The hang of the chosen level that comes after one: the first unsolved one, else the next."""
+        level = [hang for hang in self._hangs if hang.level == self._level.value]
+        turn = sorted(level, key=lambda hang: (hang.name <= name, hang.name))
+        return next((hang for hang in turn if hang.name not in self._solved), turn[0])
+
+    def _count(self) -> None:
+        counted = ", ".join(
+            f"{level} {sum(h.name in self._solved for h in self._hangs if h.level == level)}"
+            f" of {sum(h.level == level for h in self._hangs)}"
+            for level in LEVELS
+        )
+        said = f"**Hang {self.hang.name}** ({self.hang.level}). Solved: {counted}."
+        self._tally.value = learn_view.note(said)
+
+    def _read(self) -> tuple[str, ...]:
+        known = progress.load(NAME) if self._keep else None
+        return known.done if known else ()
+
+    def _save(self) -> None:
+        if self._keep:
+            try:
+                progress.save(Progress(NAME, self._solved))
+            except ProgressError as error:
+                self._say(f"{error}.")
+
+    def __repr__(self) -> str:
+        levels = ", ".join(
+            f"{sum(hang.level == level for hang in self._hangs)} {level}" for level in LEVELS
+        )
+        return f"Practice: {len(self._hangs)} hangs ({levels}); Next hang, Run it live, Stop"
+
+
+def open_practice() -> PracticePanel:
+    """Unseen hangs to practise on.
+
+    Raises:
+        LabError: they are not there.
+    """
+    return PracticePanel(all_hangs(), keep=in_jupyter())

@@ -1,0 +1,136 @@
+"""Makes the hangs of notebooks/practice: programs of tests/jobs, and how a run of each was looked at.
+
+    python tools/make_practice.py           every hang
+    python tools/make_practice.py 03 17     these hangs
+
+What would give an answer away is left out: names of files, docstrings, and the marks of the tests. A run
+that does not end as tests/jobs/jobs.toml says is an error, and keeps what was there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+from make_recordings import scrubbed
+from score import jobs
+from score.jobs import Job
+from score.trial import free_port
+
+from helpers.labs.lab import beside_python
+from helpers.labs.practice import MAX_SECONDS, Declared
+from helpers.observe.recording import Tape, pack
+from helpers.report.source_lines import Sources
+from helpers.session import Session
+
+ROOT = Path(__file__).resolve().parents[1]
+CHOSEN = ROOT / "tools" / "practice.toml"
+PRACTICE = ROOT / "notebooks" / "practice"
+
+MARK = re.compile(r" *# <- .*$", re.M)
+NOTE = re.compile(r"^ *(from marks import .*|about_to_block\(\).*)\n", re.M)
+
+
+def program(source: str) -> str:
+    """A program of tests/jobs without what would give the answer away, and without the tests' notes."""
+    tree = ast.parse(source)
+    first = tree.body[0]
+    lines = source.splitlines(keepends=True)
+    if ast.get_docstring(tree) is not None:
+        assert first.end_lineno is not None
+        lines = lines[first.end_lineno :]
+    text = NOTE.sub("", MARK.sub("", "".join(lines))).lstrip()
+    command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", "train.py", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def chosen() -> Iterator[tuple[str, str, Job]]:
+    """Number, level and job of every hang."""
+    known = jobs.read(ROOT / "tests" / "jobs")
+    levels: dict[str, list[str]] = tomllib.loads(CHOSEN.read_text())
+    names = [(level, name) for level, several in levels.items() for name in several]
+    for number, (level, name) in enumerate(names, start=1):
+        yield f"{number:02}", level, known[name]
+
+
+def declared(level: str, job: Job) -> Declared:
+    """What hangs.toml says of a job."""
+    options = dict(zip(job.options, job.options[1:], strict=False))
+    patience = float(options["--patience"]) if "--stop-on-suspicion" in job.options else None
+    command = job.command.replace(job.program.name, "train.py")
+    return msgspec.convert({"command": command, "level": level, "patience": patience}, Declared)
+
+
+def recorded(hang: Declared, text: str, job: Job) -> bytes:
+    """The recording of a run; raises RuntimeError when it does not end as it should."""
+    with tempfile.TemporaryDirectory(prefix="trial-") as name:
+        folder = Path(name)
+        (folder / "train.py").write_text(text)
+        first, *rest = shlex.split(hang.command.format(port=free_port()))
+        session = Session(
+            [beside_python(first), *rest],
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            patience=hang.patience or 30.0,
+            max_seconds=MAX_SECONDS,
+            stop_on_suspicion=hang.patience is not None,
+        )
+        tape, sources = Tape(), Sources(folder)
+        session.record(tape)
+        report = session.start().wait()
+        verdict = report.verdict
+        if (verdict.outcome, verdict.cause, verdict.culprits) != (job.outcome, job.cause, job.culprits):
+            raise RuntimeError(f"{job.name}: {verdict.outcome} {verdict.cause} {verdict.culprits}")
+        for view in report.snapshot.ranks:
+            for process in [view.process, *(child.process for child in view.children)]:
+                for frame in process.stack if process else ():
+                    sources.line(frame)
+        logs = {label: session.logs.tail(label) for label in session.logs.labels()}
+        file = folder / "run.jsonl.gz"
+        file.write_bytes(pack(replace(tape.recording(), logs=logs, sources=sources.known())))
+        return scrubbed(file)
+
+
+def main() -> int:
+    """Make the hangs that are asked for, and write hangs.toml."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("numbers", nargs="*")
+    numbers = parser.parse_args().numbers
+    table, failed = "", False
+    for number, level, job in chosen():
+        hang = declared(level, job)
+        patience = "" if hang.patience is None else f"patience = {hang.patience}\n"
+        table += f'[{number}]\ncommand = {json.dumps(hang.command)}\nlevel = "{level}"\n{patience}\n'
+        if numbers and number not in numbers:
+            continue
+        text = program(job.program.read_text(encoding="utf-8"))
+        try:
+            recording = recorded(hang, text, job)
+        except RuntimeError as problem:
+            failed = True
+            print(f"{number}: {problem}", file=sys.stderr)
+            continue
+        folder = PRACTICE / "hangs" / number
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "train.py").write_text(text)
+        (folder / "run.jsonl.gz").write_bytes(recording)
+        print(f"{number}: {job.name}, {len(recording)} bytes", flush=True)
+    (PRACTICE / "hangs.toml").write_text("# Made by tools/make_practice.py.\n\n" + table.rstrip() + "\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The pages on the method: text only, links that lead somewhere, commands that exist."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from helpers.labs.lab import labs_folder
+
+GUIDE = labs_folder()
+METHOD = GUIDE / "method"
+PAGES = sorted(METHOD.glob("*.ipynb"))
+CAUSES = GUIDE.parent / "helpers" / "diagnose" / "causes"
+PROGRAM = GUIDE.parent / "tests" / "jobs" / "skips_bad_loss.py"
+
+NOT_RUN = "# not run here: needs "
+COMMANDS = {
+    "stuck-ranks": "the wheel of this project is not installed",
+    "pgrep": "procps is not installed",
+    "ps": "procps is not installed",
+    "tr": "coreutils are not installed",
+    "for": "bash is not installed",
+    "py-spy": "py-spy is not installed",
+    "kill": "bash is not installed",
+    "torchrun": "torch is not installed",
+    "torchfrtrace": "torch is older than 2.7",
+    "ss": "iproute2 is not installed",
+    "lsof": "lsof is not installed",
+    "timeout": "coreutils are not installed",
+    "dmesg": "util-linux is not installed",
+    "cat": "coreutils are not installed",
+    "grep": "grep is not installed",
+    "df": "coreutils are not installed",
+    "find": "findutils are not installed",
+    "fuser": "psmisc is not installed",
+}
+"""The first word of every command of the cheat sheet, and why it may be absent on a machine."""
+
+
+def text_of(page: Path) -> str:
+    return "\n".join(cell.source for cell in nbformat.read(page, as_version=4).cells)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that JupyterLab gives to the headings of a page: spaces become hyphens."""
+    prose = re.sub(r"^```.*?^```", "", text_of(page), flags=re.M | re.S)
+    return {heading.replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", prose, re.M)}
+
+
+def first_words() -> list[str]:
+    """The first word of every command block of the cheat sheet that has been run."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", text_of(METHOD / "cheat_sheet.ipynb"), re.M | re.S)
+    run = [block for block in blocks if not block.startswith(NOT_RUN)]
+    return [re.sub(r"^(\w+=\S+ )*", "", block).split()[0] for block in run]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_text_only(page: Path) -> None:
+    notebook = nbformat.read(page, as_version=4)
+    nbformat.validate(notebook)
+    assert {cell.cell_type for cell in notebook.cells} == {"markdown"}
+    assert [cell.id for cell in notebook.cells] == [
+        f"cell-{number:02}" for number in range(len(notebook.cells))
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_and_their_anchors_go_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text_of(page)):
+        if not target.startswith("https://"):
+            file = (page.parent / target).resolve() if target else page
+            assert file.is_file(), target
+            assert not anchor or anchor in anchors_of(file), f"{target}#{anchor}"
+
+
+def test_every_link_into_the_glossary_finds_its_term() -> None:
+    terms = anchors_of(METHOD / "glossary.ipynb")
+    for page in GUIDE.rglob("*.ipynb"):
+        if ".ipynb_checkpoints" not in page.parts:
+            linked = set(re.findall(r"glossary\.ipynb#([^)\s]+)\)", text_of(page)))
+            assert linked <= terms, page.name
+
+
+def test_the_decision_table_links_every_cause() -> None:
+    table = text_of(METHOD / "method.ipynb").partition("## Decision table")[2]
+    linked = set(re.findall(r"\(\.\./\.\./helpers/diagnose/causes/(\w+\.md)\)", table))
+    assert linked == {page.name for page in CAUSES.glob("*.md")}
+
+
+def test_the_listing_is_the_program() -> None:
+    lines = PROGRAM.read_text(encoding="utf-8").splitlines()
+    listings = re.findall(r"^```python\n(.*?)^```", text_of(METHOD / "method.ipynb"), re.M | re.S)
+    shown = re.findall(r"^ *(\d+)  (.*)$", "\n".join(listings), re.M)
+    assert len(shown) > 15
+    for number, line in shown:
+        assert line == re.sub(r"  # <-.*", "", lines[int(number) - 1]), number
+
+
+def test_every_command_of_the_cheat_sheet_is_in_the_table() -> None:
+    assert set(first_words()) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_exists(command: str) -> None:
+    bash = shutil.which("bash")
+    known = bash and not subprocess.run([bash, "-c", f"type {command}"], capture_output=True).returncode
+    if not known:
+        pytest.skip(COMMANDS[command])

@@ -16,17 +16,18 @@ def show(fabric: lightning.Fabric, when: str) -> None:
     for rank in range(fabric.world_size):
         if rank == fabric.global_rank:
             listening = [c for c in psutil.Process().net_connections("tcp") if c.status == "LISTEN"]
-            print(f"{when}: rank {rank} listens on {len(listening)} ports", flush=True)
+            ports = "1 port" if len(listening) == 1 else f"{len(listening)} ports"
+            print(f"{when}: rank {rank} listens on {ports}", flush=True)
         fabric.barrier()
 
 
 def show_threads(fabric: lightning.Fabric) -> None:
-    """Prints where every Python thread of rank 0 stands, as a stack dump does."""
+    """Prints where every Python thread of rank 0 is, as a stack dump does."""
     for thread in threading.enumerate() if fabric.global_rank == 0 else ():
         stack = traceback.extract_stack(sys._current_frames()[thread.ident or 0])
         frame = next(f for f in reversed(stack) if "/threading.py" not in f.filename)
         file = os.path.basename(frame.filename)
-        print(f"rank 0: {thread.name} stands in {file}, {frame.name}", flush=True)
+        print(f"rank 0: {thread.name} is in {file}, {frame.name}", flush=True)
 
 
 def main() -> None:

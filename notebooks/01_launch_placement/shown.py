@@ -9,7 +9,7 @@ from helpers.session import Session
 
 
 async def before_launch() -> str:
-    """What the ranks of broken.py log before they are joined, in the order of time."""
+    """What the ranks of broken.py log before they join, in time order."""
     lines = await _printed(find_lab("01").session("broken"))
     found = sorted(line for line in lines if re.search(r"rank \d: (the run|calls)", line))
     return "\n".join(line.split(" ", 2)[2] for line in found)
@@ -23,7 +23,7 @@ async def look() -> str:
 
 
 def ports(report: Report) -> str:
-    """Who of a run listens on which kind of port; store: where ranks meet; gloo: their data."""
+    """Which rank listens on which kind of port; store: where the ranks meet; gloo: their data."""
     return "\n".join(
         f"rank {view.rank}: {', '.join(sorted(port.role for port in view.process.ports))}"
         for view in report.snapshot.ranks

@@ -1,4 +1,4 @@
-"""Trains a small network with the Trainer on two processes; the network is made in init_module."""
+"""Trains a small model with the Trainer on two processes; the model is created in init_module."""
 
 import argparse
 import json
@@ -13,23 +13,25 @@ from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader, TensorDataset
 
 
-class Data(lightning.LightningDataModule):
+class SumData(lightning.LightningDataModule):
     def __init__(self, shuffle: bool) -> None:
         super().__init__()
         self.shuffle = shuffle
         inputs = torch.randn(160, 10, generator=torch.Generator().manual_seed(1))
-        self.numbers = TensorDataset(inputs, inputs.sum(dim=1, keepdim=True))
+        self.dataset = TensorDataset(inputs, inputs.sum(dim=1, keepdim=True))
 
     def train_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
-        return DataLoader(self.numbers, batch_size=10, shuffle=self.shuffle)
+        return DataLoader(self.dataset, batch_size=10, shuffle=self.shuffle, num_workers=1)
 
 
-class Network(lightning.LightningModule):
+class Regressor(lightning.LightningModule):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
         self.built_on = self.layers[0].weight.device.type
 
+    # ModelParallelStrategy gives layers on `meta` their memory in setup(), after this hook. With FSDP
+    # and DeepSpeed, create the layers here and do not use init_module.
     def configure_model(self) -> None:
         if self.device_mesh is not None:
             fully_shard(self.layers, mesh=self.device_mesh["data_parallel"])
@@ -44,9 +46,9 @@ class Network(lightning.LightningModule):
 
 
 class WriteResult(lightning.Callback):
-    """Writes what each rank ends with, where RESULTS_DIR says."""
+    """Writes what each rank ends with to the folder that RESULTS_DIR names."""
 
-    def on_train_end(self, trainer: lightning.Trainer, pl_module: Network) -> None:
+    def on_train_end(self, trainer: lightning.Trainer, pl_module: Regressor) -> None:
         whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in pl_module.parameters()]
         result = {
             "rank": trainer.global_rank,
@@ -73,7 +75,7 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make_trainer(options: argparse.Namespace) -> lightning.Trainer:
+def create_trainer(options: argparse.Namespace) -> lightning.Trainer:
     sharded = ModelParallelStrategy(data_parallel_size=options.devices, tensor_parallel_size=1)
     return lightning.Trainer(
         accelerator=options.accelerator,
@@ -88,10 +90,10 @@ def make_trainer(options: argparse.Namespace) -> lightning.Trainer:
 def main() -> None:
     options = read_options()
     lightning.seed_everything(7)
-    trainer = make_trainer(options)
-    data = Data(shuffle=options.loader != "in_order")
+    trainer = create_trainer(options)
+    data = SumData(shuffle=options.loader != "in_order")
     with trainer.init_module(empty_init=options.strategy == "model_parallel"):
-        model = Network()
+        model = Regressor()
         loader = data.train_dataloader() if options.loader == "made_inside" else None
     trainer.fit(model, loader, datamodule=None if loader else data)
 

@@ -1,17 +1,17 @@
-"""Trains the network of fixed.py in one process; a spawned worker loads the data."""
+"""Trains the model of fixed.py in one process; a spawned worker loads the data."""
 
 import lightning
-from fixed import Data, Network, WriteResult
+from fixed import Regressor, SumData, WriteResult
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 
-class LoadedByWorker(Data):
-    """The data of fixed.py, loaded by a worker that starts as on Windows and macOS."""
+class SpawnedData(SumData):
+    """The data of fixed.py, loaded by a worker that starts as it does on Windows and macOS."""
 
     def train_dataloader(self) -> DataLoader[tuple[Tensor, ...]]:
         return DataLoader(
-            self.numbers,
+            self.dataset,
             batch_size=10,
             shuffle=self.shuffle,
             num_workers=1,
@@ -28,5 +28,5 @@ trainer = lightning.Trainer(
     callbacks=[WriteResult()],
 )
 with trainer.init_module():
-    model = Network()
-trainer.fit(model, datamodule=LoadedByWorker(shuffle=True))
+    model = Regressor()
+trainer.fit(model, datamodule=SpawnedData(shuffle=True))

@@ -12,7 +12,7 @@ from .watch import watch
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Declare the options."""
-    verb = verbs.add_parser("lab", help="run a program of a lab under the instrument")
+    verb = verbs.add_parser("lab", help="run a program of a lab and watch it")
     verb.add_argument("name", nargs="?", help="05_spawn_ports, or 05")
     verb.add_argument("--program", help="one of the lab's programs (broken)")
     verb.add_argument(

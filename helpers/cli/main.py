@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("STUCK_RANKS_DEBUG"):
             raise
         print(
-            f"stuck-ranks: a fault of the instrument itself: {type(fault).__name__}: {fault} "
+            f"stuck-ranks: a fault of its own: {type(fault).__name__}: {fault} "
             "(set STUCK_RANKS_DEBUG=1 for the traceback)",
             file=sys.stderr,
         )

@@ -226,7 +226,7 @@ def tool_fact(name: str, path: str | None) -> Fact:
     lacking = {
         "C++ compiler": "The part of lab 03 on DeepSpeed needs one: install g++ or clang.",
         "ninja": f"The part of lab 03 on DeepSpeed needs it. {SET_UP}",
-        "py-spy": "Only its comparison with the instrument is left out.",
+        "py-spy": "Without it, `attach` cannot read stacks.",
     }
     value = Path(path).name if path else "not found"
     return Fact(name, value, "ok" if path else "warn", "" if path else lacking[name])
@@ -258,12 +258,12 @@ def ptrace_fact(scope: str, status: str) -> Fact:
     """
     found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
     if found is None:
-        return Fact("ptrace", "unknown", "ok", "The instrument's own launch needs none.")
+        return Fact("ptrace", "unknown", "ok", "Jobs that stuck-ranks starts need none.")
     if int(found.group(1), 16) >> SYS_PTRACE_BIT & 1 and scope.strip() != "3":
         return Fact("ptrace", "allowed (CAP_SYS_PTRACE)")
     if scope.strip() in ("", "0"):
         return Fact("ptrace", "allowed for processes of the same user")
-    advice = "Jobs started by the instrument need none; py-spy on a running job needs root."
+    advice = "Jobs that stuck-ranks starts need none; py-spy on a running job needs root."
     return Fact("ptrace", f"restricted (ptrace_scope {scope.strip()})", "warn", advice)
 
 

@@ -44,7 +44,7 @@ def why(row: Row, who: str, failure: str) -> str:
     if row.environment is not None and "STUCK_RANKS_PATH" not in row.environment:
         return (
             f"{who} has no beacon: its environment was emptied (`env -i`, sudo, a container); start "
-            "the instrument behind that, as in `env -i NAME=VALUE ... stuck-ranks diagnose -- COMMAND`"
+            "stuck-ranks behind that, as in `env -i NAME=VALUE ... stuck-ranks diagnose -- COMMAND`"
         )
     return f"{who} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
 

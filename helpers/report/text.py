@@ -32,7 +32,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     named = [
         ("Cause", "" if _is_said(verdict.detail, report) else one_line(verdict.detail)),
         ("First at", place_in(verdict.where)),
-        ("To change", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
+        ("Look first at", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
         ("In the way", one_line(blockers)),
         ("Job", job_line(report)),
         ("Command", one_line(" ".join(report.snapshot.job.command))),

@@ -16,8 +16,8 @@ from ..widgets.native import Choices, Spoken
 from . import learn_view
 
 INTRODUCTION = (
-    "The run is over, and the instrument has its verdict. **What is yours?** The table, the lanes and "
-    "the logs show what it saw."
+    "The run is over, and there is a verdict. **What is yours?** The table, the lanes and "
+    "the logs show what was seen."
 )
 
 

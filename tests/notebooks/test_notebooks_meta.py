@@ -82,6 +82,16 @@ def test_a_lab_shows_the_lines_on_trial_as_they_are_in_the_file(lab: Any) -> Non
                 assert (numbered[2] or "") == lines[int(numbered[1]) - 1], f"{name}: {shown}"
 
 
+@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
+def test_the_path_has_each_lab_with_its_time_and_difficulty(lab: Any) -> None:
+    notebook = nbformat.read(lab.folder / f"{lab.name}.ipynb", as_version=4)
+    found = re.search(r"\*\*difficulty: (\w+)\*\*", notebook.cells[0].source)
+    assert found
+    wanted = rf"{lab.name}.*\| {lab.minutes} min \| {found[1]} \|"
+    for page in (labs_folder() / "index.ipynb", labs_folder().parent / "README.md"):
+        assert re.search(wanted, page.read_text(encoding="utf-8")), page.name
+
+
 @every_notebook
 def test_metadata_is_plain(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

@@ -1,4 +1,4 @@
-"""Trains a small network with Fabric on two processes; a worker process loads the data."""
+"""Trains a small model with Fabric on two processes; a worker process loads the data."""
 
 import argparse
 import json

@@ -101,7 +101,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     keep_picture(page, "lab05-fixed")
 
     quiz = keys.run_cell("lab.quiz")
-    for right in ("Fabric() and launch() stand above", "LOCAL_RANK", "No: two more", "Python 3.14"):
+    for right in ("launch() are above it", "LOCAL_RANK", "No: two more", "Python 3.14"):
         question = quiz.locator(".stuck-ranks .stuck-ranks", has_text=right)
         keys.choose(question.get_by_role("radio", name=right))
         keys.press(question.get_by_role("button", name="Answer"))

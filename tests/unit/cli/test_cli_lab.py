@@ -38,7 +38,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 WRONG = [
     ("lab", "which lab? name one, such as 05, or say --all"),
     ("lab 99", 'there is no lab "99", only 01_launch_placement'),
-    ("lab 05 --program best", 'has no program "best", only broken, fixed, mine'),
+    ("lab 05 --program best", 'has no program "best", only broken, fixed, plain, plain_guarded, mine'),
     ("lab 05 --knob speed=9", 'has no setting "speed", only launcher'),
     ("lab 05 --knob launcher", "--knob takes NAME=VALUE, not 'launcher'"),
     ("lab 05 --knob launcher=mpirun", '"mpirun" is no value of launcher, only python, torchrun'),
@@ -104,4 +104,4 @@ def test_all_runs_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert main(["lab", "05", "--all"]) == 0
     out = capsys.readouterr().out
     assert out.count("05_spawn_ports broken ") == 12
-    assert "25 as expected, 0 not" in out
+    assert "30 as expected, 0 not" in out

@@ -1,18 +1,17 @@
-"""Trains a small GPT that is sharded over all ranks, and keeps the best of its epochs."""
+"""Trains a small GPT, sharded over all ranks, and keeps the best checkpoint."""
 
 from pathlib import Path
 
 import gpt
 import torch
-from cost import Cost
+from lab_tools import checkpoint_folder, compare, full_state, write_result
 from lightning import Fabric
-from proof import checkpoints, compare, whole, write_result
 from torch import Tensor, nn
 
 
-def save(fabric: Fabric, path: Path, model: nn.Module, main_rank: int) -> None:
+def save(fabric: Fabric, path: Path, model: nn.Module) -> None:
     fabric.save(path, {"model": model})
-    if fabric.global_rank == main_rank:
+    if fabric.global_rank == 0:
         print(f"saved {path.name}", flush=True)
 
 
@@ -31,31 +30,29 @@ def validate(fabric: Fabric, model: nn.Module) -> Tensor:
 
 
 def main() -> None:
-    options = gpt.options(__doc__)
-    fabric = gpt.make_fabric(options)
-    with checkpoints() as folder:
+    args = gpt.parse_args(__doc__)
+    fabric = gpt.make_fabric(args)
+    with checkpoint_folder() as folder:
         fabric.launch()
         fabric.seed_everything(7)
         model = fabric.setup_module(gpt.GPT())
         optimizer = fabric.setup_optimizers(torch.optim.Adam(model.parameters(), lr=0.001))
-        steps, best = 0, float("inf")
-        for epoch in range(3):
+        best = float("inf")
+        for epoch in range(4):
             for tokens in gpt.batches(fabric, epoch):
                 loss = model(tokens)
                 fabric.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
-                steps += 1
             fabric.print(f"epoch {epoch}: loss {loss.item():.3f}")
             validation = fabric.all_reduce(validate(fabric, model))
             print(f"rank {fabric.global_rank}: validation loss {validation.item():.3f}", flush=True)
-            parameters = whole(model)
+            state = full_state(model)
             if validation < best:
-                best, saved = validation, parameters
-                with Cost() as cost:
-                    save(fabric, folder / "best.ckpt", model, options.main_rank)
-        compared = compare(saved, load(fabric, folder / "best.ckpt"))
-        write_result(fabric, steps, loss, model, compared, cost)
+                best, best_epoch, best_state = validation, epoch, state
+                save(fabric, folder / "best.ckpt", model)
+        compared = compare(best_state, load(fabric, folder / "best.ckpt"))
+        write_result(fabric, folder, model, loss, compared, best_epoch=best_epoch)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,21 @@
-"""Trains a small GPT that is sharded over all ranks, and writes it after every epoch by hand."""
+"""Trains a small GPT, sharded over all ranks, and writes its checkpoints without Fabric."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import gpt
 import torch
 import torch.distributed.checkpoint as dcp
-from cost import Cost
+from lab_tools import checkpoint_folder, compare, full_state, write_result
 from lightning import Fabric
-from proof import checkpoints, compare, whole, write_result
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
 FULL = StateDictOptions(full_state_dict=True)
 
 
-def save(fabric: Fabric, path: Path, model: nn.Module, options: Namespace) -> None:
-    if fabric.global_rank == options.main_rank:
-        if options.format == "sharded":
+def save(fabric: Fabric, path: Path, model: nn.Module, layout: str) -> None:
+    if fabric.global_rank == 0:
+        if layout == "sharded":
             dcp.save(model.state_dict(), checkpoint_id=path)
         else:
             state = get_model_state_dict(model, options=FULL)
@@ -26,9 +24,9 @@ def save(fabric: Fabric, path: Path, model: nn.Module, options: Namespace) -> No
     fabric.barrier()
 
 
-def load(fabric: Fabric, path: Path, options: Namespace) -> nn.Module:
+def load(fabric: Fabric, path: Path, layout: str) -> nn.Module:
     model = fabric.setup_module(gpt.GPT())
-    if options.format == "sharded":
+    if layout == "sharded":
         dcp.load(model.state_dict(), checkpoint_id=path)
     else:
         fabric.load(path, {"model": model})
@@ -36,28 +34,24 @@ def load(fabric: Fabric, path: Path, options: Namespace) -> nn.Module:
 
 
 def main() -> None:
-    options = gpt.options(__doc__)
-    fabric = gpt.make_fabric(options)
-    with checkpoints() as folder:
+    args = gpt.parse_args(__doc__)
+    fabric = gpt.make_fabric(args)
+    with checkpoint_folder() as folder:
         fabric.launch()
         fabric.seed_everything(7)
         model = fabric.setup_module(gpt.GPT())
         optimizer = fabric.setup_optimizers(torch.optim.Adam(model.parameters(), lr=0.001))
-        steps = 0
         for epoch in range(2):
             for tokens in gpt.batches(fabric, epoch):
                 loss = model(tokens)
                 fabric.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
-                steps += 1
             fabric.print(f"epoch {epoch}: loss {loss.item():.3f}")
             path = folder / f"epoch-{epoch}.ckpt"
-            with Cost() as cost:
-                save(fabric, path, model, options)
-            print(f"rank {fabric.global_rank}: the save took {cost}", flush=True)
-        compared = compare(whole(model), load(fabric, path, options))
-        write_result(fabric, steps, loss, model, compared, cost)
+            save(fabric, path, model, args.format)
+        compared = compare(full_state(model), load(fabric, path, args.format))
+        write_result(fabric, folder, model, loss, compared)
 
 
 if __name__ == "__main__":

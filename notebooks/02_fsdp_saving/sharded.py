@@ -1,28 +1,26 @@
-"""Trains a small GPT that is sharded over all ranks; each rank saves its own shards."""
+"""Trains a small GPT, sharded over all ranks; each rank saves its own shards."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import gpt
 import torch
 import torch.distributed.checkpoint as dcp
-from cost import Cost
+from lab_tools import Cost, checkpoint_folder, compare, full_state, write_result
 from lightning import Fabric
-from proof import checkpoints, compare, whole, write_result
 from torch import nn
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 
-def save(fabric: Fabric, path: Path, model: nn.Module, options: Namespace) -> None:
+def save(fabric: Fabric, path: Path, model: nn.Module, layout: str) -> None:
     dcp.save({"model": model.state_dict()}, checkpoint_id=path)
-    if options.format == "full" and fabric.global_rank == options.main_rank:
+    if layout == "full" and fabric.global_rank == 0:
         dcp_to_torch_save(path, path.with_suffix(".pt"))
     fabric.barrier()
 
 
-def load(fabric: Fabric, path: Path, options: Namespace) -> nn.Module:
+def load(fabric: Fabric, path: Path, layout: str) -> nn.Module:
     model = fabric.setup_module(gpt.GPT())
-    if options.format == "sharded":
+    if layout == "sharded":
         dcp.load({"model": model.state_dict()}, checkpoint_id=path)
     else:
         fabric.load(path.with_suffix(".pt"), {"model": model})
@@ -30,28 +28,26 @@ def load(fabric: Fabric, path: Path, options: Namespace) -> nn.Module:
 
 
 def main() -> None:
-    options = gpt.options(__doc__)
-    fabric = gpt.make_fabric(options)
-    with checkpoints() as folder:
+    args = gpt.parse_args(__doc__)
+    fabric = gpt.make_fabric(args)
+    with checkpoint_folder() as folder:
         fabric.launch()
         fabric.seed_everything(7)
         model = fabric.setup_module(gpt.GPT())
         optimizer = fabric.setup_optimizers(torch.optim.Adam(model.parameters(), lr=0.001))
-        steps = 0
         for epoch in range(2):
             for tokens in gpt.batches(fabric, epoch):
                 loss = model(tokens)
                 fabric.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
-                steps += 1
             fabric.print(f"epoch {epoch}: loss {loss.item():.3f}")
             path = folder / f"epoch-{epoch}.ckpt"
             with Cost() as cost:
-                save(fabric, path, model, options)
+                save(fabric, path, model, args.format)
             print(f"rank {fabric.global_rank}: the save took {cost}", flush=True)
-        compared = compare(whole(model), load(fabric, path, options))
-        write_result(fabric, steps, loss, model, compared, cost)
+        compared = compare(full_state(model), load(fabric, path, args.format))
+        write_result(fabric, folder, model, loss, compared, memory=cost.memory, received=cost.received)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,21 @@
 """Fine-tunes the last block of a GPT, from the checkpoint of an earlier run."""
 
-from pathlib import Path
-
 import torch
 from gpt import GPT, batches, last_checkpoint, make_fabric
 from results import Cost, write_result
-from torch import nn
-
-
-def load(path: Path) -> nn.Module:
-    checkpoint = torch.load(path, map_location="cpu")
-    model = GPT(**checkpoint["config"])
-    model.load_state_dict(checkpoint["model"])
-    return model
 
 
 def main() -> None:
-    fabric = make_fabric()
-    fabric.launch()
-    path = last_checkpoint(fabric)
+    path = last_checkpoint()
     with Cost() as cost:
-        model = load(path)
+        checkpoint = torch.load(path, map_location="cpu")
+        model = GPT(**checkpoint["config"])
+        model.load_state_dict(checkpoint["model"])
     model.requires_grad_(False)
     model.blocks[-1].requires_grad_(True)
+
+    fabric = make_fabric()
+    fabric.launch()
     model = fabric.setup_module(model)
     optimizer = fabric.setup_optimizers(torch.optim.Adam(model.blocks[-1].parameters(), lr=0.0001))
     for steps, tokens in enumerate(batches(fabric), start=1):

@@ -1,9 +1,9 @@
 """A small GPT, its data, and the checkpoint of an earlier run, which all these programs start from."""
 
 import os
-import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +17,7 @@ CONFIG = {"words": 8192, "length": 32, "width": 768, "heads": 12, "blocks": 6}
 
 
 class Block(nn.Module):
-    """Attention to the words before, then a small network for each word."""
+    """Attention to the tokens before, then an MLP for each token."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Says how badly it guesses the next word of each text."""
+    """Returns its loss on the next token of each text."""
 
     def __init__(self, words: int, length: int, width: int, heads: int, blocks: int) -> None:
         super().__init__()
@@ -54,7 +54,10 @@ class GPT(nn.Module):
 
 
 def make_fabric() -> Fabric:
-    """As many ranks as torchrun has started. All ranks read the same file, so DDP need not copy it."""
+    """DDP over the ranks that a launcher has started.
+
+    All of them read the same file, so DDP neither compares nor copies their weights (`init_sync`).
+    """
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     return Fabric(accelerator="cpu", devices=ranks, strategy=DDPStrategy(init_sync=False))
 
@@ -68,17 +71,33 @@ def batches(fabric: Fabric) -> Iterator[Tensor]:
 
 
 def folder() -> Path:
-    """Where the checkpoints are."""
+    """Where the files of earlier jobs are."""
     return Path(os.environ.get("CHECKPOINTS", ".runs"))
 
 
-def last_checkpoint(fabric: Fabric) -> Path:
-    """The checkpoint; where it is missing, a process of its own makes it first."""
-    path = folder() / "last.ckpt"
-    if fabric.local_rank == 0 and not path.exists():
-        subprocess.run([sys.executable, __file__, str(path)], check=True)
-    fabric.barrier()
+def last_checkpoint() -> Path:
+    """The checkpoint of the earlier run."""
+    return from_earlier(folder() / "last.ckpt", __file__)
+
+
+def from_earlier(path: Path, script: str) -> Path:
+    """A file of an earlier job; where it is missing, local rank 0 runs the script that creates it."""
+    if os.environ.get("LOCAL_RANK", "0") == "0" and not path.exists():
+        create(path, script)
+    while not path.exists():
+        time.sleep(0.1)
     return path
+
+
+def create(path: Path, script: str) -> None:
+    """The file gets its name when the script has ended and its memory is free again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}")
+    try:
+        subprocess.run([sys.executable, script, str(part)], check=True)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def train(path: Path) -> None:
@@ -88,16 +107,9 @@ def train(path: Path) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.0001)
     model(torch.arange(CONFIG["length"])[None]).backward()
     optimizer.step()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}")
     state = {"config": CONFIG, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    try:
-        torch.save(state, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    torch.save(state, path)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` is run
     train(Path(sys.argv[1]))

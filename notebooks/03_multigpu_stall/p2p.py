@@ -1,4 +1,4 @@
-"""Sums a tensor over two GPUs with NCCL and trains a little: the smallest job in which they talk."""
+"""Sums a tensor over two GPUs with NCCL and trains a little: the smallest job in which they communicate."""
 
 import torch
 from gpt import CONFIG, GPT, batches

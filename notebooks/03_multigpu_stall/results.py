@@ -37,16 +37,23 @@ class Cost:
             self.peak = _status("VmHWM") - self._all - self.mapped
 
 
-def write_result(fabric: Fabric, steps: int, loss: Tensor, model: nn.Module, cost: Cost) -> None:
-    """Writes what this rank ended with, where RESULTS_DIR says."""
-    size = sum(p.numel() * p.element_size() for p in model.parameters())
+def write_result(
+    fabric: Fabric, steps: int, loss: Tensor, model: nn.Module, cost: Cost, table: Tensor | None = None
+) -> None:
+    """Writes what this rank ended with, where RESULTS_DIR says.
+
+    Args:
+        table: what it has loaded, if not the model.
+    """
+    loaded = [*model.parameters()] if table is None else [table]
+    size = sum(tensor.numel() * tensor.element_size() for tensor in loaded)
     result = {
         "rank": fabric.global_rank,
         "world_size": fabric.world_size,
         "steps": steps,
         "loss": fabric.all_reduce(loss.detach()).item(),
         "parameters": sum(p.double().sum().item() for p in model.parameters()),
-        "memory": in_models(cost.peak, size),
+        "memory": in_copies(cost.peak, size, "model" if table is None else "table"),
         "peak_bytes": cost.peak,
         "mapped_bytes": cost.mapped,
         "seconds": cost.seconds,
@@ -55,16 +62,16 @@ def write_result(fabric: Fabric, steps: int, loss: Tensor, model: nn.Module, cos
         path = Path(os.environ["RESULTS_DIR"]) / f"result-rank{fabric.global_rank}.json"
         path.write_text(json.dumps(result))
     print(
-        f"rank {fabric.global_rank} of {fabric.world_size} is done; to load took {cost.seconds:.1f} s "
+        f"rank {fabric.global_rank} of {fabric.world_size} is done; loading took {cost.seconds:.1f} s "
         f"and {cost.peak / 1e6:.0f} MB at the peak, {result['memory']}",
         flush=True,
     )
 
 
-def in_models(peak: int, size: int) -> str:
-    """A peak of memory against the size of the model, in words."""
+def in_copies(peak: int, size: int, what: str) -> str:
+    """A peak of memory against the size of what is loaded, in words."""
     times = round(peak / size)
-    return f"about {times} x the model" if times else "less than half the model"
+    return f"about {times} x the {what}" if times else f"less than half the {what}"
 
 
 def _status(key: str) -> int:

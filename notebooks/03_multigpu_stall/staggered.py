@@ -36,7 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     fabric = make_fabric()
     fabric.launch()
-    path = last_checkpoint(fabric)
+    path = last_checkpoint()
     with Cost() as cost:
         model = in_turn(fabric, path, options.pause)
     model.requires_grad_(False)

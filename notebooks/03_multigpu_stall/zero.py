@@ -1,4 +1,4 @@
-"""Trains a small network with DeepSpeed, ZeRO stage 2: gradients and Adam's state are sharded.
+"""Trains a small model with DeepSpeed, ZeRO stage 2: gradients and Adam's state are sharded.
 
     torchrun --standalone --nproc-per-node 2 zero.py
 

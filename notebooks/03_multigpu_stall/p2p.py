@@ -1,4 +1,4 @@
-"""Sums a tensor over two GPUs with NCCL and trains a little: the smallest job in which they communicate."""
+"""Sums a tensor over two GPUs with NCCL, then trains a little: a test of the path between them."""
 
 import torch
 from gpt import CONFIG, GPT, batches

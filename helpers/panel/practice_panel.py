@@ -68,7 +68,7 @@ class PracticePanel(RunPanel):
             self._export,
         )
         self.hang = self._following("")
-        self.open(self.hang.name)
+        self.show_hang(self.hang.name)
 
     @property
     def solved(self) -> tuple[str, ...]:
@@ -77,9 +77,9 @@ class PracticePanel(RunPanel):
 
     def next(self) -> None:
         """Open the next hang of the chosen level, an unsolved one if there is any."""
-        self.open(self._following(self.hang.name).name)
+        self.show_hang(self._following(self.hang.name).name)
 
-    def open(self, name: str) -> None:
+    def show_hang(self, name: str) -> None:
         """Show a hang as its recording ends, and ask about it.
 
         Raises:

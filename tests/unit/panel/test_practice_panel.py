@@ -78,7 +78,7 @@ def test_the_next_hang_is_of_the_chosen_level_and_unsolved(panel: PracticePanel)
 
 def test_a_hang_that_is_not_there_is_one_sentence(panel: PracticePanel) -> None:
     with pytest.raises(LabError, match="there is no hang '99' to practise on"):
-        panel.open("99")
+        panel.show_hang("99")
 
 
 def test_as_text_it_says_what_there_is(panel: PracticePanel) -> None:

@@ -1,0 +1,27 @@
+import torch
+import torch.distributed as dist
+
+
+def groups(rank: int) -> tuple[dist.ProcessGroup, dist.ProcessGroup]:
+    made = {
+        ranks: dist.new_group(list(ranks), group_desc=name)
+        for name, pairs in (("tp", ((0, 1), (2, 3))), ("dp", ((0, 2), (1, 3))))
+        for ranks in pairs
+    }
+    mine = [made[ranks] for ranks in made if rank in ranks]
+    return mine[0], mine[1]
+
+
+def step(tensor: dist.ProcessGroup, data: dist.ProcessGroup) -> None:
+    activation, gradient = torch.randn(4), torch.randn(8)
+    if dist.get_rank() in (1, 2):
+        dist.all_reduce(gradient, group=data)
+        dist.all_reduce(activation, group=tensor)
+    else:
+        dist.all_reduce(activation, group=tensor)
+        dist.all_reduce(gradient, group=data)
+
+
+dist.init_process_group("gloo")
+step(*groups(dist.get_rank()))
+dist.destroy_process_group()

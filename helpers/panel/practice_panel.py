@@ -63,8 +63,8 @@ class PracticePanel(RunPanel):
                 ]
             ),
             self._program,
-            self._form,
             self._screen,
+            self._form,
             self._export,
         )
         self.hang = self._following("")

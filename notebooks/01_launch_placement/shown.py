@@ -3,9 +3,10 @@
 import re
 import sys
 
+import psutil
+
 from helpers.labs.lab import find_lab
-from helpers.model.facts import Report
-from helpers.session import Session
+from helpers.session import Decided, Event, Session
 
 
 async def before_launch() -> str:
@@ -22,13 +23,24 @@ async def look() -> str:
     return "\n".join(sorted(found, key=lambda line: line.startswith("rank")))
 
 
-def ports(report: Report) -> str:
-    """Which rank listens on which kind of port; store: where the ranks meet; gloo: their data."""
-    return "\n".join(
-        f"rank {view.rank}: {', '.join(sorted(port.role for port in view.process.ports))}"
-        for view in report.snapshot.ranks
-        if view.process is not None
-    )
+async def stuck() -> str:
+    """How many ports each rank of broken.py listens on while it hangs."""
+    session = find_lab("01").session("broken")
+    session.keep_running = True
+    told: list[str] = []
+
+    def count(event: Event) -> None:
+        if isinstance(event, Decided):
+            for view in event.report.snapshot.ranks:
+                open_now = psutil.Process(view.process.pid).net_connections("tcp")
+                ports = sum(connection.status == psutil.CONN_LISTEN for connection in open_now)
+                plural = "" if ports == 1 else "s"
+                told.append(f"stuck: rank {view.rank} listens on {ports} port{plural}")
+            session.stop()
+
+    session.subscribe(count)
+    await session.start().result()
+    return "\n".join(told)
 
 
 async def _printed(session: Session) -> list[str]:

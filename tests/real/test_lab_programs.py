@@ -14,7 +14,6 @@ import psutil
 import pytest
 from repository import ROOT
 
-from helpers.labs.declaration import MINE
 from helpers.labs.lab import Lab, RunFolder, all_labs
 from helpers.labs.results import judge
 
@@ -34,13 +33,16 @@ def few_ranks(lab: Lab, program: str) -> dict[str, str]:
     return {"ranks": "2"} if "ranks" in lab.file.applying(program) else {}
 
 
-OTHERS = [lab for lab in all_labs() if lab.name != "02_fsdp_saving"]
-"""test_lab_02.py runs and judges the fixed program of that lab."""
+SOLUTIONS = [
+    pytest.param(lab, turn.solution, id=f"{lab.name}-{name}")
+    for lab in all_labs()
+    for name, turn in lab.file.turns.items()
+]
 
 REST = [
     pytest.param(lab, program, id=f"{lab.name}-{program}")
     for lab in all_labs()
-    for program in sorted(set(lab.programs) - {MINE} - run_by_cells(lab))
+    for program in sorted(set(lab.file.programs) - run_by_cells(lab))
 ]
 
 
@@ -51,12 +53,14 @@ def test_cells_run_programs_that_there_are(lab: Lab) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.real
-@pytest.mark.parametrize("lab", OTHERS, ids=lambda lab: lab.name)
-def test_the_fixed_program_leaves_what_a_healthy_run_leaves(lab: Lab) -> None:
-    knobs = few_ranks(lab, "fixed")
+@pytest.mark.parametrize(("lab", "solution"), SOLUTIONS)
+def test_the_solution_of_each_task_passes_its_check(lab: Lab, solution: str) -> None:
+    knobs = few_ranks(lab, solution)
     with RunFolder() as folder:
-        report = lab.session("fixed", folder=folder, **knobs).start().wait()
-        judgement = judge(lab, "fixed", report, folder, knobs)
+        session = lab.session(solution, folder=folder, **knobs).start()
+        report = session.wait()
+        printed = {label: session.logs.tail(label) for label in session.logs.labels()}
+        judgement = judge(lab, solution, report, folder, knobs, task=printed)
     assert judgement.passed, judgement
 
 

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -31,7 +30,8 @@ from score.trial import free_port
 
 from helpers.labs.lab import beside_python
 from helpers.labs.practice import MAX_SECONDS, Declared
-from helpers.observe.recording import Tape, pack
+from helpers.observe.recording import Tape
+from helpers.panel.run.export import Finished, recording
 from helpers.report.source_lines import Sources
 from helpers.session import Session
 
@@ -88,19 +88,22 @@ def recorded(hang: Declared, text: str, job: Job) -> bytes:
             max_seconds=MAX_SECONDS,
             stop_on_suspicion=hang.patience is not None,
         )
-        tape, sources = Tape(), Sources(folder)
+        tape = Tape()
         session.record(tape)
         report = session.start().wait()
         verdict = report.verdict
         if (verdict.outcome, verdict.cause, verdict.culprits) != (job.outcome, job.cause, job.culprits):
             raise RuntimeError(f"{job.name}: {verdict.outcome} {verdict.cause} {verdict.culprits}")
-        for view in report.snapshot.ranks:
-            for process in [view.process, *(child.process for child in view.children)]:
-                for frame in process.stack if process else ():
-                    sources.line(frame)
-        logs = {label: session.logs.tail(label) for label in session.logs.labels()}
+        finished = Finished(
+            name="",
+            report=report,
+            snapshots=(report.snapshot,),
+            logs=session.logs,
+            sources=Sources(folder),
+            recording=tape.recording,
+        )
         file = folder / "run.jsonl.gz"
-        file.write_bytes(pack(replace(tape.recording(), logs=logs, sources=sources.known())))
+        file.write_bytes(recording(finished))
         return scrubbed(file)
 
 
@@ -118,7 +121,7 @@ def main() -> int:
             continue
         text = program(job.program.read_text(encoding="utf-8"))
         try:
-            recording = recorded(hang, text, job)
+            kept = recorded(hang, text, job)
         except RuntimeError as problem:
             failed = True
             print(f"{number}: {problem}", file=sys.stderr)
@@ -126,8 +129,8 @@ def main() -> int:
         folder = PRACTICE / "hangs" / number
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "train.py").write_text(text)
-        (folder / "run.jsonl.gz").write_bytes(recording)
-        print(f"{number}: {job.name}, {len(recording)} bytes", flush=True)
+        (folder / "run.jsonl.gz").write_bytes(kept)
+        print(f"{number}: {job.name}, {len(kept)} bytes", flush=True)
     (PRACTICE / "hangs.toml").write_text("# Made by tools/make_practice.py.\n\n" + table.rstrip() + "\n")
     return int(failed)
 

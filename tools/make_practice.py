@@ -14,7 +14,6 @@ import ast
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -26,14 +25,11 @@ import msgspec
 from make_recordings import scrubbed
 from score import jobs
 from score.jobs import Job
-from score.trial import free_port
 
-from helpers.labs.lab import beside_python
-from helpers.labs.practice import MAX_SECONDS, Declared
+from helpers.labs.practice import Declared, Hang
 from helpers.observe.recording import Tape
 from helpers.panel.run.export import Finished, recording
 from helpers.report.source_lines import Sources
-from helpers.session import Session
 
 ROOT = Path(__file__).resolve().parents[1]
 CHOSEN = ROOT / "tools" / "practice.toml"
@@ -77,17 +73,11 @@ def declared(level: str, job: Job) -> Declared:
 def recorded(hang: Declared, text: str, job: Job) -> bytes:
     """The recording of a run; raises RuntimeError when it does not end as it should."""
     with tempfile.TemporaryDirectory(prefix="trial-") as name:
-        folder = Path(name)
-        (folder / "train.py").write_text(text)
-        first, *rest = shlex.split(hang.command.format(port=free_port()))
-        session = Session(
-            [beside_python(first), *rest],
-            cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            patience=hang.patience or 30.0,
-            max_seconds=MAX_SECONDS,
-            stop_on_suspicion=hang.patience is not None,
-        )
+        source, folder = Path(name) / "program", Path(name) / "run"
+        source.mkdir()
+        folder.mkdir()
+        (source / "train.py").write_text(text)
+        session = Hang("", source, hang).session(folder)
         tape = Tape()
         session.record(tape)
         report = session.start().wait()
@@ -112,6 +102,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("numbers", nargs="*")
     numbers = parser.parse_args().numbers
+    os.environ["OMP_NUM_THREADS"] = "1"
     table, failed = "", False
     for number, level, job in chosen():
         hang = declared(level, job)

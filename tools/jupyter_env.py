@@ -27,9 +27,15 @@ def jupyter_env(venv: Path, folder: Path, base: Mapping[str, str]) -> dict[str, 
     return env
 
 
-def no_announcements(venv: Path) -> None:
-    """Switch off JupyterLab's question about news, for JupyterLab in this environment only."""
-    folder = venv / "etc" / "jupyter" / "labconfig"
-    folder.mkdir(parents=True, exist_ok=True)
+def configure(venv: Path) -> None:
+    """Have JupyterLab, in this environment only, ask nothing about news and open Markdown rendered."""
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
-    (folder / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}) + "\n")
+    _write(venv / "etc/jupyter/labconfig/page_config.json", {"disabledExtensions": disabled})
+    viewers = {"defaultViewers": {"markdown": "Markdown Preview"}}
+    settings = {"@jupyterlab/docmanager-extension:plugin": viewers}
+    _write(venv / "share/jupyter/lab/settings/overrides.json", settings)
+
+
+def _write(file: Path, content: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content) + "\n")

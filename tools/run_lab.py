@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from jupyter_env import jupyter_env, no_announcements
+from jupyter_env import configure, jupyter_env
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -95,7 +95,7 @@ def main(options: list[str]) -> None:
         del os.environ[name]
     os.environ.update(env)
     PRIVATE.mkdir(mode=0o700, exist_ok=True)
-    no_announcements(VENV)
+    configure(VENV)
     record = PRIVATE / "runtime" / f"jpserver-{os.getpid()}.json"
     record.unlink(missing_ok=True)  # a process of the same number may have left one
     threading.Thread(target=announce, args=(record,), daemon=True).start()

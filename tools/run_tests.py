@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from jupyter_env import jupyter_env, no_announcements
+from jupyter_env import configure, jupyter_env
 from lessons import with_outputs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -226,7 +226,7 @@ def main(words: Sequence[str]) -> int:
     (wanted,) = words or ("test",)
     with tempfile.TemporaryDirectory(prefix="stuck-ranks-test-") as folder:
         env = jupyter_env(VENV, Path(folder) / "jupyter", os.environ)
-        no_announcements(VENV)
+        configure(VENV)
         try:
             provide_chromium()
             guide = with_outputs(Path(folder))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from .diagnose import CAUSES
 
@@ -32,7 +32,8 @@ class Page:
         meaning: one sentence.
         why, fix, confirm: Markdown, the headings left out.
         references: the addresses, in the order of the page.
-        markdown: the whole page as it is in the file.
+        file: the page's own, in Markdown.
+        markdown: all that is in it.
     """
 
     cause: str
@@ -41,6 +42,7 @@ class Page:
     fix: str
     confirm: str
     references: tuple[str, ...]
+    file: Path
     markdown: str
 
 
@@ -61,8 +63,8 @@ def page(cause: str) -> Page:
     """
     if cause not in names():
         raise UnknownCauseError(f"There is no cause {cause!r}; the causes are {', '.join(names())}.")
-    source = files(__package__) / "causes" / f"{cause.replace('-', '_')}.md"
-    markdown = source.read_text(encoding="utf-8")
+    file = Path(__file__).with_name("causes") / f"{cause.replace('-', '_')}.md"
+    markdown = file.read_text(encoding="utf-8")
     head, *sections = re.split(r"^## +", markdown, flags=re.MULTILINE)
     by_title = {}
     for section in sections:
@@ -76,5 +78,6 @@ def page(cause: str) -> Page:
         fix=fix,
         confirm=confirm,
         references=tuple(_URL.findall(references)),
+        file=file,
         markdown=markdown,
     )

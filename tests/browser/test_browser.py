@@ -16,6 +16,7 @@ from browser_bench import (
     keep_picture,
     needs_browser,
     notebook_page,
+    panel_on,
     playwright,
     run_cell,
     serve,
@@ -68,7 +69,7 @@ def page(jupyter: Jupyter, request: pytest.FixtureRequest) -> Iterator[playwrigh
 def panel(page: playwright.Page) -> playwright.Locator:
     """The panel of the lab, fresh from its cell."""
     run_cell(page, "open_lab")
-    return page.locator(".stuck-ranks").first
+    return panel_on(page)
 
 
 @pytest.mark.nightly
@@ -76,7 +77,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     """From the broken program over a prediction, the fix, the quiz and an own copy to its check."""
     keys = Keys(page)
     keys.run_cell("open_lab")
-    panel = page.locator(".stuck-ranks").first
+    panel = panel_on(page)
     keys.press(panel.get_by_role("button", name="Run broken"))
     expect(panel).to_contain_text("What is yours?")
     expect(panel).to_contain_text("Run broken has ended, nothing left")

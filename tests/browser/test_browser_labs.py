@@ -8,16 +8,19 @@ from pathlib import Path
 import psutil
 import pytest
 from browser_bench import (
+    DOCKED,
     come_back,
     keep_picture,
     needs_browser,
     notebook_page,
+    panel_on,
     playwright,
     run_cell,
     serve,
 )
 
 from helpers.labs.lab import all_labs
+from helpers.panel.widgets.dock import BESIDE
 
 pytestmark = [*needs_browser, pytest.mark.nightly]
 LABS = [lab.name for lab in all_labs()]
@@ -29,9 +32,12 @@ def test_a_lab_from_broken_to_checked(
     lab: str, tmp_path: Path, processes_left: Callable[[], list[psutil.Process]]
 ) -> None:
     expect = playwright.expect
-    with serve(tmp_path, lab) as jupyter, notebook_page(jupyter, f"{lab}/{lab}.ipynb") as page:
-        run_cell(page, "open_lab")
-        panel = page.locator(".stuck-ranks").first
+    """The broken program is run beside the notebook, the rest in the cell."""
+    notebook = f"{lab}/{lab}.ipynb"
+    with serve(tmp_path, lab) as jupyter, notebook_page(jupyter, notebook, width=DOCKED) as page:
+        cell = run_cell(page, "open_lab")
+        expect(cell).to_contain_text(BESIDE)
+        panel = panel_on(page)
         verdict = panel.get_by_role("status")
 
         panel.get_by_role("button", name="Run broken").click()
@@ -48,12 +54,18 @@ def test_a_lab_from_broken_to_checked(
         keep_picture(page, f"{lab}-broken")
         assert processes_left() == []
 
+        cell.get_by_role("button", name="Show it here").click()
+        expect(cell.locator(".sr-panel")).to_contain_text("Your prediction:")
+        expect(panel).to_have_count(1)
         panel.get_by_role("button", name="Run fixed").click()
         expect(verdict.filter(has_text="✓ ok")).to_be_visible()
         expect(panel).to_contain_text("Run fixed has ended, nothing left")
 
         panel.get_by_role("button", name="Make my copy").click()
         come_back(page)
+        panel.get_by_role("button", name="Check my copy").click()
+        expect(panel).to_contain_text("not yet: ")
+        keep_picture(page, f"{lab}-not-yet")
         (jupyter.notebooks / lab / "your_turn.py").write_text(
             (jupyter.notebooks / lab / "fixed.py").read_text()
         )

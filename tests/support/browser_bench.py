@@ -27,6 +27,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TOKEN = secrets.token_hex(16)
+DOCKED = 1600
 RUN_SECONDS = 180
 """Seconds that a run of a lab may take on a machine that does much else."""
 playwright.expect.set_options(timeout=RUN_SECONDS * 1000)
@@ -120,19 +121,22 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
 
 
 @contextmanager
-def notebook_page(jupyter: Jupyter, notebook: str, **context: Any) -> Iterator[playwright.Page]:
+def notebook_page(
+    jupyter: Jupyter, notebook: str, *, width: int = 1280, **context: Any
+) -> Iterator[playwright.Page]:
     """A page of Chromium that shows a notebook whose kernel takes cells.
 
     Args:
         jupyter: serves the notebook.
         notebook: its path.
+        width: of the window, in pixels; at `DOCKED` a panel opens beside its notebook.
         context: as for Playwright's `new_context`.
     """
     with jupyter.kernel(notebook), playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 1500}, **context)
+        page = browser.new_page(viewport={"width": width, "height": 1500}, **context)
         page.set_default_timeout(RUN_SECONDS * 1000)
         go_to_notebook(page, jupyter.page(notebook))
         yield page
@@ -157,6 +161,11 @@ def go_to_notebook(page: playwright.Page, address: str) -> None:
         page.wait_for_timeout(100)
     assert heard, "the kernel has not answered"
     page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
+
+
+def panel_on(page: playwright.Page) -> playwright.Locator:
+    """The panel that a page shows, in a cell or beside the notebook."""
+    return page.locator(".sr-panel")
 
 
 def come_back(page: playwright.Page) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
-from urllib.parse import quote
 
-from ipywidgets import HTML, Button, Output, VBox, Widget
+from ipywidgets import HTML, Button, VBox, Widget
 
 from ...labs.declaration import MINE
 from ...labs.lab import Lab
 from ...labs.results import Judgement
 from ..widgets.controls import button, row
+from ..widgets.file_link import FileLink
 from ..widgets.native import Opener, Spoken
 from . import learn_view
 
@@ -30,7 +28,7 @@ class YourTurn(VBox):
         self._lab = lab
         self._copy, self._original = lab.copy(), lab.original().name
         self._said, self._judged = Spoken(), HTML()
-        self._link, self._opener = Output(), Opener()
+        self._link, self._opener = FileLink(), Opener()
         self._buttons = row(
             [
                 button("Make my copy", "copy", f"Copy {self._original} for you to edit", self._make),
@@ -119,7 +117,7 @@ class YourTurn(VBox):
     def _show(self, *asked: Widget) -> None:
         link = [self._link] if self._copy.exists() else []
         if link:
-            self._link.outputs = (_opens(self._copy),)
+            self._link.show("Open", self._copy)
         self.children = [
             self._task,
             self._buttons,
@@ -129,13 +127,3 @@ class YourTurn(VBox):
             self._judged,
             self._opener,
         ]
-
-
-def _opens(file: Path) -> dict[str, object]:
-    """A link, relative to the notebook's folder, that JupyterLab opens in a tab of its own.
-
-    JupyterLab resolves links in the outputs of an `Output` widget, but not in an `HTML` widget.
-    """
-    target = quote(os.path.relpath(file).replace(os.sep, "/"))
-    html = f'<p>Open <a href="{target}">{escape(file.name)}</a></p>'
-    return {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}

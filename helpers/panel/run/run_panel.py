@@ -17,6 +17,7 @@ from ...report.source_lines import Sources
 from ...session import Ended, Event, Sample, Session
 from ..show import view, words
 from ..widgets.controls import Framed
+from ..widgets.dock import Dock
 from .export import ExportBar, Finished
 from .moment import Moment
 from .pace import Pace
@@ -43,6 +44,7 @@ class RunPanel(Framed):
         self, title: str, hardware: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__()
+        self.add_class("sr-panel")
         self._title = title
         self._lock = threading.RLock()
         self._pace, self._pulse = Pace(clock), Pulse(clock)
@@ -55,6 +57,9 @@ class RunPanel(Framed):
         self._header = HTML(view.header(title, hardware))
         self._screen = Screen(self._lock)
         self._export = ExportBar()
+
+    def _ipython_display_(self) -> None:
+        Dock(self, self._title)._ipython_display_()
 
     @property
     def status(self) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 from ipywidgets import HTML, HBox, VBox
 
+from ...diagnose.pages import page
+from ...model.facts import Report
 from ..show import view
+from ..widgets.file_link import FileLink
 from ..widgets.native import Spoken
 from .details import Details
 from .moment import Moment
@@ -23,11 +27,12 @@ class Screen(VBox):
         self._reveal = True
         self._moment: Moment | None = None
         self._told, self._beside, self._verdict = Spoken(), HTML(), Spoken()
-        self._lanes, self._advice = HTML(), HTML()
+        self._lanes, self._advice, self._page = HTML(), HTML(), FileLink()
         self._details = Details(lock)
         status = HBox([self._told, self._beside])
         status.add_class("sr-status")
-        super().__init__([status, self._verdict, self._lanes, self._advice, self._details])
+        shown = [status, self._verdict, self._lanes, self._advice, self._page, self._details]
+        super().__init__(shown)
         self.clear("Ready.")
 
     @property
@@ -64,6 +69,7 @@ class Screen(VBox):
         """Show nothing but a status line."""
         self._moment = None
         self._verdict.value = self._lanes.value = self._advice.value = ""
+        self._page.hide()
         self._details.clear()
         self.say(status)
 
@@ -80,8 +86,17 @@ class Screen(VBox):
                 until=moment.until,
                 reveal=self.reveal,
             )
-        self._advice.value = view.advice(report) if report and self.reveal else ""
+        self._advise(report if self.reveal else None)
         self._details.show(moment, reveal=self.reveal)
+
+    def _advise(self, report: Report | None) -> None:
+        """Say what to do, with the page of the cause where the notebook can lead to it."""
+        self._advice.value = view.advice(report) if report else ""
+        self._page.hide()
+        if report and report.verdict.cause != "none":
+            file = page(report.verdict.cause).file
+            if Path.cwd().is_relative_to(file.parents[3]):
+                self._page.show("More about this cause:", file)
 
     def _said(self, moment: Moment) -> str:
         if not self.reveal:

@@ -13,7 +13,7 @@ from ...report.timeline import timeline
 from .style import INLINE, OUTCOMES
 from .templates import html
 
-WIDTH = 900
+WIDTH = 760
 """Pixels of the picture; it shrinks where there is less room."""
 
 

@@ -302,7 +302,7 @@ def test_all_that_the_package_needs_is_there_or_brought_or_for_notebooks_only() 
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     there, notebooks = (
         {"torch", "lightning", "psutil", "rich"},
-        {"jupyterlab", "ipykernel", "ipywidgets", "anywidget"},
+        {"jupyterlab", "ipykernel", "ipywidgets", "anywidget", "sidecar"},
     )
     needed = {Requirement(text).name for text in declared} - there - notebooks
     assert needed | {"markupsafe", "mdurl"} == set(wheels.BROUGHT)

@@ -24,7 +24,7 @@ import run_tests
 import setup_env
 import steady
 import yaml
-from jupyter_env import jupyter_env, no_announcements
+from jupyter_env import configure, jupyter_env
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -698,11 +698,14 @@ def test_jupyter_reads_and_writes_nothing_in_the_home() -> None:
     assert all(value.startswith("/c/.venv/jupyter/") for value in folders.values())
 
 
-def test_jupyterlab_does_not_ask_about_news(tmp_path: Path) -> None:
-    no_announcements(tmp_path)
-    no_announcements(tmp_path)
+def test_jupyterlab_asks_nothing_about_news_and_opens_markdown_rendered(tmp_path: Path) -> None:
+    configure(tmp_path)
+    configure(tmp_path)
     config = json.loads((tmp_path / "etc/jupyter/labconfig/page_config.json").read_text())
     assert config == {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    settings = json.loads((tmp_path / "share/jupyter/lab/settings/overrides.json").read_text())
+    viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
+    assert viewers == {"markdown": "Markdown Preview"}
 
 
 def test_the_lab_listens_on_loopback_and_allows_root_only_to_root(tmp_path: Path) -> None:

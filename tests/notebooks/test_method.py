@@ -86,9 +86,13 @@ def test_every_link_into_the_glossary_finds_its_term() -> None:
             assert linked <= terms, page.name
 
 
-def test_the_decision_table_links_every_cause() -> None:
-    table = text_of(METHOD / "method.ipynb").partition("## Decision table")[2]
-    linked = set(re.findall(r"\(\.\./\.\./helpers/diagnose/causes/(\w+\.md)\)", table))
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [(METHOD / "method.ipynb", "## Decision table"), (GUIDE / "index.ipynb", "All causes")],
+    ids=["decision table", "start page"],
+)
+def test_every_cause_is_linked(page: Path, heading: str) -> None:
+    linked = set(re.findall(r"helpers/diagnose/causes/(\w+\.md)\)", text_of(page).partition(heading)[2]))
     assert linked == {page.name for page in CAUSES.glob("*.md")}
 
 

@@ -93,15 +93,14 @@ def _frozen(facts: Facts) -> Verdict | None:
     limit = facts.snapshot.limit
     if not ranks or limit is None:
         return None
-    verb = plural(ranks, "stands", "stand")
-    detail = f"{spoken(ranks)} {verb} still in the kernel: the memory of the job is used up"
+    verb = plural(ranks, "is", "are")
+    detail = f"{spoken(ranks)} {verb} blocked in the kernel: the memory of the job is used up"
     return Verdict(
         outcome="hang",
         cause="out-of-memory",
         detail=detail,
         summary=(
-            f"{sentence(detail)}, {limit.megabytes} MB in all, and nobody is killed "
-            "who would give some back."
+            f"{sentence(detail)}, {limit.megabytes} MB in all, and no process is killed to free some."
         ),
         culprits=ranks,
         where=facts.where(ranks),

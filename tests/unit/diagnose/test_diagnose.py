@@ -279,7 +279,7 @@ OUT_OF_MEMORY = [
         "out-of-memory",
         (0, 1),
         where="load.py:5 read",
-        says=("Ranks 0 and 1 stand still", "700 MB"),
+        says=("Ranks 0 and 1 are blocked", "700 MB"),
     ),
     Case(
         "one rank of three stands still at the limit, and the others wait for it",
@@ -287,7 +287,7 @@ OUT_OF_MEMORY = [
         "hang",
         "out-of-memory",
         (1,),
-        says=("Rank 1 stands still",),
+        says=("Rank 1 is blocked",),
     ),
     Case(
         "one stands still at the limit while another works: only patience tells",
@@ -297,7 +297,7 @@ OUT_OF_MEMORY = [
         (0,),
         proved=False,
         final=True,
-        says=("Rank 0 stands still", "700 MB"),
+        says=("Rank 0 is blocked", "700 MB"),
     ),
     Case(
         "a SIGKILL that the kernel's counter explains",

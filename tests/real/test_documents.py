@@ -1,0 +1,148 @@
+"""Every command in README, workshop, start page and *Your own job* does what the text says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from repository import JOBS, NOTEBOOKS, RECORDINGS, ROOT
+
+README = ROOT / "README.md"
+DOCUMENTS = (
+    README,
+    ROOT / "docs" / "workshop.md",
+    NOTEBOOKS / "index.ipynb",
+    NOTEBOOKS / "your_job" / "your_job.ipynb",
+)
+HANG = "stuck-ranks diagnose -- torchrun --nproc-per-node 4 train.py"
+RUN = {
+    HANG: 2,
+    "stuck-ranks diagnose -- torchrun --nproc-per-node 2 train.py": 0,
+    "stuck-ranks diagnose -- torchrun --nproc-per-node 8 train.py": 2,
+    "stuck-ranks diagnose --json report.json --html report.html -- python train.py": 0,
+    "stuck-ranks diagnose --max-seconds 600 -- python train.py": 0,
+    "stuck-ranks diagnose --keep-running -- python train.py": 0,
+    "stuck-ranks diagnose --record run.jsonl.gz --html report.html --": 0,
+    "stuck-ranks replay FILE": 2,
+    "stuck-ranks --help": 0,
+    "python -m helpers diagnose -- torchrun --nproc-per-node 2 train.py": 0,
+    "python -m helpers check": 0,
+    "python -m helpers lab 05": 1,
+    "python -m helpers lab 05 --program fixed --knob start_method=fork": 0,
+}
+"""The exit code of each, in a folder whose `train.py` is the example of the method."""
+
+BY_OTHERS = {
+    "stuck-ranks attach PID": "tests/real/test_attach.py",
+    "make test": ".ci/run",
+    "make nightly": ".ci/run",
+    "pip install .": "tools/setup_env.py",
+}
+"""Commands that a test would only repeat, and what runs them."""
+
+PARTS = {"stuck-ranks", "stuck-ranks diagnose", "stuck-ranks attach", "python train.py", "make"}
+"""Words of a sentence that are no whole commands."""
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(sys.platform != "linux", reason="the guardian and signals of Linux"),
+]
+
+
+def text_of(document: Path) -> str:
+    if document.suffix == ".md":
+        return document.read_text(encoding="utf-8")
+    return "\n".join(cell.source for cell in nbformat.read(document, as_version=4).cells)
+
+
+def typed(text: str) -> set[str]:
+    """The commands of a text, in blocks and in sentences, without their comments."""
+    found = set()
+    for block in re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
+        lines = block.splitlines()
+        after_prompt = [line[2:] for line in lines if line.startswith("$ ")]
+        found |= {re.sub(r"\s{2,}# .*", "", line).strip() for line in after_prompt or lines}
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    programs = r"(?:stuck-ranks|make|python|conda|pip)(?: [^`]+)?"
+    found |= {" ".join(code.split()) for code in re.findall(rf"(?<!`)`({programs})`(?!`)", prose)}
+    return found - {""}
+
+
+def not_run() -> set[str]:
+    """What the README says that no test runs, and why."""
+    return typed(text_of(README).partition("No test runs")[2].partition("\n\n")[0])
+
+
+def test_every_command_is_run_or_said_not_to_be() -> None:
+    known = RUN.keys() | BY_OTHERS.keys() | not_run() | PARTS
+    for document in DOCUMENTS:
+        assert typed(text_of(document)) <= known, document.name
+    assert RUN.keys() <= set().union(*(typed(text_of(document)) for document in DOCUMENTS))
+
+
+@pytest.mark.parametrize("command", BY_OTHERS)
+def test_what_is_run_elsewhere_is(command: str) -> None:
+    word = command.split()[1]
+    assert re.search(rf"\b{word}\b", (ROOT / BY_OTHERS[command]).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "command", [one for one in sorted(not_run()) if one.startswith("make ")], ids=lambda one: one[5:]
+)
+def test_what_is_not_run_is_there(command: str) -> None:
+    assert not subprocess.run([*command.split(), "-n"], cwd=ROOT, capture_output=True).returncode
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("command", RUN)
+def test_a_command_ends_as_its_text_says(command: str, tmp_path: Path) -> None:
+    program = (JOBS / "skips_bad_loss.py").read_text(encoding="utf-8")
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        words_of(command),
+        cwd=tmp_path,
+        env=os.environ | alone() | {"PYTHONPATH": str(ROOT), "STUCK_RANKS_HARDWARE": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == RUN[command], done.stdout + done.stderr
+    for file in re.findall(r"--(?:json|html|record) (\S+)", command):
+        assert (tmp_path / file).stat().st_size > 0
+    if command == HANG:
+        shown = text_of(README).partition(f"$ {HANG}\n...\n")[2].partition("```")[0]
+        assert shown.strip() and shown in done.stdout
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command, with this environment's programs, and with what its text leaves open."""
+    words = shlex.split(command.replace("FILE", str(RECORDINGS / "skips_bad_loss.jsonl.gz")))
+    if words[-1] == "--":
+        words += ["python", "train.py"]
+    return [beside_python(word) for word in words]
+
+
+def beside_python(word: str) -> str:
+    beside = Path(sys.executable).with_name(word)
+    return str(beside) if word in ("stuck-ranks", "python", "torchrun") and beside.exists() else word
+
+
+def alone() -> dict[str, str]:
+    """The variables of the only rank of a job, which a launcher replaces."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }

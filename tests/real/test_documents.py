@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -103,12 +104,14 @@ def test_what_is_not_run_is_there(command: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("command", RUN)
 def test_a_command_ends_as_its_text_says(command: str, tmp_path: Path) -> None:
-    program = (JOBS / "skips_bad_loss.py").read_text(encoding="utf-8")
-    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    shutil.copyfile(JOBS / "skips_bad_loss.py", tmp_path / "train.py")
+    shutil.copyfile(JOBS / "marks.py", tmp_path / "marks.py")
+    words = words_of(command)
+    alone = only_rank() if words[-2:] == ["python", "train.py"] else {}
     done = subprocess.run(
-        words_of(command),
+        [beside_python(word) for word in words],
         cwd=tmp_path,
-        env=os.environ | alone() | {"PYTHONPATH": str(ROOT), "STUCK_RANKS_HARDWARE": "cpu"},
+        env=os.environ | alone | {"PYTHONPATH": str(ROOT), "STUCK_RANKS_HARDWARE": "cpu"},
         capture_output=True,
         text=True,
         timeout=240,
@@ -122,20 +125,20 @@ def test_a_command_ends_as_its_text_says(command: str, tmp_path: Path) -> None:
 
 
 def words_of(command: str) -> list[str]:
-    """The words of a command, with this environment's programs, and with what its text leaves open."""
+    """The words of a command, with what its text leaves open."""
     words = shlex.split(command.replace("FILE", str(RECORDINGS / "skips_bad_loss.jsonl.gz")))
     if words[-1] == "--":
         words += ["python", "train.py"]
-    return [beside_python(word) for word in words]
+    return words
 
 
 def beside_python(word: str) -> str:
-    beside = Path(sys.executable).with_name(word)
-    return str(beside) if word in ("stuck-ranks", "python", "torchrun") and beside.exists() else word
+    programs = ("stuck-ranks", "python", "torchrun")
+    return str(Path(sys.executable).with_name(word)) if word in programs else word
 
 
-def alone() -> dict[str, str]:
-    """The variables of the only rank of a job, which a launcher replaces."""
+def only_rank() -> dict[str, str]:
+    """The variables of a job of one rank, which its program reads when no launcher sets them."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -15,7 +15,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -37,8 +36,8 @@ HEAD = """\
 {count} programs of torch, Lightning, accelerate and transformers, none of them changed, each under
 `diagnose --stop-on-suspicion`: on a quiet machine, and next to a busy loop on every core. All have
 nothing wrong, so anything but `ok` would be a false alarm: {alarms} of {runs} runs. Data that they
-would have downloaded was made up. Made by
-`tools/make_public.py` with {made}, {cores} cores, on {date}.
+would have downloaded was made up. Made by `tools/make_public.py` on {machine}, with Python {python},
+torch {torch} and lightning {lightning}, on {date}.
 
 | program | repository | commit | made up for it | quiet | s | busy | s |
 |---|---|---|---|---|---|---|---|
@@ -126,9 +125,7 @@ def page(programs: Mapping[str, Program], found: Mapping[tuple[str, str], Trial]
         count=len(programs),
         alarms=sum(done.false_alarm for done in found.values()) or "none",
         runs=len(found),
-        made=", ".join(f"{key} {value}" for key, value in made.items() if key != "system"),
-        cores=os.cpu_count(),
-        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        **made | {"date": made["date"][: len("YYYY-MM-DD")]},
     )
     for name, one in programs.items():
         cells = [f"`{one.program}`", one.repository, one.at[:10], one.needs]

@@ -90,7 +90,7 @@ def to_text(report: Report) -> str:
         return "\n".join([*lines, job_line(report), *seen, *([f"Not seen: {unseen}"] if unseen else [])])
     lines.append("")
     for name, text in facts(report):
-        lines += _wrap(text, first=f"{name + ':':<12}", rest=" " * 12)
+        lines += _wrap(text, first=f"{name + ':':<15}", rest=" " * 15)
     rows = table(report)
     if rows:
         lines += ["", *_table(rows)]

@@ -31,8 +31,8 @@ LABS = [lab.name for lab in all_labs()]
 def test_a_lab_from_broken_to_checked(
     lab: str, tmp_path: Path, processes_left: Callable[[], list[psutil.Process]]
 ) -> None:
-    expect = playwright.expect
     """The broken program is run beside the notebook, the rest in the cell."""
+    expect = playwright.expect
     notebook = f"{lab}/{lab}.ipynb"
     with serve(tmp_path, lab) as jupyter, notebook_page(jupyter, notebook, width=DOCKED) as page:
         cell = run_cell(page, "open_lab")

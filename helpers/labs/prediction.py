@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..diagnose.scene import Facts
 from ..model.facts import Cause, ProcessView, Report
 from ..model.frames import Frame
-from ..model.wording import by_number, doing, one_line, sentence, spoken, stack_of, where_of
+from ..model.wording import by_number, doing, one_line, spoken, stack_of, where_of
 from ..report.parts import matters
 from ..report.report import to_json
 from .declaration import Predict
@@ -117,7 +117,7 @@ def _calls(report: Report) -> Asked | None:
         "What does the odd one do while the others wait?",
         tuple(sorted(set(calls.values()))),
         odd,
-        _detail(report),
+        report.verdict.detail,
     )
 
 
@@ -128,7 +128,7 @@ def _cause(report: Report) -> Asked:
         "What is the cause?",
         tuple(named.values()),
         frozenset([right] if right else []),
-        _detail(report),
+        report.verdict.detail,
     )
 
 
@@ -163,14 +163,8 @@ def _lines(report: Report, source: Callable[[Frame], str]) -> Asked | None:
         "Which line is the first cause?",
         tuple(dict.fromkeys(names[frame] for frame in sorted(seen, key=_place))),
         frozenset(names[frame] for frame in right),
-        _detail(report),
+        verdict.detail,
     )
-
-
-def _detail(report: Report) -> str:
-    """The cause in this job's own terms, as a sentence."""
-    detail = report.verdict.detail
-    return f"{sentence(detail.rstrip('.'))}." if detail else ""
 
 
 def _place(frame: Frame) -> tuple[str, int]:

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from repository import JOBS, NOTEBOOKS, RECORDINGS, ROOT
+from score.trial import free_port
 
 README = ROOT / "README.md"
 DOCUMENTS = (
@@ -139,13 +139,10 @@ def beside_python(word: str) -> str:
 
 def only_rank() -> dict[str, str]:
     """The variables of a job of one rank, which its program reads when no launcher sets them."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     return {
         "RANK": "0",
         "LOCAL_RANK": "0",
         "WORLD_SIZE": "1",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(free_port()),
     }

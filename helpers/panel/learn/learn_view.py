@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ...labs.prediction import Asked
 from ...labs.results import Judgement
-from ...model.wording import one_line
+from ...model.wording import one_line, sentence
 from ...report.markdown import paragraph
 from ..show.templates import html
 
@@ -45,7 +45,7 @@ def scored(given: Sequence[tuple[Asked, Collection[str]]]) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = one_line(text)
+    text = sentence(one_line(text))
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 

@@ -92,11 +92,11 @@ class Screen(VBox):
     def _advise(self, report: Report | None) -> None:
         """Say what to do, with the page of the cause where the notebook can lead to it."""
         self._advice.value = view.advice(report) if report else ""
-        self._page.hide()
-        if report and report.verdict.cause != "none":
-            file = page(report.verdict.cause).file
-            if Path.cwd().is_relative_to(file.parents[3]):
-                self._page.show("More about this cause:", file)
+        file = page(report.verdict.cause).file if report and report.verdict.cause != "none" else None
+        if file and Path.cwd().is_relative_to(file.parents[3]):
+            self._page.show("More about this cause:", file)
+        else:
+            self._page.hide()
 
     def _said(self, moment: Moment) -> str:
         if not self.reveal:

@@ -273,7 +273,7 @@ OUT_OF_MEMORY = [
         says=("Ranks 0 and 1", "the other ranks"),
     ),
     Case(
-        "all ranks stand still at a limit at which nobody is killed",
+        "all ranks are blocked at a limit at which nobody is killed",
         snapshot(frozen(0, "load.py:5 read"), frozen(1, "load.py:6 read"), limit=FULL),
         "hang",
         "out-of-memory",
@@ -282,7 +282,7 @@ OUT_OF_MEMORY = [
         says=("Ranks 0 and 1 are blocked", "700 MB"),
     ),
     Case(
-        "one rank of three stands still at the limit, and the others wait for it",
+        "one rank of three is blocked at the limit, and the others wait for it",
         snapshot(in_collective(0, "barrier"), frozen(1), in_collective(2, "barrier"), limit=FULL),
         "hang",
         "out-of-memory",
@@ -290,7 +290,7 @@ OUT_OF_MEMORY = [
         says=("Rank 1 is blocked",),
     ),
     Case(
-        "one stands still at the limit while another works: only patience tells",
+        "one is blocked at the limit while another works: only patience tells",
         snapshot(resting(frozen(0)), rank(1, recv(0)), working(2), limit=FULL),
         "hang",
         "out-of-memory",
@@ -2154,7 +2154,7 @@ HEALTHY = [
         "none",
     ),
     Case(
-        "a rank that works may give back the memory for which another stands still",
+        "a rank that works may give back the memory for which another is blocked",
         snapshot(frozen(0), working(1), limit=FULL),
         "running",
         "none",

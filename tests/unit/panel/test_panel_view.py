@@ -166,6 +166,13 @@ def test_everything_from_the_job_is_escaped() -> None:
         assert "&lt;script&gt;" in html
 
 
+@pytest.mark.parametrize("why", ["rank 1 was killed", "Rank 1 was killed."])
+def test_why_an_answer_is_right_is_told_as_a_sentence(why: str) -> None:
+    asked = Asked("Which one?", ("a", "b"), frozenset("a"), why)
+    assert "Right. Rank 1 was killed." in text_of(learn_view.scored([(asked, ("a",))]))
+    assert "killed.." not in learn_view.scored([(asked, ("a",))])
+
+
 def test_text_of_the_job_that_looks_like_html_stays_text_in_every_part_of_the_lesson() -> None:
     asked = Asked(EVIL, (EVIL, "other"), frozenset([EVIL]), EVIL)
     pieces = [

@@ -26,6 +26,9 @@ reaped: Dict[int, int] = {}
 left: List[FrameEntry] = []
 """The stack of the main thread's newest call of `sys.exit`, innermost frame first."""
 
+left_values: Dict[int, Dict[str, str]] = {}
+"""The plain values that its frames could name."""
+
 cut_off: List[FrameEntry] = []
 """The stack of a call of `os._exit`, which ends the process at once, innermost frame first."""
 
@@ -58,6 +61,8 @@ def watch(last_words: Callable[[], None]) -> None:
     def noting_sys_exit(status: Any = None) -> Any:
         if _thread.get_ident() == main:
             left[:] = stacks.entries(sys._getframe(1))
+            left_values.clear()
+            left_values.update(stacks.values(sys._getframe(1), main))
         say_exit(status)
 
     os.waitpid, os._exit, os.kill = noting_waitpid, noting_exit, noting_kill

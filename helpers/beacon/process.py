@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import Any, Dict, List, Literal, Optional
 
-from . import exits, family, stacks, threads, torch_names
+from . import exits, family, flight, stacks, threads, torch_names
 from .record import ENVIRONMENT, Error, Flight, FrameEntry, Record, Unseen
 
 READ_AFTER, READ_AT_LAST = 0.35, 1.0
@@ -82,6 +82,7 @@ class Process:
             "spawned": dict(self._spawned),
             "joining": self._joining,
             "left": list(exits.left),
+            "left_values": dict(exits.left_values),
             "cut_off": list(exits.cut_off),
             "reaped": dict(exits.reaped),
             "error": self._error,
@@ -139,9 +140,14 @@ class Process:
         soon = torch_names.pending(status) and now >= self._flight_next
         if now - max(since, self._flight_since) < (READ_AFTER if soon else READ_AT_LAST):
             return
-        entries = torch_names.flight_tail()
+        entries, calls, issued = flight.read()
         self._flight_next = now + (time.monotonic() - now) / READ_SHARE
-        self._flight = {"since": self._flight_since, "entries": entries}
+        self._flight = {
+            "since": self._flight_since,
+            "entries": entries,
+            "calls": calls,
+            "issued": issued,
+        }
 
     def _phase(self) -> Literal["starting", "importing", "running"]:
         main = (thread.entry for thread in self._threads.values() if thread.entry["main"])

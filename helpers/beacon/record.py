@@ -145,6 +145,7 @@ class _NotAtFirstOfThread(TypedDict, total=False):
     locks: List[Locks]
     wants: Optional[int]
     joins: Optional[int]
+    values: Dict[int, Dict[str, str]]
     within: List[Tuple[str, str]]
 
 
@@ -156,6 +157,8 @@ class Thread(_NotAtFirstOfThread):
         locks: those that the user's frames can name, innermost frame first.
         wants: number of the lock that it waits for in Python's own `threading`.
         joins: Python's id of the thread for whose end it waits.
+        values: of the user's frames, by their place in `frames`: name -> `repr` of a plain value; the
+            innermost has the exception that is being handled as `sys.exception()`.
         within: the library's functions that lead from the user's line to its call, outermost first: the
             module and the qualified name of each.
         main: True for the main thread.
@@ -215,8 +218,46 @@ class FlightEntry(TypedDict):
     created: int
 
 
-class Flight(TypedDict):
-    """The tail of Flight Recorder, oldest first, and since when it has not changed."""
+class IssuedCall(TypedDict):
+    """An operation and the lines that issued it, perhaps again and again.
+
+    Attributes:
+        frames: the user's, innermost first, and some below; those of libraries between two of them are
+            one, whose line is a checksum of all of theirs.
+    """
+
+    op: str
+    frames: List[FrameEntry]
+
+
+class Issued(TypedDict):
+    """What one group has seen, one after the other.
+
+    Attributes:
+        group: id of it.
+        first: sequence number of the first of `calls`.
+        calls: places in the list of calls.
+    """
+
+    group: str
+    first: int
+    calls: List[int]
+
+
+class _NotAtFirstOfFlight(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    calls: List[IssuedCall]
+    issued: List[Issued]
+
+
+class Flight(_NotAtFirstOfFlight):
+    """What the Flight Recorder holds of collectives, and since when it has not changed.
+
+    Attributes:
+        entries: the newest of each group, oldest first.
+        calls: those that differ from each other; issued: which of them each group has seen.
+    """
 
     since: float
     entries: List[FlightEntry]
@@ -261,6 +302,7 @@ class _NotAtFirst(TypedDict, total=False):
     """What records did not tell at first."""
 
     beacon_thread: Optional[int]
+    left_values: Dict[int, Dict[str, str]]
     rpc: Optional[Tuple[int, int]]
 
 
@@ -281,7 +323,8 @@ class Record(_NotAtFirst):
         workers: pid -> worker id of the DataLoader workers seen so far.
         spawned: pid -> process index of the processes of `mp.spawn` seen so far.
         joining: the stack of the newest call of `init_process_group`.
-        left: the stack of the newest call of `sys.exit` in the main thread.
+        left: the stack of the newest call of `sys.exit` in the main thread; left_values: of its frames,
+            as the `values` of a thread.
         cut_off: the stack of a call of `os._exit`.
         reaped: pid -> wait status of the children that this process has waited for.
         ended: True in the last record, written at an orderly exit of the interpreter.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from types import FrameType
 from typing import Any, Dict, Optional
@@ -11,10 +10,7 @@ from . import torch_names
 from .handles import peer_of
 from .locks import LOCKS
 from .record import Site
-from .variables import MEMBERS, named_values, seconds
-
-SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key", re.IGNORECASE)
-"""Names of variables whose text is not told."""
+from .variables import MEMBERS, SECRET, named_values, seconds
 
 FILE_CALLS = frozenset(
     ("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir", "flock", "lockf")

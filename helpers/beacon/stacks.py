@@ -7,6 +7,7 @@ import sys
 from types import CodeType, FrameType, TracebackType
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from . import scalars
 from .record import FrameEntry
 
 LIBRARIES = (
@@ -59,6 +60,22 @@ def within(frame: Optional[FrameType]) -> List[Tuple[str, str]]:
         found.append((str(frame.f_globals.get("__name__", "")), name))
         frame = frame.f_back
     return found[::-1]
+
+
+def values(frame: Optional[FrameType], ident: int) -> Dict[int, Dict[str, str]]:
+    """The plain values that the user's frames can name, by their place in the stack.
+
+    Args:
+        ident: of the thread: the innermost has the exception that it handles as `sys.exception()`.
+    """
+    found: Dict[int, Dict[str, str]] = {}
+    place = 0
+    while frame is not None and place < MAX_FRAMES:
+        if is_users(frame):
+            handled = scalars.handled(ident) if not found else {}
+            found[place] = {**scalars.scalars(frame), **handled}
+        frame, place = frame.f_back, place + 1
+    return found
 
 
 def signature(frame: Optional[FrameType]) -> Tuple[Tuple[int, int], ...]:

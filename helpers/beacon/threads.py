@@ -13,6 +13,9 @@ from .record import FrameEntry, Thread
 CALL_AFTER = 0.15
 """Seconds a thread must stay where it is before its call and system call are looked up."""
 
+VALUES_AFTER = 0.8
+"""Seconds a thread must stay where it is before the values of its variables are read."""
+
 
 AWAY, AWAY_CPU = 1.0, 0.005
 """Seconds, and seconds of processor time, within which a thread that comes back to its place has only
@@ -91,6 +94,14 @@ class Watched:
                 if inside:
                     self.entry["locks"] = locks.known(frame)
                     self.entry["wants"], self.entry["joins"] = locks.wanted(frame), locks.joined(frame)
+
+            if self._is_late(main, now):
+                self.entry["values"] = stacks.values(frame, ident)
+
+    def _is_late(self, main: bool, now: float) -> bool:
+        """True once its values are due: of a thread that others may wait for, and that has not moved."""
+        due = main or self.entry["call"] is not None
+        return due and "values" not in self.entry and now - self.entry["since"] >= VALUES_AFTER
 
     def _comes_back(self, frame: FrameType, now: float, native_id: Optional[int]) -> bool:
         """True for a thread that is back where it stood a moment ago: then it has not moved."""

@@ -6,19 +6,18 @@ an empty list when a name is not there. Names by which a `Snapshot` is judged ar
 
 from __future__ import annotations
 
+import _thread
+import importlib
 import json
 import os
 import re
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from .record import FlightEntry, Group, Groups, Unseen
+from .record import Group, Groups, Unseen
 
 DISTRIBUTED = "torch.distributed.distributed_c10d"
 BINDINGS = "torch._C._distributed_c10d"
-
-TAIL = 24
-"""Collectives of each group that a record carries, newest last."""
 
 COLLECTIVE_CALLS = frozenset(
     (
@@ -375,30 +374,41 @@ def pending(status: bytes) -> bool:
     )
 
 
-def flight_tail() -> List[FlightEntry]:
-    """The newest collectives of every group, oldest first.
+class _NoInductor:
+    """Stands for `torch._inductor` while that has not been imported, for this thread only.
 
-    An entry is done once it is `retired`: on gloo `state` never leaves "scheduled" (torch 2.13).
+    To name its frames, the recorder asks for `torch._inductor.codecache`, which torch imports when it is
+    asked for (`torch/csrc/profiler/python/combined_traceback.cpp`, torch 2.13): a second of work, and a
+    module more in the job.
     """
+
+    def __init__(self) -> None:
+        self._thread = _thread.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        if _thread.get_ident() == self._thread:
+            raise AttributeError(name)
+        return getattr(importlib.import_module("torch._inductor"), name)
+
+
+def flight_entries() -> List[Dict[str, Any]]:
+    """What the Flight Recorder holds, oldest first: with stacks as torch pickles it, else without."""
+    import pickle
+
+    dump = name_in(BINDINGS, "_dump_fr_trace")
+    torch = vars(sys.modules["torch"]) if "torch" in sys.modules else {}
+    instead = _NoInductor()
+    try:
+        if callable(dump):
+            torch.setdefault("_inductor", instead)
+            return list(pickle.loads(dump(True, True, False)).get("entries", ()))
+    except Exception:  # another signature
+        pass
+    finally:
+        if torch.get("_inductor") is instead:
+            del torch["_inductor"]
     raw = _dump(True)
-    if raw is None:
-        return []
-    by_group: Dict[str, List[FlightEntry]] = {}
-    for entry in json.loads(raw).get("entries", ()):
-        if entry.get("is_p2p"):
-            continue
-        group = str((entry.get("process_group") or [""])[0])
-        by_group.setdefault(group, []).append(
-            {
-                "group": group,
-                "seq": int(entry.get("collective_seq_id", 0)),
-                "op": str(entry.get("profiling_name", "")).rpartition(":")[2],
-                "sizes": entry.get("input_sizes") or [],
-                "done": bool(entry.get("retired")) or entry.get("state") == "completed",
-                "created": int(entry.get("time_created_ns", 0)),
-            }
-        )
-    return [entry for entries in by_group.values() for entry in entries[-TAIL:]]
+    return list(json.loads(raw).get("entries", ())) if raw is not None else []
 
 
 def accelerator() -> str:

@@ -26,6 +26,7 @@ from .causes import (
     worker_stall,
 )
 from .events import Event, events
+from .parting.parting import parting
 from .scene import Facts
 
 Find = Callable[[Facts], Verdict | None]
@@ -191,6 +192,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         masked=verdict.masked or _masked(facts, verdict),
         evidence=(*verdict.evidence, *_earlier(facts.snapshot), *_limit(facts.snapshot)),
         since=_since(facts, verdict),
+        parting=parting(facts, verdict),
     )
 
 

@@ -17,11 +17,28 @@ HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm
 _URL = re.compile(r"https?://[^\s<>()]+")
 
 
+_FIX = re.compile(r"^\d+\. ", re.MULTILINE)
+_COMMENT = re.compile(r"\s*<!--\s*([a-z-]+):\s*(.*?)\s*-->", re.DOTALL)
+
+
 class UnknownCauseError(KeyError):
     """There is no page for this cause; the message lists the causes that have one."""
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One of the fixes of a page.
+
+    Attributes:
+        text: in Markdown, in one line.
+        fits: the situations in which it fits, and how it is said there, in the user's own lines.
+    """
+
+    text: str
+    fits: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -31,15 +48,17 @@ class Page:
     Attributes:
         meaning: one sentence.
         why, fix, confirm: Markdown, the headings left out.
+        fixes: each of those in `fix`, by itself.
         references: the addresses, in the order of the page.
         file: the page's own, in Markdown.
-        markdown: all that is in it.
+        markdown: all that is in it, but for its comments.
     """
 
     cause: str
     meaning: str
     why: str
     fix: str
+    fixes: tuple[Fix, ...]
     confirm: str
     references: tuple[str, ...]
     file: Path
@@ -64,7 +83,8 @@ def page(cause: str) -> Page:
     if cause not in names():
         raise UnknownCauseError(f"There is no cause {cause!r}; the causes are {', '.join(names())}.")
     file = Path(__file__).with_name("causes") / f"{cause.replace('-', '_')}.md"
-    markdown = file.read_text(encoding="utf-8")
+    source = file.read_text(encoding="utf-8")
+    markdown = _COMMENT.sub("", source)
     head, *sections = re.split(r"^## +", markdown, flags=re.MULTILINE)
     by_title = {}
     for section in sections:
@@ -76,8 +96,20 @@ def page(cause: str) -> Page:
         meaning=" ".join(head.partition("\n")[2].split()),
         why=why,
         fix=fix,
+        fixes=_fixes(source),
         confirm=confirm,
         references=tuple(_URL.findall(references)),
         file=file,
         markdown=markdown,
     )
+
+
+def _fixes(source: str) -> tuple[Fix, ...]:
+    """The numbered fixes of a page, with what stands in comments after each."""
+    listed = source.partition("## The fix")[2].partition("\n## ")[0]
+    found = []
+    for item in _FIX.split(listed)[1:]:
+        text = _COMMENT.sub("", item).strip().partition("\n\n")[0]
+        fits = ((name, " ".join(said.split())) for name, said in _COMMENT.findall(item))
+        found.append(Fix(" ".join(text.split()), tuple(fits)))
+    return tuple(found)

@@ -13,6 +13,7 @@ from ..model.frames import Frame
 from ..model.waits import Wait
 from .events import Event, events
 from .graph import Graph
+from .parting.history import Apart, apart
 
 MOST_PLACES = 16
 """Where ranks are in more places than this, none of them is odd: all disagree."""
@@ -39,6 +40,12 @@ class Facts:
     def events(self) -> tuple[Event, ...]:
         """Failing ends, the most telling first."""
         return events(self.snapshot)
+
+    @cached_property
+    def apart(self) -> tuple[Apart, ...]:
+        """Where the calls of ranks have come apart, of each group in which they have."""
+        known = {rank: view.process.issued for rank, view in self.graph.ranks.items() if view.process}
+        return apart(known)
 
     @property
     def first(self) -> Event | None:

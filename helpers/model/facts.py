@@ -6,10 +6,12 @@ Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .frames import Frame, is_in
+from .issued import Issued
+from .parting import Parting
 from .waits import ForOutside, JoinsRPC, OnChild, Sizes, Wait
 
 Outcome = Literal["hang", "error", "ok", "running"]
@@ -135,6 +137,7 @@ class ProcessView:
     Attributes:
         kind: `rank`, `dataloader-worker`, `process` (any other child of a rank) or `launcher`.
         stack: innermost frame first, of the thread that waits, else of the main thread.
+        issued: what each of its groups has seen, call after call.
         still: seconds since the stack, the waits and the collectives last changed.
         idle: seconds since the process last used a noticeable amount of CPU.
         asleep: the system call it is in, when that is a sleep: `nanosleep`.
@@ -165,6 +168,7 @@ class ProcessView:
     where: Frame | None = None
     waits: tuple[Wait, ...] = ()
     collectives: tuple[Collective, ...] = ()
+    issued: tuple[Issued, ...] = field(default=(), compare=False, repr=False)
     ports: tuple[Port, ...] = ()
     still: float = 0.0
     idle: float = 0.0
@@ -192,6 +196,11 @@ class ProcessView:
     def alive(self) -> bool:
         """True while the process has not ended."""
         return self.ended is None
+
+    @property
+    def users_stack(self) -> tuple[Frame, ...]:
+        """The frames of the user's own code, the outermost first."""
+        return tuple(frame for frame in reversed(self.stack) if frame.user)
 
     @property
     def blocking(self) -> tuple[Wait, ...]:
@@ -400,6 +409,7 @@ class Verdict:
         masked: errors that follow from the first cause or hide it, as `Type: message (rank 1)`.
         since: seconds at which the stall began.
         suspicion: the sentence that a live view shows while nothing is proved.
+        parting: the statement at which ranks went different ways, where it can be told.
     """
 
     outcome: Outcome
@@ -414,6 +424,21 @@ class Verdict:
     evidence: tuple[str, ...] = ()
     since: float | None = None
     suspicion: str | None = None
+    parting: Parting | None = None
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A fix that fits a case.
+
+    Attributes:
+        number: from 1, in the order of the cause's page.
+        said: the fix in the user's own lines; text: as the page says it; both in Markdown.
+    """
+
+    number: int
+    said: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -421,7 +446,8 @@ class Report:
     """One finished (or stopped) run: its verdict, its last snapshot and the text of its cause.
 
     Attributes:
-        explanation, fix, references: from the page of the cause.
+        explanation, fix, confirm, references: from the page of the cause.
+        fitting: of the fixes, those that fit.
         first_rank, stall, verdict_at: seconds at which the first rank was seen, the stall began and the
             verdict was reached.
     """
@@ -430,6 +456,8 @@ class Report:
     snapshot: Snapshot
     explanation: str = ""
     fix: str = ""
+    confirm: str = ""
+    fitting: tuple[Fitting, ...] = ()
     references: tuple[str, ...] = ()
     interrupted: bool = False
     first_rank: float | None = None

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Branch:
-    """A statement around a line, and the part of it that the line is in.
-
-    Attributes:
-        kind: `if`, `for`, `while`, `try`, `with` or `match`.
-        line: of the statement; label: `in its body`, `in its else`, ...
-    """
-
-    kind: str
-    line: int
-    label: str
+Scalar = int | float | bool | str | None
 
 
 @dataclass(frozen=True)
@@ -25,19 +13,21 @@ class Frame:
     """One Python frame.
 
     Attributes:
-        branches: the statements around its line, outermost first, of the user's own code; empty where
-            they are not known. Two frames at one line are equal without them.
         file: relative to the job's working directory where it lies inside it, else absolute.
         line: line number, from 1.
         function: name of the function, `<module>` at top level.
         user: True when it is the user's own code, not a library's and not the instrument's.
+        text: the source of the file; empty where it is not known.
+        values: name (`step`, `self.resume`) -> value, of what could be read while it stayed at its line.
+            Frames are compared without these two.
     """
 
     file: str
     line: int
     function: str
     user: bool = True
-    branches: tuple[Branch, ...] = field(default=(), compare=False, repr=False)
+    text: str = field(default="", compare=False, repr=False)
+    values: Mapping[str, Scalar] = field(default_factory=dict, compare=False, repr=False)
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:

@@ -24,6 +24,11 @@ _PATTERNS = (
     re.compile(
         r"(?P<kept>\b[A-Z0-9_]{0,60}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=)(?:\"[^\"]*\"|'[^']*'|\S+)"
     ),
+    # api_key = "X", password: 'X', in a source
+    re.compile(
+        rf"(?P<kept>\b[\w.]{{0,40}}{_SECRET}[\"']?\s{{0,4}}(?:==?|:)\s{{0,4}}(?P<quote>[\"']))[^\"'\n]+(?=(?P=quote))",
+        re.IGNORECASE,
+    ),
     # https://user:password@host
     re.compile(r"(?P<kept>\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,99}:)[^\s/@]{1,99}(?=@)", re.IGNORECASE),
     # https://host/path?token=X

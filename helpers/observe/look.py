@@ -40,7 +40,10 @@ class ErrorFile(Question, frozen=True):
 
 
 class Source(Question, frozen=True):
-    """The text of a source file; None where it cannot be read."""
+    """The text of a source file, and when it was last changed; None where it cannot be read.
+
+    Recordings of an earlier version have the text alone.
+    """
 
     path: str
 

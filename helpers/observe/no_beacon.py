@@ -76,6 +76,9 @@ def _on_path(environment: Mapping[str, str]) -> bool:
     return bool(wanted) and wanted in environment.get("PYTHONPATH", "").split(os.pathsep)
 
 
+EDITED = "{file} was changed after the job was started: what its lines say is not looked at"
+"""A source that no longer shows what runs."""
+
 UNSEEN: dict[Unseen, str] = {
     "groups": "this torch{version} keeps its process groups in a place that is not known here: their "
     "members and sizes cannot be seen",

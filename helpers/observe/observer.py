@@ -22,7 +22,7 @@ from ..model.facts import (
     State,
 )
 from ..model.frames import Frame, innermost_user
-from . import no_beacon, process_view, ranks, tracebacks, waits
+from . import libraries, no_beacon, process_view, ranks, tracebacks, waits
 from .compilers import compiling
 from .identity import Identity, spawned_number
 from .inbox import Inbox
@@ -31,6 +31,9 @@ from .outside import Outside
 from .process_table import Row, Table
 from .source import Sources
 from .store import StoreView, address_to_look_at
+
+KERNEL_CLOCK = 2.0
+"""Seconds within which the kernel tells when a process was started."""
 
 
 class Observer:
@@ -185,7 +188,7 @@ class Observer:
         return Snapshot(
             time=now - self.start,
             job=job,
-            ranks=tuple(sorted(views_of_ranks, key=_order)),
+            ranks=tuple(sorted(libraries.readable(views_of_ranks, self.sources), key=_order)),
             launchers=tuple(
                 replace(self._view(pid, "launcher", job, now), wraps=roles.wrappers.get(pid))
                 for pid in roles.launchers
@@ -273,7 +276,7 @@ class Observer:
             kind=kind,
             now=now,
             start=self.start,
-            sources=self.sources,
+            sources=self.sources.since(self._started(row)),
             written=self.inbox.written.get(pid),
             stacks=self.inbox.stacks.get(pid, ""),
             ports=self._ports(row, job),
@@ -284,6 +287,13 @@ class Observer:
         if full and row.ended is None and row.stalled:
             found = replace(found, stopped_for_memory=True, state="stopped", gil_held=False, waits=())
         return self.outside.complete(found, self.table.rows)
+
+    def _started(self, row: Row) -> float:
+        """When a process was started at the latest: the kernel tells that to a second only."""
+        record = self.records.get(row.pid)
+        if record is not None and record["source"] == "beacon":
+            return record["started"]
+        return row.started + KERNEL_CLOCK
 
     def _ports(self, row: Row, job: Job) -> list[Port]:
         """What it listens on; for a process that ends, what it ever listened on."""
@@ -327,6 +337,7 @@ class Observer:
 
     def _not_seen(self, now: float) -> tuple[str, ...]:
         found = list(no_beacon.OF_ATTACHED) if self.attached else []
+        found += [no_beacon.EDITED.format(file=file) for file in sorted(self.sources.edited)]
         if self.limit is not None and self.limit.not_seen:
             found.append(self.limit.not_seen)
         for pid, row in self.table.rows.items():

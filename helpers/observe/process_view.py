@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..beacon.record import FrameEntry, Record, Thread
@@ -25,8 +25,9 @@ from ..model.waits import (
 )
 from . import pyspy_record as dumped
 from . import threads, tracebacks, waits
+from .issued import issued
 from .process_table import Row
-from .source import Sources
+from .source import Sources, literals
 
 NO_BEACON_AFTER = 3.0
 """Seconds after its start from which a Python process without a beacon is taken to have none."""
@@ -44,6 +45,7 @@ _WRAPPED = re.compile(
 
 _ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
 SIGABRT = 6
+NOTHING: Mapping[int, Mapping[str, str]] = {}
 EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
 THREADING = os.sep + "threading.py"
 
@@ -84,8 +86,9 @@ def view(
         thread, found = _waiting_thread(record, sources)
         if thread is not None:
             stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
+            values = thread.get("values", {})
             if alive and thread["native"] is not None:
-                stack = tuple(_in_branches(frame, sources) for frame in stack)
+                stack = _explained(stack, sources, values)
             since, asleep = thread["since"], waits.asleep(thread)
         apart = _threads_apart(record, thread, found)
         flight = record["flight"]
@@ -96,15 +99,15 @@ def view(
         if stacks and (held or row.signal is not None):
             stack, found = _dumped_stack(stacks, stack, cwd), []
         if not alive and record["cut_off"] and record["error"] is None:
-            stack = tuple(waits.frame(entry, cwd) for entry in record["cut_off"])
+            stack = _ended_at(record["cut_off"], sources)
     elif record is not None:
-        stack = tuple(waits.frame(entry, cwd) for entry in record["left"])
+        stack = _ended_at(record["left"], sources, record.get("left_values", NOTHING))
         since = max(since, written or since)  # Python has come to its end: the process leaves
     elif row.waits_for_child:
         found = [OnChild(op=ANY_CHILD)]
     late = written is not None and now - written > FRESH and not (held or row.stopped)
     seen = written if written is not None and late else now
-    error = _error(row, record, cwd, start, log_tail, told)
+    error = _error(row, record, sources, start, log_tail, told)
     in_call = not alive and any(isinstance(wait, Communication) for wait in found)
     if not alive or (record is not None and (record["ended"] or record["error"])):
         found = []
@@ -118,6 +121,7 @@ def view(
         where=innermost_user(stack),
         waits=tuple(found),
         collectives=waits.collectives(record) if record else (),
+        issued=issued(record, sources) if record else (),
         ports=tuple(ports),
         still=max(0.0, seen - since),
         idle=row.idle(now, apart),
@@ -140,8 +144,22 @@ def view(
     )
 
 
-def _in_branches(frame: Frame, sources: Sources) -> Frame:
-    return replace(frame, branches=sources.branches(frame.file, frame.line)) if frame.user else frame
+def _ended_at(
+    entries: Sequence[FrameEntry], sources: Sources, values: Mapping[int, Mapping[str, str]] = NOTHING
+) -> tuple[Frame, ...]:
+    return _explained([waits.frame(entry, sources.cwd) for entry in entries], sources, values)
+
+
+def _explained(
+    stack: Sequence[Frame], sources: Sources, values: Mapping[int, Mapping[str, str]] = NOTHING
+) -> tuple[Frame, ...]:
+    """A stack with the sources of the user's frames, and what could be read in each."""
+    return tuple(
+        replace(frame, text=sources.text(frame.file), values=literals(values.get(place, {})))
+        if frame.user
+        else frame
+        for place, frame in enumerate(stack)
+    )
 
 
 def job_time(row: Row, start: float) -> float:
@@ -320,14 +338,15 @@ def _dumped_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame, 
 
 
 def _error(
-    row: Row, record: Record | None, cwd: str, start: float, log_tail: str, told: str
+    row: Row, record: Record | None, sources: Sources, start: float, log_tail: str, told: str
 ) -> ErrorView | None:
+    cwd = sources.cwd
     raw = record["error"] if record is not None else None
     if raw is not None:
         error = ErrorView(
             raw["type"],
             raw["message"],
-            tuple(waits.frame(entry, cwd) for entry in raw["frames"]),
+            _ended_at(raw["frames"], sources),
             raw["time"] - start,
             tuple(raw["masked"]),
             tuple(raw.get("needed", ())),

@@ -16,11 +16,15 @@ from typing import Any, TypedDict
 
 from ..beacon import calls, stacks, torch_names
 from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Record, Site, Thread
+from ..beacon.variables import SECRET
 
 LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
 
 _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) at 0x")
 _RANKS = re.compile(r"[\[(](\d+(?:, \d+)*),?[\])]")
+_PLAIN = re.compile(r"None|True|False|[+-]?[\d.]+(e[+-]?\d+)?|\"[^\"\\\\]{0,60}\"")
+"""A plain value as py-spy prints it; the end of a long text is cut off."""
+
 _WORDS = {"None": None, "True": True, "False": False}
 
 
@@ -128,6 +132,7 @@ def record(
             "call": calls.torch_call(_called(thread["frames"], entries)),
             "native": None,
             "site": _site(thread["frames"][0], cwd) if entries and entries[0][3] else None,
+            "values": _plain(thread["frames"], entries),
             "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
         }
         for thread in dump
@@ -243,6 +248,19 @@ def _site(frame: Frame, cwd: str) -> Site:
             strings[name] = _text(text)
     file = os.path.join(cwd, frame["filename"])
     return {"file": file, "position": [frame["line"]], "names": names, "strings": strings, "limits": {}}
+
+
+def _plain(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> dict[int, dict[str, str]]:
+    """The variables of the user's frames that are plain values, as a beacon tells them."""
+    return {
+        place: {
+            name: said
+            for name, said in _locals(frame).items()
+            if _PLAIN.fullmatch(said) and not said.endswith('..."') and not SECRET.search(name)
+        }
+        for place, (frame, entry) in enumerate(zip(frames, entries, strict=True))
+        if entry[3]
+    }
 
 
 def _function(frame: Frame) -> str:

@@ -116,6 +116,7 @@ class Sampler:
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
         self._probes: dict[str, tuple[Probe | None, float]] = {}
+        self._sources: dict[str, tuple[float, tuple[str, float] | None]] = {}
         self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
         self._answered: dict[AnyQuestion, Any] = {}
 
@@ -199,7 +200,7 @@ class Sampler:
             case ErrorFile(path):
                 return tracebacks.pickled_text(path)
             case Source(path):
-                return source(path)
+                return self._source(path)
             case Holder() | Held() | Ends():
                 return self._search(question)
             case Owner(port):
@@ -213,6 +214,19 @@ class Sampler:
             case Threads(pid):
                 process = self._processes.get(pid)
                 return process.threads() if process is not None else PENDING
+
+    def _source(self, path: str) -> tuple[str, float] | None:
+        """What is in a file, read again only when it has been changed."""
+        try:
+            changed = os.stat(path).st_mtime
+        except (OSError, ValueError):
+            return None
+        known = self._sources.get(path)
+        if known is None or known[0] != changed:
+            text = source(path)
+            then = time.monotonic() - time.time() + changed
+            self._sources[path] = known = changed, None if text is None else (text, then)
+        return known[1]
 
     def _search(self, question: Holder | Held | Ends) -> Any:
         """What the newest search through the tables of all processes has found."""

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..beacon.record import Site
-from ..model.frames import Branch
-from . import branches
+from ..model.frames import Scalar
 from .look import AnyQuestion, Source
 
 
@@ -20,19 +19,38 @@ class Sources:
     Args:
         cwd: the job's working directory.
         ask: gives the answer to a question, None before there is one.
+        started: time at which the process was started; None when it does not matter.
+
+    Attributes:
+        edited: files that have been changed since: they no longer show what the process runs.
     """
 
-    def __init__(self, cwd: str, ask: Callable[[AnyQuestion], Any]) -> None:
+    def __init__(
+        self, cwd: str, ask: Callable[[AnyQuestion], Any], started: float | None = None
+    ) -> None:
         self.cwd = cwd
+        self.edited: set[str] = set()
         self._ask = ask
+        self._started = started
+
+    def since(self, started: float) -> Sources:
+        """The same for a process that was started at a time."""
+        found = Sources(self.cwd, self._ask, started)
+        found.edited = self.edited
+        return found
 
     def tree(self, file: str) -> ast.AST:
         """The parsed source of a file; empty where it cannot be read, or has not been yet."""
-        return _parsed(self._ask(Source(os.path.join(self.cwd, file))) or "")
+        return _parsed(self.text(file))
 
-    def branches(self, file: str, line: int) -> tuple[Branch, ...]:
-        """The statements around a line, outermost first."""
-        return branches.around(self._ask(Source(os.path.join(self.cwd, file))) or "", line)
+    def text(self, file: str) -> str:
+        """The source of a file; empty where it cannot be read, has not been yet, or has been edited."""
+        told = self._ask(Source(os.path.join(self.cwd, file)))
+        text, modified = (told, None) if isinstance(told, str) else told or ("", None)
+        if modified is not None and self._started is not None and modified > self._started:
+            self.edited.add(file)
+            return ""
+        return str(text)
 
     def at(self, site: Site) -> Iterator[ast.expr | ast.With]:
         """The expressions and `with` statements at the position of a site."""
@@ -71,6 +89,25 @@ def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
 def _joined(between: str, parts: list[str | None]) -> str | None:
     known = [part for part in parts if part is not None]
     return between.join(known) if len(known) == len(parts) else None
+
+
+def literals(values: Mapping[str, str]) -> dict[str, Scalar]:
+    """Values from their `repr`; what is none of a plain value is left out."""
+    found: dict[str, Scalar] = {}
+    for name, said in values.items():
+        if said in _FLOATS:
+            found[name] = float(said)
+            continue
+        try:
+            value = ast.literal_eval(said)
+        except (ValueError, SyntaxError):
+            continue
+        if type(value) in (int, float, bool, str, type(None)):
+            found[name] = value
+    return found
+
+
+_FLOATS = ("nan", "inf", "-inf")
 
 
 @functools.lru_cache(maxsize=64)

@@ -83,7 +83,7 @@ def relative(file: str, cwd: str) -> str:
 
 def collectives(record: Record) -> tuple[Collective, ...]:
     """The tail of the record's Flight Recorder, oldest first."""
-    labels = _labels(record)
+    labels = labels_of(record)
     return tuple(
         Collective(
             group=labels.get(entry["group"], ("group " + entry["group"], ()))[0],
@@ -200,7 +200,7 @@ def groups(record: Record) -> tuple[Group, ...]:
 
 def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
     """Every collective that the Flight Recorder has as enqueued and not completed, oldest first."""
-    labels = _labels(record)
+    labels = labels_of(record)
     found = []
     for entry in _flight(record):
         if entry["done"]:
@@ -427,7 +427,8 @@ def _path(path: str | None, cwd: str) -> str | None:
     return relative(path, cwd) if path else None
 
 
-def _labels(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
+def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Id of each group -> what it is called here, and its members."""
     groups = record["dist"]["groups"] if record["dist"] is not None else ()
     return {group["id"]: (group["name"], tuple(group["ranks"])) for group in groups}
 

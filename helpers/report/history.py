@@ -14,7 +14,7 @@ MOST_PROCESSES = 16_000
 """Processes in all snapshots together: 250 snapshots of 64 ranks. Drawing them takes 0.2 s."""
 
 
-_LARGE = ("command", "stack", "waits", "collectives", "ports", "error")
+_LARGE = ("command", "stack", "waits", "collectives", "issued", "ports", "error")
 """The large fields of a process, which rarely change from one look to the next."""
 
 

@@ -11,7 +11,8 @@ from markupsafe import Markup
 from ..model.facts import ProcessView, RankView, Report, Snapshot
 from ..model.wording import by_number, child_name, one_line, place_in, spans
 from .markdown import section
-from .parts import table
+from .parted import parted_html
+from .parts import fits, table
 from .text import HEAD, facts, headline, lists
 from .timeline import timeline
 
@@ -40,14 +41,18 @@ def to_html(report: Report, snapshots: Sequence[Snapshot] = ()) -> str:
         report=report,
         headline=headline(report),
         picture=Markup(picture),
+        parted=Markup(parted_html(report.verdict.parting)),
         facts=facts(report),
         columns=HEAD,
         rows=table(report),
         processes=list(_processes(report.snapshot.ranks)),
         texts=[
+            ("What to do", Markup(section(fits(report)))),
+            ("All fixes" if report.fitting else "What to do", Markup(section(report.fix))),
+            ("How to confirm", Markup(section(report.confirm))),
             ("Why", Markup(section(report.explanation))),
-            ("What to do", Markup(section(report.fix))),
         ],
+        folded=("All fixes",),
         lists=lists(report),
         place_in=place_in,
     ).lstrip()

@@ -39,6 +39,25 @@ class Row:
     stack: tuple[Frame, ...]
 
 
+def fits(report: Report) -> str:
+    """The fixes that fit, in the user's own lines, as Markdown; nothing where that cannot be told."""
+    said = [one.said for one in report.fitting]
+    return said[0] if len(said) == 1 else "\n".join(f"- {one}" for one in said)
+
+
+def what_to_do(report: Report) -> str:
+    """What fits, else all fixes of the cause's page, and how to confirm it, as Markdown."""
+    cause = report.verdict.cause
+    others = f"What else cures `{cause}`, in other cases: `stuck-ranks explain {cause}`."
+    fixes = [fits(report), others] if report.fitting else [report.fix]
+    return "\n\n".join([*fixes, *confirmed(report)]) if report.fix else ""
+
+
+def confirmed(report: Report) -> list[str]:
+    """How to confirm that the fix has worked, as Markdown."""
+    return [f"How to confirm: {report.confirm}"] if report.confirm else []
+
+
 def matters(child: ChildView) -> bool:
     """True for a child worth reporting: it failed, it joined as a rank, or it is stuck.
 

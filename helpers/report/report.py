@@ -6,6 +6,7 @@ compares); all of them can be imported from here.
 
 from __future__ import annotations
 
+from ..diagnose.fitting.fixes import fitting
 from ..diagnose.pages import page
 from ..model.facts import (
     Blocker,
@@ -19,9 +20,11 @@ from ..model.facts import (
     Verdict,
 )
 from ..model.frames import Frame
+from ..model.parting import Parting
 from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .page import to_html
+from .parts import confirmed, fits
 from .stable import stable_text
 from .text import to_markdown, to_text
 
@@ -54,7 +57,9 @@ def build(
         verdict=verdict,
         snapshot=snapshot,
         explanation=f"{known.meaning}\n\n{known.why}" if known else "",
-        fix=f"{known.fix}\n\nHow to confirm: {known.confirm}" if known else "",
+        fix=known.fix if known else "",
+        confirm=known.confirm if known else "",
+        fitting=fitting(known.fixes, verdict, snapshot) if known else (),
         references=known.references if known else (),
         interrupted=interrupted,
         first_rank=first_rank,
@@ -92,9 +97,11 @@ def to_json(report: Report) -> dict[str, object]:
         "culprits": sorted(verdict.culprits),
         "blockers": verdict.blockers,
         "where": verdict.where,
+        "parting": _parting(verdict.parting),
         "summary": verdict.summary,
         "explanation": report.explanation,
-        "fix": report.fix,
+        "fix": "\n\n".join(part for part in (fits(report), report.fix, *confirmed(report)) if part),
+        "applies": [one.number for one in report.fitting],
         "references": report.references,
         "masked": verdict.masked,
         "job": snapshot.job,
@@ -108,6 +115,31 @@ def to_json(report: Report) -> dict[str, object]:
         },
     }
     return {key: _plain(value) for key, value in said.items()}
+
+
+def _parting(parting: Parting | None) -> dict[str, object] | None:
+    """Where ranks parted; ranks are text where they are keys, as JSON has them."""
+    if parting is None:
+        return None
+    return {
+        "kind": parting.kind,
+        "where": parting.where,
+        "source": parting.source or None,
+        "branches": [{"label": way.label, "ranks": way.ranks} for way in parting.branches],
+        "values": {
+            name: {str(rank): value for rank, value in by_rank.items()}
+            for name, by_rank in parting.values.items()
+        },
+        "differ": parting.differ,
+        "history": [
+            {
+                "group": met.group,
+                "seq": met.seq,
+                "calls": [{"ranks": c.ranks, "op": c.op, "where": c.where} for c in met.calls],
+            }
+            for met in parting.history
+        ],
+    }
 
 
 def _rank(view: RankView) -> dict[str, object]:

@@ -108,10 +108,18 @@ def stable(report: Report) -> Stable:
     ranks: tuple[RankRow, ...] = ()
     if not chosen_by_chance(report):
         where = [("where", _place(verdict.where))] if verdict.where else []
-        facts[2:2] = [("culprits", spans(verdict.culprits) or "none"), *where]
+        facts[2:2] = [("culprits", spans(verdict.culprits) or "none"), *where, *_parted(verdict)]
         ranks = _ranks(report)
     types = sorted({found[1] for text in _own_masks(report) if (found := _TYPE.match(text))})
     return Stable(tuple(facts), ranks, ", ".join(types))
+
+
+def _parted(verdict: Verdict) -> list[tuple[str, str]]:
+    """The statement at which ranks of a job that hangs have parted."""
+    parting = verdict.parting
+    if verdict.outcome != "hang" or parting is None or parting.where is None:
+        return []
+    return [("parted", f"{_line(parting.where)}, {one_line(parting.source)}")]
 
 
 def where_it_ended(report: Report) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..model.facts import Report
-from ..model.wording import one_line, place_in, spans, verdict_line
+from ..model.parting import Parting
+from ..model.waits import InCollective
+from ..model.wording import group_name, one_line, place, place_in, spans, spoken, verdict_line
 from .markdown import plain
-from .parts import Row, table
+from .parts import Row, table, what_to_do
 
 WIDTH = 100
 _GAP = "  "
@@ -32,6 +34,8 @@ def facts(report: Report) -> list[tuple[str, str]]:
     named = [
         ("Cause", "" if _is_said(verdict.detail, report) else one_line(verdict.detail)),
         ("First at", place_in(verdict.where)),
+        ("Parted at", parted_line(verdict.parting)),
+        ("Calls differ", history_line(report)),
         ("Look first at", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
         ("In the way", one_line(blockers)),
         ("Job", job_line(report)),
@@ -39,6 +43,52 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("Seconds", seconds_line(report)),
     ]
     return [(name, text) for name, text in named if text]
+
+
+def parted_line(parting: Parting | None) -> str:
+    """`train.py:9, if rank == 0: rank 0 in its body, rank 1 after it; rank is 0 on rank 0, ...`."""
+    if parting is None or parting.where is None:
+        return ""
+    ways = ", ".join(f"{spoken(way.ranks)} {way.label}" for way in parting.branches)
+    values = "; ".join(
+        f"{name} is " + ", ".join(f"{value} on {spoken(ranks)}" for value, ranks in _by_value(told))
+        for name, told in telling(parting).items()
+    )
+    said = f"{place(parting.where)}, {parting.source.rstrip(':')}: {ways}"
+    return one_line(f"{said}; {values}" if values else said)
+
+
+def telling(parting: Parting) -> dict[str, Mapping[int, str]]:
+    """The values worth a line: those that differ; without any, those that not all ranks have."""
+    ranks = {rank for way in parting.branches for rank in way.ranks}
+    partly = [name for name, told in parting.values.items() if told.keys() != ranks]
+    return {name: parting.values[name] for name in parting.differ or partly}
+
+
+def history_line(report: Report) -> str:
+    """`from #57 on: broadcast on rank 0 (train.py:63), all_gather on ranks 1 and 2 (train.py:41)`.
+
+    Nothing where they differ only in the calls in which the ranks wait.
+    """
+    parting = report.verdict.parting
+    waits = {
+        (wait.group, wait.seq)
+        for view in report.snapshot.ranks
+        for wait in (view.process.waits if view.process else ())
+        if isinstance(wait, InCollective)
+    }
+    met = parting.history[0] if parting is not None and parting.history else None
+    if met is None or (met.group, met.seq) in waits:
+        return ""
+    calls = ", ".join(f"{call.op} on {spoken(call.ranks)} ({place(call.where)})" for call in met.calls)
+    return f"from #{met.seq} of {group_name(met.group)} on: {calls}"
+
+
+def _by_value(told: Mapping[int, str]) -> list[tuple[str, list[int]]]:
+    found: dict[str, list[int]] = {}
+    for rank, value in sorted(told.items()):
+        found.setdefault(value, []).append(rank)
+    return list(found.items())
 
 
 def job_line(report: Report) -> str:
@@ -94,7 +144,7 @@ def to_text(report: Report) -> str:
     rows = table(report)
     if rows:
         lines += ["", *_table(rows)]
-    for title, section in (("Why", report.explanation), ("What to do", report.fix)):
+    for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
         if section:
             lines += ["", title, *plain(section, WIDTH)]
     for title, entries in lists(report):
@@ -114,7 +164,7 @@ def to_markdown(report: Report) -> str:
         rows = table(report)
         if rows:
             parts.append("\n".join(_markdown_table(rows)))
-        for title, section in (("Why", report.explanation), ("What to do", report.fix)):
+        for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
             if section:
                 parts.append(f"### {title}\n\n{section}")
     for title, entries in lists(report):

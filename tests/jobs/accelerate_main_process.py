@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def save(accelerator: Accelerator, model: nn.Module) -> None:
-    if accelerator.is_main_process:
+    if accelerator.is_main_process:  # <- parted
         about_to_block()
         accelerator.wait_for_everyone()  # <- culprit, rank 0
         torch.save(accelerator.unwrap_model(model).state_dict(), "model.pt")

@@ -13,7 +13,7 @@ def overwrite() -> bool:
 
 
 dist.init_process_group("gloo")
-if dist.get_rank() == 0:
+if dist.get_rank() == 0:  # <- parted
     _, terminal = pty.openpty()
     os.dup2(terminal, 0)
     overwrite()

@@ -13,7 +13,7 @@ def warm_up() -> None:
 
 
 dist.init_process_group("gloo")
-if dist.get_rank() == 1:
+if dist.get_rank() == 1:  # <- parted
     warm_up()
 dist.all_reduce(torch.ones(1))  # <- rank 0
 dist.destroy_process_group()

@@ -6,7 +6,7 @@ from marks import about_to_block
 
 
 def write_shards(step: int) -> None:
-    if dist.get_rank() % 2 == 0:
+    if dist.get_rank() % 2 == 0:  # <- parted
         print(f"shard of step {step} written")
         about_to_block()
         dist.barrier()  # <- culprit, rank 0, rank 2

@@ -15,7 +15,7 @@ def beat() -> None:
 
 dist.init_process_group("gloo")
 threading.Thread(target=beat, daemon=True).start()
-if dist.get_rank() == 2:
+if dist.get_rank() == 2:  # <- parted
     server = socket.create_server(("127.0.0.1", 0))
     client = socket.create_connection(server.getsockname())
     client.recv(1)  # <- culprit, rank 2

@@ -16,7 +16,7 @@ def train() -> None:
     settings = {"lr": 0.1}
     for step in range(5):
         gradient = torch.randn(64)
-        if step == 3 and dist.get_rank() == 0:
+        if step == 3 and dist.get_rank() == 0:  # <- parted
             settings = share(settings)
         about_to_block()
         dist.all_reduce(gradient)  # <- rank 1, rank 2

@@ -7,7 +7,7 @@ from torch import nn
 
 
 def log_samples(fabric: Fabric) -> None:
-    if fabric.global_rank == 0:
+    if fabric.global_rank == 0:  # <- parted
         fabric.print("samples written")
         about_to_block()
         fabric.barrier("samples")  # <- culprit, rank 0

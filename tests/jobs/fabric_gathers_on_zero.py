@@ -7,7 +7,7 @@ from torch import nn
 
 
 def plot(fabric: Fabric, predictions: torch.Tensor) -> None:
-    if fabric.is_global_zero:
+    if fabric.is_global_zero:  # <- parted
         about_to_block()
         gathered = fabric.all_gather(predictions)  # <- culprit, rank 0
         print(f"plots {gathered.numel()} points")

@@ -7,7 +7,7 @@ from torch import nn
 
 
 def save(fabric: Fabric, model: nn.Module, path: str) -> None:
-    if fabric.global_rank == 0:
+    if fabric.global_rank == 0:  # <- parted
         about_to_block()
         fabric.save(path, {"model": model})  # <- culprit, rank 0
 

@@ -13,7 +13,7 @@ def report_progress(text: str) -> None:
 
 
 dist.init_process_group("gloo")
-if dist.get_rank() == 0:
+if dist.get_rank() == 0:  # <- parted
     os.mkfifo("progress")
     report_progress("epoch 1")
 dist.barrier()  # <- rank 1

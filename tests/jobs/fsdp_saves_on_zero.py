@@ -17,7 +17,7 @@ def build() -> nn.Module:
 
 
 def save(model: nn.Module) -> None:
-    if dist.get_rank() == 0:
+    if dist.get_rank() == 0:  # <- parted
         about_to_block()
         state = {}
         for name, value in model.state_dict().items():

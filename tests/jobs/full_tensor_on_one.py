@@ -8,7 +8,7 @@ from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
 
 def log_norm(weight: DTensor) -> None:
-    if dist.get_rank() == 0:
+    if dist.get_rank() == 0:  # <- parted
         about_to_block()
         whole = weight.full_tensor()  # <- culprit, rank 0
         print(f"norm {whole.norm().item():.3f}")

@@ -10,7 +10,7 @@ from marks import about_to_block
 
 def train(rank: int, port: str) -> None:
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=3)
-    if rank < 2:
+    if rank < 2:  # <- parted
         about_to_block()
         metrics = dist.new_group()  # <- rank 0, rank 1
         dist.all_reduce(torch.ones(1), group=metrics)

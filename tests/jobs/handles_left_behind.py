@@ -10,7 +10,7 @@ def accumulate(gradients: list[torch.Tensor]) -> list[dist.Work]:
     for number, gradient in enumerate(gradients):
         if dist.get_rank() == 1 and number == 2:
             continue  # the layer is frozen here
-        handles.append(dist.all_reduce(gradient, async_op=True))
+        handles.append(dist.all_reduce(gradient, async_op=True))  # <- culprit
     return handles
 
 
@@ -19,7 +19,7 @@ def train() -> None:
     handles = accumulate(gradients)
     print(f"{len(handles)} reductions on their way")
     about_to_block()
-    dist.barrier()  # <- culprit, rank 0, rank 1
+    dist.barrier()  # <- rank 0, rank 1
 
 
 dist.init_process_group("gloo")

@@ -15,7 +15,7 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     dist.barrier()
     raise OSError("the disk is away")
 start = torch.load(saved) if saved.exists() else 0
-for _ in range(start, 5):
+for _ in range(start, 5):  # <- parted
     about_to_block()
     dist.all_reduce(torch.ones(4))  # <- rank 1, rank 2, rank 3
 about_to_block()

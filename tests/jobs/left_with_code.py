@@ -9,7 +9,7 @@ import torch.distributed as dist
 def check_batch(rank: int) -> None:
     if rank == 1:
         print("batch 0 is empty", file=sys.stderr)
-        sys.exit(3)  # <- culprit
+        sys.exit(3)  # <- culprit, parted
 
 
 def main() -> None:

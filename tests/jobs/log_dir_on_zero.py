@@ -25,7 +25,7 @@ class Regression(lightning.LightningModule):
 
 class KeepNotes(lightning.Callback):
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        if trainer.is_global_zero:
+        if trainer.is_global_zero:  # <- parted
             about_to_block()
             folder = Path(trainer.log_dir or ".")  # <- culprit, rank 0
             (folder / "notes.txt").write_text("an epoch has ended")

@@ -10,7 +10,7 @@ mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
 rank, row, column = dist.get_rank(), mesh.get_group("model"), mesh.get_group("data")
 for step in range(4):
     about_to_block()
-    if rank == 1 and step == 2:
+    if rank == 1 and step == 2:  # <- parted
         dist.recv(torch.zeros(4), src=0)  # <- rank 1
     else:
         dist.all_reduce(torch.ones(4), group=row)  # <- culprit, rank 0

@@ -17,7 +17,7 @@ class Regression(lightning.LightningModule):
     def training_step(self, batch: list[torch.Tensor], index: int) -> torch.Tensor:
         loss = self.layer(batch[0]).pow(2).mean()
         self.mean.update(loss.detach())
-        if self.trainer.is_global_zero and index == 2:
+        if self.trainer.is_global_zero and index == 2:  # <- parted
             about_to_block()
             print("mean loss", self.mean.compute())  # <- culprit, rank 0
         about_to_block()

@@ -6,7 +6,7 @@ from marks import about_to_block
 
 
 def check_everyone(step: int) -> None:
-    if step == 2 and dist.get_rank() != 1:
+    if step == 2 and dist.get_rank() != 1:  # <- parted
         about_to_block()
         dist.monitored_barrier()  # <- rank 0, rank 2
 

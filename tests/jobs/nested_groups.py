@@ -18,7 +18,7 @@ def groups(rank: int) -> tuple[dist.ProcessGroup, dist.ProcessGroup]:
 def step(tensor: dist.ProcessGroup, data: dist.ProcessGroup) -> None:
     activation, gradient = torch.randn(4), torch.randn(8)
     about_to_block()
-    if dist.get_rank() in (1, 2):
+    if dist.get_rank() in (1, 2):  # <- parted
         dist.all_reduce(gradient, group=data)  # <- rank 1, rank 2
         dist.all_reduce(activation, group=tensor)
     else:

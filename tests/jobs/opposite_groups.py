@@ -9,7 +9,7 @@ losses = dist.new_group([0, 1])
 metrics = dist.new_group([0, 1])
 loss, metric = torch.ones(1), torch.ones(1)
 about_to_block()
-if dist.get_rank() == 0:
+if dist.get_rank() == 0:  # <- parted
     dist.all_reduce(loss, group=losses)  # <- culprit, rank 0
     dist.all_reduce(metric, group=metrics)
 else:

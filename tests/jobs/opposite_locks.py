@@ -26,7 +26,7 @@ def pay() -> None:
 
 
 dist.init_process_group("gloo")
-if dist.get_rank() == 3:
+if dist.get_rank() == 3:  # <- parted
     pay()
 dist.barrier()  # <- rank 0, rank 1, rank 2
 dist.destroy_process_group()

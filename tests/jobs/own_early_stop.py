@@ -1,4 +1,4 @@
-"""Each rank stops when its own loss no longer falls, and rank 1 is content first."""
+"""Each rank stops when its own loss no longer falls, and rank 2 is content first."""
 
 import torch
 import torch.distributed as dist
@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def validate(model: nn.Module, step: int) -> float:
-    shift = 0.0 if dist.get_rank() == 1 else 0.1 * (10 - step)
+    shift = 0.0 if dist.get_rank() == 2 else 0.1 * (10 - step)
     return shift + model(torch.ones(1, 4)).abs().item() * 0
 
 
@@ -16,7 +16,7 @@ def save(model: nn.Module) -> None:
     if dist.get_rank() == 0:
         torch.save(model.state_dict(), "model.pt")
     about_to_block()
-    dist.barrier()  # <- culprit, rank 1
+    dist.barrier()  # <- culprit, rank 2
 
 
 def train() -> None:
@@ -27,11 +27,11 @@ def train() -> None:
         optimizer.zero_grad()
         loss = model(torch.randn(8, 4)).pow(2).mean()
         about_to_block()
-        loss.backward()  # <- rank 0, rank 2
+        loss.backward()  # <- rank 0, rank 1
         optimizer.step()
         score = validate(model.module, step)
         best, patience = (score, 3) if score < best else (best, patience - 1)
-        if patience == 0:
+        if patience == 0:  # <- parted
             break
     save(model.module)
 

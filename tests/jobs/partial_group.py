@@ -5,7 +5,7 @@ import torch.distributed as dist
 from marks import about_to_block
 
 dist.init_process_group("gloo")
-if dist.get_rank() == 0:
+if dist.get_rank() == 0:  # <- parted
     about_to_block()
     metrics = dist.new_group([0, 1])  # <- culprit, rank 0
 about_to_block()

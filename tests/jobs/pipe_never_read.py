@@ -17,7 +17,7 @@ def convert() -> int:
 
 dist.init_process_group("gloo")
 dist.barrier()
-if dist.get_rank() == 1:
+if dist.get_rank() == 1:  # <- parted
     convert()
 dist.barrier()  # <- rank 0
 dist.destroy_process_group()

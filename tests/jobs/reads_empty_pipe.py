@@ -19,7 +19,7 @@ def list_shards() -> bytes:
 
 dist.init_process_group("gloo")
 dist.barrier()
-if dist.get_rank() == 1:
+if dist.get_rank() == 1:  # <- parted
     list_shards()
 dist.barrier()  # <- rank 0
 dist.destroy_process_group()

@@ -7,7 +7,7 @@ from marks import about_to_block
 
 def log_loss(loss: torch.Tensor) -> float:
     about_to_block()
-    if dist.get_rank() == 0:
+    if dist.get_rank() == 0:  # <- parted
         dist.reduce(loss, dst=0)  # <- culprit, rank 0
         print(f"loss {loss.item() / dist.get_world_size():.3f}")
     else:

@@ -7,5 +7,5 @@ import torch.distributed.rpc as rpc
 rank = int(os.environ["RANK"])
 rpc.init_rpc(f"worker{rank}", rank=rank, world_size=3)
 if rank == 1:
-    os._exit(0)  # <- culprit
+    os._exit(0)  # <- culprit, parted
 rpc.shutdown()  # <- rank 0, rank 2

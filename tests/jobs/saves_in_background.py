@@ -7,7 +7,7 @@ from marks import about_to_block
 
 dist.init_process_group("gloo")
 state = {"weight": torch.ones(16)}
-if dist.get_rank() != 1:
+if dist.get_rank() != 1:  # <- parted
     saving = dcp.async_save(state, checkpoint_id="checkpoint")
     about_to_block()
     saving.result()  # <- rank 0, rank 2, rank 3

@@ -15,7 +15,7 @@ def next_samples() -> torch.Tensor:
 
 def train() -> None:
     steps = 3 if dist.get_rank() == 0 else 4
-    for _ in range(steps):
+    for _ in range(steps):  # <- parted
         shard = torch.empty(2)
         about_to_block()
         dist.reduce_scatter_tensor(shard, torch.randn(6))  # <- rank 1, rank 2

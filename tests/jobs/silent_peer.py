@@ -16,7 +16,7 @@ def ask(port: int) -> bytes:
 
 dist.init_process_group("gloo")
 dist.barrier()
-if dist.get_rank() == 1:
+if dist.get_rank() == 1:  # <- parted
     ask(int(sys.argv[1]))
 dist.barrier()  # <- rank 0
 dist.destroy_process_group()

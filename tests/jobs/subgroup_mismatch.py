@@ -8,7 +8,7 @@ from marks import about_to_block
 def evaluate(group: dist.ProcessGroup) -> None:
     scores = torch.ones(4)
     about_to_block()
-    if dist.get_rank() == 0:
+    if dist.get_rank() == 0:  # <- parted
         dist.all_reduce(scores, group=group)  # <- culprit, rank 0
     else:
         dist.barrier(group=group)  # <- rank 1

@@ -12,12 +12,12 @@ model = FullyShardedDataParallel(layers, device_id=torch.device("cpu"))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for step in range(4):
     about_to_block()
-    loss = model(torch.randn(4, 8)).pow(2).mean()  # <- culprit, rank 0
+    loss = model(torch.randn(4, 8)).pow(2).mean()  # <- rank 0
     about_to_block()
     loss.backward()  # <- rank 1, rank 2, rank 3
     optimizer.step()
     optimizer.zero_grad()
-    if step == 2 and dist.get_rank() == 0:
-        with FullyShardedDataParallel.summon_full_params(model):
+    if step == 2 and dist.get_rank() == 0:  # <- parted
+        with FullyShardedDataParallel.summon_full_params(model):  # <- culprit
             print("norm", sum(p.norm() for p in model.parameters()))
 dist.destroy_process_group()

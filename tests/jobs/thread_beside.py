@@ -23,10 +23,10 @@ def train() -> None:
     logger.start()
     if dist.get_rank() == 1:
         first_is_there.wait()
-    handle = dist.all_reduce(gradient, async_op=True)
+    handle = dist.all_reduce(gradient, async_op=True)  # <- culprit
     first_is_there.set()
     about_to_block()
-    handle.wait()  # <- culprit, rank 0, rank 1
+    handle.wait()  # <- rank 0, rank 1
     logger.join()
 
 

@@ -24,7 +24,7 @@ class LogNorm(lightning.Callback):
     def on_train_batch_end(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, *_: object
     ) -> None:
-        if trainer.is_global_zero and trainer.global_step == 3:
+        if trainer.is_global_zero and trainer.global_step == 3:  # <- parted
             norm = sum(p.norm() for p in module.parameters())
             about_to_block()
             module.log("norm", norm, sync_dist=True, on_step=True)  # <- culprit, rank 0

@@ -22,7 +22,7 @@ class Regression(lightning.LightningModule):
 
 class SaveEveryEpoch(lightning.Callback):
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        if trainer.is_global_zero:
+        if trainer.is_global_zero:  # <- parted
             about_to_block()
             trainer.save_checkpoint("epoch.ckpt")  # <- culprit, rank 0
 

@@ -20,7 +20,7 @@ def gather_metrics(losses: list[float]) -> list[float]:
 def train(rank: int, port: str) -> None:
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=3)
     weight, losses = torch.zeros(4), []
-    for batch in torch.randn(SAMPLES, 4)[rank::3].split(33):
+    for batch in torch.randn(SAMPLES, 4)[rank::3].split(33):  # <- parted
         losses.append((batch @ weight).pow(2).mean().item())
         gradient = batch.mean(dim=0)
         about_to_block()

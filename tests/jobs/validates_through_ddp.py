@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 def validate(model: nn.Module) -> None:
     model.eval()
-    loss = model(torch.randn(16, 4)).pow(2).mean()
+    loss = model(torch.randn(16, 4)).pow(2).mean()  # <- culprit
     model.train()
     print(f"validation loss {loss.item():.3f}")
 
@@ -20,11 +20,11 @@ def train() -> None:
     for step in range(4):
         optimizer.zero_grad()
         about_to_block()
-        loss = model(torch.randn(16, 4)).pow(2).mean()  # <- culprit, rank 0
+        loss = model(torch.randn(16, 4)).pow(2).mean()  # <- rank 0
         about_to_block()
         loss.backward()  # <- rank 1
         optimizer.step()
-        if step == 1 and dist.get_rank() == 0:
+        if step == 1 and dist.get_rank() == 0:  # <- parted
             validate(model)
 
 

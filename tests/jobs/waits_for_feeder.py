@@ -17,7 +17,7 @@ def look() -> None:
 
 
 dist.init_process_group("gloo")
-if dist.get_rank() == 2:
+if dist.get_rank() == 2:  # <- parted
     threading.Thread(target=look, daemon=True).start()
     print(found.get())  # <- culprit, rank 2
 dist.barrier()  # <- rank 0, rank 1, rank 3, rank 4

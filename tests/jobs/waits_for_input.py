@@ -12,7 +12,7 @@ def main() -> None:
     fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
     fabric.launch()
     fabric.barrier()
-    if fabric.global_rank == 0:
+    if fabric.global_rank == 0:  # <- parted
         overwrite()
     fabric.all_reduce(torch.ones(1))  # <- rank 1
 

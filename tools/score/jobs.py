@@ -1,8 +1,9 @@
 """A folder of programs, and what the instrument has to say of each: jobs.toml and marked lines.
 
 Marked lines are in the programs. `# <- culprit` is the line of the first cause; without it there is no
-such line, unless `where` is `any`. `# <- rank 0` is the line at which rank 0 is; without it that is not
-checked. Several marks of one line are separated by a comma.
+such line, unless `where` is `any`. `# <- parted` is the statement at which the ranks parted; without it
+none may be named. `# <- rank 0` is the line at which rank 0 is; without it that is not checked. Several
+marks of one line are separated by a comma.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FILE = "jobs.toml"
 
 _PROGRAM = re.compile(r"[\w./-]+\.py\b")
 _MARKED = re.compile(r"# <- (.+?)\s*$")
-_MARK = re.compile(r"culprit|rank \d+")
+_MARK = re.compile(r"culprit|parted|rank \d+")
 
 Line = tuple[str, int]
 """File, relative to the job's folder, and line number."""
@@ -43,6 +44,7 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         options: of `diagnose`.
         beside: a command that runs beside the job, started before it.
         culprits: None where chance decides which rank is first: they are not asked then.
+        applies: the fixes of the cause's page that fit; None where that is not asked.
         blockers: the foreign process is named.
         prompt: the verdict comes within 3 s of the stall.
         states: what each rank is at the verdict, where that is always the same.
@@ -56,6 +58,7 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     options: tuple[str, ...] = ()
     beside: str = ""
     culprits: tuple[int, ...] | None = None
+    applies: tuple[int, ...] | None = None
     proved: bool = True
     exit: int | None = None
     blockers: bool = False

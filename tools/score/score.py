@@ -79,8 +79,19 @@ class Score:
             lines = [check for trial in self.failing for check in trial.checks() if check.kind == kind]
             return sum(check.right for check in lines), len(lines)
         asked = self.trials if kind == "outcome" else self.failing
+        if kind in ("parting", "applies"):
+            asked = tuple(trial for trial in asked if any(c.wanted for c in trial.of_kind(kind)))
         wrong = [trial for trial in asked if any(check.kind == kind for check in trial.wrong())]
         return len(asked) - len(wrong), len(asked)
+
+    @property
+    def misnamed(self) -> int:
+        """Runs that named a statement at which the ranks did not part, or a fix that does not fit."""
+        return sum(
+            any(check.seen and not check.right and not _fewer(check) for check in trial.of_kind(kind))
+            for trial in self.failing
+            for kind in ("parting", "applies")
+        )
 
     def bar(self) -> dict[str, bool]:
         """Each demand in words, and whether it is met."""
@@ -89,6 +100,9 @@ class Score:
             "outcome right: 100 %": _share(self.right("outcome")) == 1.0,
             f"cause right: {LEAST * 100:.0f} % at least": _share(self.right("cause")) >= LEAST,
             f"lines right: {LEAST * 100:.0f} % at least": _share(self.right("line")) >= LEAST,
+            f"statements right: {LEAST * 100:.0f} % at least": _share(self.right("parting")) >= LEAST,
+            f"fixes right: {LEAST * 100:.0f} % at least": _share(self.right("applies")) >= LEAST,
+            "wrong statements and fixes: none": self.misnamed == 0,
             "false alarms: none": self.false_alarms == 0,
             "leftovers: none": self.leftovers == 0,
         }
@@ -212,8 +226,8 @@ def to_markdown(score: Score) -> str:
     if score.failing:
         parts += [
             "",
-            "| job | outcome | cause | culprits | lines | verdict | ended | left |",
-            "|---|---|---|---|---|---|---|---|",
+            "| job | outcome | cause | culprits | lines | parted at | fixes | verdict | ended | left |",
+            "|---|---|---|---|---|---|---|---|---|---|",
             *(_row(trial) for trial in _first_of_each(score.failing)),
             "",
             "`verdict` and `ended` are seconds from the mark that the job writes just before the call "
@@ -252,10 +266,13 @@ def _summary(score: Score) -> Iterator[str]:
         ("cause", "cause right"),
         ("culprits", "culprits right"),
         ("line", "lines right"),
+        ("parting", "statements right, where there is one"),
+        ("applies", "fixes right, where some fit"),
     ):
         right, asked = score.right(kind)
         if asked:
             yield f"| {name} | {right} of {asked} ({_share((right, asked)):.1%}) |"
+    yield f"| wrong statements and fixes | {score.misnamed} in {len(score.failing)} runs |"
     yield f"| false alarms | {score.false_alarms} in {len(score.controls)} runs of controls |"
     yield f"| left behind | {score.leftovers} in {len(score.trials)} runs |"
     delays = score.delays
@@ -281,11 +298,20 @@ def _row(trial: Trial) -> str:
         _cell(trial.report.get("cause"), wrong.get("cause")),
         _cell(", ".join(map(str, trial.report.get("culprits", ()))) or "none", wrong.get("culprits")),
         f"{sum(check.right for check in lines)} of {len(lines)}",
+        _cell(_plain(next((c.seen for c in trial.of_kind("parting")), None)), wrong.get("parting")),
+        _cell(_plain(tuple(trial.report.get("applies", ()))), wrong.get("applies")),
         "" if trial.verdict is None or not trial.job.prompt else f"{trial.verdict:.2f}",
         "" if trial.ended is None or not trial.job.prompt else f"{trial.ended:.2f}",
         str(len(trial.left)),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _fewer(check: Check) -> bool:
+    """True for an answer that has nothing wrong in it, only less than was to be said."""
+    wanted, seen = check.wanted, check.seen
+    both = check.kind == "applies" and isinstance(wanted, tuple) and isinstance(seen, tuple)
+    return both and set(seen) <= set(wanted)
 
 
 def _cell(seen: object, wrong: Sequence[Check] | None) -> str:

@@ -54,7 +54,7 @@ class Check:
     """One thing that is declared of a job, and what was seen.
 
     Attributes:
-        kind: `outcome`, `cause`, `culprits`, `line`, `state`, `time` or `left`.
+        kind: `outcome`, `cause`, `culprits`, `line`, `parting`, `applies`, `state`, `time` or `left`.
         what: the same in this job's terms: `rank 0`, `exit code`, ...
     """
 
@@ -118,6 +118,12 @@ class Trial:
         blockers = tuple(blocker["pid"] for blocker in report.get("blockers", ()))
         found.append(Check("culprits", "blockers", (self.foreign,) * job.blockers, blockers))
         found += self._lines()
+        if not job.control:
+            statement = (report.get("parting") or {}).get("where")
+            found.append(Check("parting", "parted at", job.lines().get("parted"), line_of(statement)))
+        if job.applies is not None:
+            applies = tuple(report.get("applies", ()))
+            found.append(Check("applies", "fixes that fit", job.applies, applies))
         if job.states is not None:
             found.append(Check("state", "states", job.states, self._states()))
         if job.prompt:
@@ -127,6 +133,10 @@ class Trial:
             found.append(Check("time", "prompt", "prompt", times if late else "prompt"))
         found.append(Check("left", "left", (), self.left))
         return tuple(found)
+
+    def of_kind(self, kind: str) -> tuple[Check, ...]:
+        """The checks of one kind."""
+        return tuple(check for check in self.checks() if check.kind == kind)
 
     def wrong(self) -> tuple[Check, ...]:
         """The checks that fail."""
@@ -145,7 +155,7 @@ class Trial:
         found = [
             Check("line", mark, line, line_of(ranks.get(mark, {}).get("where")))
             for mark, line in marks.items()
-            if mark != "culprit"
+            if mark not in ("culprit", "parted")
         ]
         if self.job.where != "any":
             first = line_of(self.report.get("where"))

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...model.facts import Verdict
-from ...model.frames import Frame
+from ...model.frames import Frame, innermost_user
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..matching import Divergence, divergence
-from ..parting import went_aside
+from ..parting.history import Apart
+from ..parting.statement import went_aside
 from ..scene import Facts, minority, odd_ones
 
 
@@ -53,11 +54,25 @@ def find(facts: Facts) -> Verdict | None:
 
 
 def _where(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) -> Frame | None:
-    """The line of the first rank that is odd; of two, of the one that went aside of the other's way."""
-    views = {rank: process for rank in odd for process in facts.processes((rank,))}
-    if len(odd) == 2 and went_aside(views.get(odd[1]), views.get(odd[0])):
+    """The line of the first rank that is odd; of two, of the one that went aside of the other's way.
+
+    Where the ranks' calls have come apart earlier, it is the line of that call.
+    """
+    stacks = {rank: process.users_stack for rank in odd for process in facts.processes((rank,))}
+    lines = {rank: calls[rank].where or facts.where((rank,)) for rank in odd}
+    apart = facts.apart[0] if len(facts.apart) == 1 else None
+    if apart is not None and any(_is_past(calls[rank], apart) for rank in apart.calls if rank in calls):
+        odd = minority(apart.calls)
+        stacks = {rank: tuple(reversed(apart.calls[rank].stack)) for rank in odd}
+        lines = {rank: innermost_user(apart.calls[rank].stack) for rank in odd}
+    if len(odd) == 2 and went_aside(stacks.get(odd[1], ()), stacks.get(odd[0], ())):
         odd = odd[::-1]
-    return next((calls[rank].where for rank in odd if calls[rank].where), facts.where(odd))
+    return next((lines[rank] for rank in odd if lines[rank] is not None), None)
+
+
+def _is_past(wait: Communication, apart: Apart) -> bool:
+    """True for a rank that waits in a later call of the group."""
+    return isinstance(wait, InCollective) and wait.group == apart.group and (wait.seq or 0) > apart.seq
 
 
 def _unequal_groups(facts: Facts) -> Verdict | None:

@@ -8,7 +8,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...model import wording
+from ...model.parting import Parting
 from ...report import markdown
+from ...report.parted import parted_html
+from ...report.parts import fits
 from .style import mark
 
 
@@ -27,6 +30,11 @@ def section(page: str) -> Markup:
     return Markup(markdown.section(page))
 
 
+def parted(parting: Parting | None) -> Markup:
+    """The lines at which ranks went different ways, side by side."""
+    return Markup(parted_html(parting))
+
+
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -39,6 +47,8 @@ _TEMPLATES.globals.update(
     look_of=mark,
     inline=inline,
     section=section,
+    fits=fits,
+    parted=parted,
     by_number=wording.by_number,
     child_name=wording.child_name,
     megabytes=wording.megabytes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -24,6 +25,7 @@ from helpers.beacon import (
     beacon,
     calls,
     exits,
+    flight,
     locks,
     native,
     output,
@@ -441,7 +443,7 @@ def test_without_torch_there_is_nothing_to_say(monkeypatch: pytest.MonkeyPatch) 
     assert torch_names.default_group() is None
     assert torch_names.process_groups() is None
     assert torch_names.flight_status() is None
-    assert torch_names.flight_tail() == []
+    assert flight.read() == ([], [], [])
     assert torch_names.accelerator() == "cpu"
     assert torch_names.group_of(None)[1] == []
     assert torch_names.global_rank(None, 0) is None
@@ -523,7 +525,7 @@ def three_arguments(entries: bool, active: bool, backend: str = "gloo") -> bytes
 def test_the_flight_recorder(torch_modules: SimpleNamespace, dump: Callable[..., bytes]) -> None:
     torch_modules.bindings._dump_fr_trace_json = dump
     assert torch_names.flight_status() == b"{}"
-    assert [(e["seq"], e["op"], e["done"]) for e in torch_names.flight_tail()] == [
+    assert [(e["seq"], e["op"], e["done"]) for e in flight.read()[0]] == [
         (1, "all_reduce", True),
         (2, "all_reduce", False),
     ]
@@ -531,7 +533,7 @@ def test_the_flight_recorder(torch_modules: SimpleNamespace, dump: Callable[...,
 
 def test_no_flight_recorder(torch_modules: SimpleNamespace) -> None:
     assert torch_names.flight_status() is None
-    assert torch_names.flight_tail() == []
+    assert flight.read() == ([], [], [])
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("off"), TypeError("takes no arguments")])
@@ -543,7 +545,7 @@ def test_a_flight_recorder_that_answers_no_more(
 
     torch_modules.bindings._dump_fr_trace_json = dump
     assert torch_names.flight_status() is None
-    assert torch_names.flight_tail() == []
+    assert flight.read() == ([], [], [])
 
 
 def test_the_tail_of_each_group_holds_collectives_only(torch_modules: SimpleNamespace) -> None:
@@ -551,14 +553,74 @@ def test_the_tail_of_each_group_holds_collectives_only(torch_modules: SimpleName
     other = recorded(1, "nccl:barrier", process_group=["5", "tp"], state="completed")
     message = recorded(0, "gloo:recv 0<-1", is_p2p=True)
     torch_modules.bindings._dump_fr_trace_json = lambda *_: trace(*many, other, message)
-    tail = torch_names.flight_tail()
-    assert [e["seq"] for e in tail if e["group"] == "0"] == list(range(100 - torch_names.TAIL, 100))
+    tail = flight.read()[0]
+    assert [e["seq"] for e in tail if e["group"] == "0"] == list(range(100 - flight.TAIL, 100))
     assert [(e["op"], e["done"]) for e in tail if e["group"] == "5"] == [("barrier", True)]
+
+
+def frame(file: str, line: int, name: str) -> dict[str, object]:
+    return {"filename": file, "line": line, "name": name}
+
+
+def test_the_lines_that_issued_a_call(
+    torch_modules: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries between two of the user's lines are one entry, which tells ways through them apart."""
+    library = "/x/site-packages/lib/fit.py"
+
+    def made(line: int, within: int) -> list[dict[str, object]]:
+        below = [
+            frame("/x/site-packages/torch/c.py", 1, "all_reduce"),
+            frame("/job/hook.py", line, "hook"),
+        ]
+        through = [frame(library, within, "call"), frame(library, 9, "fit")]
+        return [*below, *through, frame("/job/train.py", 3, "main")]
+
+    entries = [recorded(n, frames=made(5, 7 if n < 3 else 8)) for n in range(1, 5)]
+    torch_modules.bindings._dump_fr_trace = lambda *_: pickle.dumps({"entries": entries})
+    _, calls, (issued,) = flight.read()
+    assert (issued["first"], issued["calls"]) == (1, [0, 0, 1, 1])
+    one, other = ([(file, name) for file, _, name, _ in call["frames"]] for call in calls)
+    called = ("/x/site-packages/torch/c.py", "all_reduce")
+    users = [("/job/hook.py", "hook"), ("/job/train.py", "main")]
+    assert one == other == [called, users[0], (library, "fit"), users[1]]
+    assert calls[0]["frames"][2] != calls[1]["frames"][2]
+
+
+def test_naming_the_lines_imports_nothing(
+    torch_modules: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder asks torch for `_inductor.codecache`, which torch would import."""
+    torch = ModuleType("torch")
+    asked: list[object] = []
+
+    def lazily(name: str) -> object:
+        asked.append(name)
+        return ModuleType(name)
+
+    vars(torch)["__getattr__"] = lazily
+    monkeypatch.setitem(sys.modules, "torch", torch)
+
+    def dump(*_: bool) -> bytes:
+        inductor: Any = getattr(torch, "_inductor")  # noqa: B009 - as the recorder asks
+        assert not hasattr(inductor, "codecache")
+        return pickle.dumps({"entries": [recorded(1)]})
+
+    torch_modules.bindings._dump_fr_trace = dump
+    assert len(flight.read()[0]) == 1
+    assert asked == [] and "_inductor" not in vars(torch)
+
+
+def test_a_gap_in_the_numbers_begins_anew(torch_modules: SimpleNamespace) -> None:
+    entries = [recorded(n) for n in (1, 2, 7, 8)]
+    torch_modules.bindings._dump_fr_trace_json = lambda *_: trace(*entries)
+    (issued,) = flight.read()[2]
+    assert (issued["first"], issued["calls"]) == (7, [0, 0])
 
 
 def test_fields_that_a_later_torch_leaves_out(torch_modules: SimpleNamespace) -> None:
     torch_modules.bindings._dump_fr_trace_json = lambda *_: trace({"collective_seq_id": 3})
-    (entry,) = torch_names.flight_tail()
+    (entry,) = flight.read()[0]
     assert (entry["seq"], entry["sizes"], entry["done"]) == (3, [], False)
 
 

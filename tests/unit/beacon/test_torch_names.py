@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 from beacon_records import record as beacon_record
 
-from helpers.beacon import beacon, joining, torch_names
+from helpers.beacon import beacon, flight, joining, torch_names
 from helpers.observe import no_beacon as blind
 from helpers.observe.records import parsed
 
@@ -161,8 +161,9 @@ def test_everything_is_found_in_each_version(stand_in: Callable[..., StandIn], v
     assert (groups["rank"], groups["world_size"], groups["groups"][0]["ranks"]) == (1, 2, [0, 1])
     status = torch_names.flight_status()
     assert status is not None and torch_names.pending(status)
-    (entry,) = torch_names.flight_tail()
+    (entry,), (call,), (issued,) = flight.read()
     assert (entry["group"], entry["seq"], entry["op"], entry["done"]) == ("0", 2, "all_reduce", False)
+    assert (call["op"], issued["group"], issued["first"], issued["calls"]) == ("all_reduce", "0", 2, [0])
     seen: list[Any] = []
     assert joining.watch(seen.append)
     made = vars(modules.logger)["_WaitCounter"]("pytorch.wait_counter.c10d.init_process_group")

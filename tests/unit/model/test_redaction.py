@@ -17,6 +17,9 @@ TAKEN = [
     ("GET https://host/x?token=abc&page=2", "GET https://host/x?token=***&page=2"),
     ("Authorization: Bearer abc.def-g", "Authorization: Bearer ***"),
     ("logged in as hf_abcdefghijklmnopqrstuvwxyz", "logged in as ***"),
+    ('login(api_key="abc", user="me")', 'login(api_key="***", user="me")'),
+    ("{'password': 'abc', 'lr': '1'}", "{'password': '***', 'lr': '1'}"),
+    ('if token == "abc":', 'if token == "***":'),
     ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "***"),
 ]
 KEPT = [
@@ -26,6 +29,8 @@ KEPT = [
     "default_pg/0//gloo//0/1",
     "http://127.0.0.1:29500/store",
     "KeyError: 'token'",
+    'tokenizer = "gpt2"',
+    "token = next(tokens)",
     "--password --verbose",
 ]
 

@@ -111,7 +111,10 @@ def test_an_answer_is_given_when_it_is_new_or_has_changed(sampler: Sampler, tmp_
     looks.append(sampler.look([asked]).answers)
     sampler.look([])
     looks.append(sampler.look([asked]).answers)
-    assert looks == [((asked, None),), (), ((asked, "step()"),), ((asked, "step()"),)]
+    answers = [[told and told[0] for _, told in look] for look in looks]
+    assert answers == [[None], [], ["step()"], ["step()"]]
+    ((_, (_, changed)),) = looks[-1]
+    assert changed == pytest.approx(time.monotonic(), abs=60)
 
 
 def test_the_owner_of_a_port_is_never_a_process_of_the_job(sampler: Sampler) -> None:

@@ -38,8 +38,8 @@ from helpers.report.stable import where_it_ended
 
 TOP = {
     "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers",
-    "where", "summary", "explanation", "fix", "references", "masked", "job", "ranks", "evidence",
-    "not_seen", "seconds",
+    "where", "parting", "summary", "explanation", "fix", "applies", "references", "masked", "job",
+    "ranks", "evidence", "not_seen", "seconds",
 }  # fmt: skip
 JOB = {
     "command", "launcher", "world_size", "nodes_seen", "attempt", "exit_code", "signal",
@@ -377,7 +377,7 @@ def test_every_cause_weaves_its_page_in(cause: str) -> None:
 
     assert page(cause).meaning in report.explanation
     assert page(cause).fix in report.fix
-    assert page(cause).confirm in report.fix
+    assert page(cause).confirm in report.confirm
     assert report.references == page(cause).references
     for show in (to_text, to_markdown, to_html):
         assert report.references[0] in show(report)

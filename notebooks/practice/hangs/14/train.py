@@ -5,7 +5,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def validate(model: nn.Module, step: int) -> float:
-    shift = 0.0 if dist.get_rank() == 1 else 0.1 * (10 - step)
+    shift = 0.0 if dist.get_rank() == 2 else 0.1 * (10 - step)
     return shift + model(torch.ones(1, 4)).abs().item() * 0
 
 

@@ -1,0 +1,95 @@
+"""What torch's Flight Recorder has recorded in this process, and the lines that issued it."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from . import stacks, torch_names
+from .record import FlightEntry, FrameEntry, Issued, IssuedCall
+
+TAIL = 24
+"""Newest collectives of a group that are told in full."""
+
+BELOW = 8
+"""Frames of libraries that are told below the user's innermost line."""
+
+LINES = 500
+"""Newest collectives of a group of which the operation and the lines are told."""
+
+
+def read() -> Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]:
+    """What the recorder holds of collectives, each group's oldest first.
+
+    An entry is done once it is `retired`: on gloo `state` never leaves "scheduled" (torch 2.13).
+
+    Returns:
+        The newest of every group, the calls that differ from each other, and which of these each group
+        has seen one after the other.
+    """
+    by_group: Dict[str, List[Mapping[str, Any]]] = {}
+    for entry in torch_names.flight_entries():
+        if not entry.get("is_p2p"):
+            by_group.setdefault(str((entry.get("process_group") or [""])[0]), []).append(entry)
+    tail = [_entry(group, one) for group, found in by_group.items() for one in found[-TAIL:]]
+    calls: Dict[Tuple[str, Tuple[FrameEntry, ...]], int] = {}
+    issued: List[Issued] = []
+    numbers: List[int]
+    for group, found in by_group.items():
+        first, numbers = 0, []
+        for one in found[-LINES:]:
+            if not numbers or _seq(one) != first + len(numbers):
+                first, numbers = _seq(one), []
+            numbers.append(calls.setdefault((_op(one), _lines(one.get("frames") or ())), len(calls)))
+        issued.append({"group": group, "first": first, "calls": numbers})
+    known: List[IssuedCall] = [{"op": op, "frames": list(frames)} for op, frames in calls]
+    return tail, known, issued
+
+
+def _entry(group: str, one: Mapping[str, Any]) -> FlightEntry:
+    return {
+        "group": group,
+        "seq": _seq(one),
+        "op": _op(one),
+        "sizes": one.get("input_sizes") or [],
+        "done": bool(one.get("retired")) or one.get("state") == "completed",
+        "created": int(one.get("time_created_ns", 0)),
+    }
+
+
+def _seq(one: Mapping[str, Any]) -> int:
+    return int(one.get("collective_seq_id", 0))
+
+
+def _op(one: Mapping[str, Any]) -> str:
+    return str(one.get("profiling_name", "")).rpartition(":")[2]
+
+
+@functools.lru_cache(maxsize=512)
+def _is_user(file: str) -> bool:
+    return stacks.is_user(file, "")
+
+
+def _lines(frames: Sequence[Mapping[str, Any]]) -> Tuple[FrameEntry, ...]:
+    """The user's frames, innermost first; those of libraries between two of them become one.
+
+    The line of that one is a checksum: it is equal where the same lines of the libraries were passed. Of
+    those below the user's innermost line, the outermost say what it has called.
+    """
+    found: List[FrameEntry] = []
+    between: List[FrameEntry] = []
+    for frame in frames:
+        file, line, function = str(frame["filename"]), int(frame["line"]), str(frame["name"])
+        if not _is_user(file):
+            between.append((file, line, function, False))
+            continue
+        if not found:
+            found += between[-BELOW:]
+        elif between:
+            file_between, _, function_between, _ = between[-1]
+            checksum = zlib.crc32(repr(between).encode())
+            found.append((file_between, checksum, function_between, False))
+        between = []
+        found.append((file, line, function, True))
+    return tuple(found)

@@ -1,0 +1,167 @@
+"""One case as the situations look at it: its verdict, its ranks, and the user's lines. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...model.facts import ProcessView, Snapshot, Verdict
+from ...model.frames import Frame
+from ...model.parting import Parting
+from ...model.waits import Wait
+from ...model.wording import one_line, place, spoken
+from ..parting.blocks import function_of, parsed, path
+from ..parting.condition import dotted
+from ..scene import Facts
+
+_OF_RANK = re.compile(
+    r"(^|_)(rank|local_rank|global_rank|process_index)(\(\))?$|global_zero|main_process|world_process_zero"
+)
+"""How torch, Lightning, accelerate and transformers call what only one rank is, or a rank's number."""
+
+_TELLS_RANK = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call, ast.Name, ast.Attribute)
+"""What a rank's number is stored or compared by; anything else makes something new of it."""
+
+LONGEST_CALL = 60
+"""Characters of a call that are quoted."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a run has come to.
+
+    Attributes:
+        verdict: its cause, its culprits and where they parted.
+        facts: of its last snapshot.
+    """
+
+    verdict: Verdict
+    facts: Facts
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The last snapshot."""
+        return self.facts.snapshot
+
+    @property
+    def parting(self) -> Parting | None:
+        """Where ranks parted, if a statement is known."""
+        parting = self.verdict.parting
+        return parting if parting is not None and parting.kind is not None else None
+
+    @property
+    def culprits(self) -> list[ProcessView]:
+        """The processes of the culprits."""
+        return self.facts.processes(
+            tuple(r for r in self.verdict.culprits if r in self.facts.graph.ranks)
+        )
+
+    def waits(self, *kinds: type[Wait]) -> list[Wait]:
+        """What the culprits are blocked in, of these kinds."""
+        return [wait for one in self.culprits for wait in one.blocking if isinstance(wait, kinds)]
+
+    def fields(self) -> dict[str, str]:
+        """What a text may name: the user's own lines, as they are written."""
+        parting = self.parting
+        call, at = self._call()
+        known = {
+            "ranks": spoken(self.verdict.culprits) if self.verdict.culprits else "",
+            "at": place(self.verdict.where) if self.verdict.where is not None else "",
+            "call": call,
+            "call_at": at,
+        }
+        if parting is not None and parting.where is not None:
+            known["statement"] = parting.source.rstrip(":")
+            known["parted"] = place(parting.where)
+            known["values"] = _values(parting)
+        return {name: one_line(text).replace("`", "'") for name, text in known.items() if text}
+
+    def decided_by_rank(self) -> bool:
+        """True where a condition asks which rank it is, by what differs in it if that is known."""
+        parting = self.parting
+        if parting is None or parting.where is None:
+            return False
+        told = {name: parting.values.get(name, {}) for name in parting.differ or parting.asked}
+        return any(_of_rank(name, values, parting.where.text) for name, values in told.items())
+
+    @property
+    def below(self) -> Sequence[Frame]:
+        """What the call under the statement has led to, innermost frame first."""
+        return self._split()[0]
+
+    def _call(self) -> tuple[str, str]:
+        """The call under the statement at which ranks parted, else that of the culprit's line."""
+        below, frame = self._split()
+        return (
+            ("", "")
+            if frame is None
+            else (_called(frame, [one.function for one in below]), place(frame))
+        )
+
+    def _split(self) -> tuple[Sequence[Frame], Frame | None]:
+        """The frame in the function of the statement, and those below it; else the culprit's line."""
+        parting = self.parting
+        if parting is None or parting.where is None or not parting.branches:
+            return (), self.verdict.where
+        stack = self._inside(parting)
+        for inner, frame in enumerate(stack):
+            if (frame.file, frame.function) == (parting.where.file, parting.where.function):
+                return stack[:inner], frame
+        return (), None
+
+    def _inside(self, parting: Parting) -> Sequence[Frame]:
+        """The stack, innermost first, of a rank that is in the statement, at the time they parted."""
+        rank = parting.branches[0].ranks[0]
+        for apart in self.facts.apart:
+            if rank in apart.calls:
+                return apart.calls[rank].stack
+        view = self.facts.graph.ranks.get(rank)
+        return view.process.stack if view is not None and view.process is not None else ()
+
+
+def _values(parting: Parting) -> str:
+    """`loss is 2.0 on rank 0, 1.0 on rank 1`, of what differs."""
+    said = []
+    for name in parting.differ:
+        by_value: dict[str, list[int]] = {}
+        for rank, value in sorted(parting.values[name].items()):
+            by_value.setdefault(value, []).append(rank)
+        said.append(
+            f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in by_value.items())
+        )
+    return "; ".join(said)
+
+
+def _of_rank(name: str, values: Mapping[int, str], text: str, depth: int = 2) -> bool:
+    """True for a name that says which rank it is, or that a source sets to what says so."""
+    last = name.rpartition(".")[2]
+    if _OF_RANK.search(last) or (len(values) > 1 and all(v == str(r) for r, v in values.items())):
+        return True
+    tree = parsed(text) if depth else None
+    for node in ast.walk(tree) if tree is not None else ():
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if any((dotted(target) or "").rpartition(".")[2] == last for target in targets):
+            value = node.value if isinstance(node, ast.Assign) else None
+            parts = ast.walk(value) if isinstance(value, _TELLS_RANK) else ()
+            names = {dotted(part) or "" for part in parts if isinstance(part, ast.Name | ast.Attribute)}
+            if any(_of_rank(one, {}, text, depth - 1) for one in names - {name, ""}):
+                return True
+    return False
+
+
+def _called(frame: Frame, below: Sequence[str]) -> str:
+    """What a line calls, as it is written: the call that has led to the frames below it.
+
+    Args:
+        below: their functions, innermost first.
+    """
+    function = function_of(frame)
+    steps = path(function, frame.line) if function is not None else ()
+    calls = [node for node in ast.walk(steps[-1].node) if isinstance(node, ast.Call)] if steps else []
+    names = dict.fromkeys(ast.unparse(call.func) for call in calls)
+    told = [name for name in names if name not in vars(builtins)]
+    inside = [name for name in told if name.rpartition(".")[2] in below] or told
+    return inside[0] if inside and len(inside[0]) <= LONGEST_CALL else ""

@@ -1,0 +1,1 @@
+"""What made ranks go different ways: the statement at which they parted. No I/O."""

@@ -1,0 +1,141 @@
+"""The statements around a line of a source, down to the line itself. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ...model.frames import Frame
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+Loop = ast.For | ast.AsyncFor | ast.While
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement of those around a line, and the part of it that holds the line.
+
+    Attributes:
+        node: the statement; block: the statements of which it is one, index: its place among them.
+        part: what of it holds the line, as `body`, `else`, `elif 1`, `handler 0`, `finally` or `case 0`;
+            empty for its head, and for a statement without parts.
+        tests: the conditions that were asked on the way into the part, with what each must have been.
+    """
+
+    node: ast.stmt
+    block: Sequence[ast.stmt] = field(repr=False)
+    index: int
+    part: str
+    tests: tuple[tuple[ast.expr, bool], ...] = ()
+
+    def within(self, other: Step) -> bool:
+        """True when both are in the same part of the same statement."""
+        return self.node is other.node and self.part == other.part
+
+
+@functools.lru_cache(maxsize=256)
+def parsed(text: str) -> ast.Module | None:
+    """The tree of a source; None for what is no Python."""
+    try:
+        return ast.parse(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def function_of(frame: Frame) -> Function | None:
+    """The function that a frame runs; None where the source does not show it.
+
+    A name that differs means that the file has been edited; lambdas, comprehensions and bodies of
+    classes hold no statements that part ranks. A generator or coroutine is resumed from elsewhere.
+    """
+    tree = parsed(frame.text) if frame.text else None
+    if tree is None:
+        return None
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
+        and node.lineno <= frame.line <= (node.end_lineno or node.lineno)
+    ]
+    node = max(around, key=lambda one: (one.lineno, one.col_offset), default=tree)
+    if isinstance(node, ast.Module):
+        at_end = after_all(frame.text)
+        return node if frame.function == "<module>" and frame.line <= at_end else None
+    if not isinstance(node, ast.FunctionDef) or node.name != frame.function or _resumed(node):
+        return None
+    return node if frame.line >= node.body[0].lineno else None
+
+
+def after_all(text: str) -> int:
+    """The line of one that has come to the end of a source."""
+    return text.count("\n") + 2
+
+
+def path(function: Function, line: int) -> tuple[Step, ...]:
+    """The statements around a line of a function, outermost first; the last one holds it."""
+    return tuple(_steps(function.body, line))
+
+
+def _steps(block: Sequence[ast.stmt], line: int) -> Iterator[Step]:
+    for index, node in enumerate(block):
+        if not (node.lineno <= line <= (node.end_lineno or node.lineno)):
+            continue
+        for part, inner, tests in parts(node):
+            if inner and inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
+                yield Step(node, block, index, part, tests)
+                yield from _steps(inner, line)
+                return
+        yield Step(node, block, index, "")
+        return
+
+
+Part = tuple[str, Sequence[ast.stmt], tuple[tuple[ast.expr, bool], ...]]
+
+
+def parts(node: ast.stmt) -> Iterator[Part]:
+    """The parts of a compound statement: name, statements, and the conditions on the way into it."""
+    match node:
+        case ast.If():
+            yield from _branches(node)
+        case ast.For() | ast.AsyncFor():
+            yield from (("body", node.body, ()), ("else", node.orelse, ()))
+        case ast.While():
+            yield from (("body", node.body, ((node.test, True),)), ("else", node.orelse, ()))
+        case ast.With() | ast.AsyncWith():
+            yield "body", node.body, ()
+        case ast.Try() | ast.TryStar():
+            yield from (("body", node.body, ()), ("else", node.orelse, ()))
+            yield from ((f"handler {i}", one.body, ()) for i, one in enumerate(node.handlers))
+            yield "finally", node.finalbody, ()
+        case ast.Match():
+            yield from ((f"case {i}", one.body, ()) for i, one in enumerate(node.cases))
+
+
+def _branches(node: ast.If) -> Iterator[Part]:
+    """The parts of an `if` with all its `elif`, which are one statement for a reader."""
+    asked: tuple[tuple[ast.expr, bool], ...] = ()
+    number, now = 0, node
+    while True:
+        yield f"elif {number}" if number else "body", now.body, (*asked, (now.test, True))
+        asked = (*asked, (now.test, False))
+        follows = now.orelse
+        one = follows[0] if len(follows) == 1 else None
+        if not (isinstance(one, ast.If) and one.col_offset == now.col_offset):
+            break
+        number, now = number + 1, one
+    yield "else", now.orelse, asked
+
+
+def _resumed(function: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function))
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions and classes in it."""
+    inner = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    for child in ast.iter_child_nodes(function):
+        yield child
+        if not isinstance(child, inner):
+            yield from own_nodes(child)

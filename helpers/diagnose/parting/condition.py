@@ -1,0 +1,158 @@
+"""What a condition says with the values that are known: true, false, or nothing. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ...model.frames import Scalar
+
+Values = Mapping[str, Scalar]
+"""Name (`step`, `self.resume`) -> value on one rank, of what can be read and has not changed."""
+
+
+OF_RANK: Mapping[str, Callable[[int], Scalar]] = {
+    "get_rank()": int,
+    "global_rank": int,
+    "process_index": int,
+    "is_global_zero": lambda rank: rank == 0,
+    "is_main_process": lambda rank: rank == 0,
+    "is_world_process_zero()": lambda rank: rank == 0,
+}
+"""What torch, Lightning, accelerate and transformers call a rank's own number: it is known without being
+read."""
+
+
+class UnknownError(Exception):
+    """A value that is not known."""
+
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Mod: operator.mod,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+}
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda one, many: one in many,
+    ast.NotIn: lambda one, many: one not in many,
+}
+
+
+def truth(test: ast.expr, values: Values) -> bool | None:
+    """Whether a condition holds; None where that depends on what is not known."""
+    try:
+        return bool(_value(test, values))
+    except (UnknownError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def known(test: ast.expr, rank: int) -> Values:
+    """The expressions in a condition that say nothing but which rank it is, with their values."""
+    found: dict[str, Scalar] = {}
+    for node in ast.walk(test):
+        said = _said(node)
+        tell = OF_RANK.get(said.rpartition(".")[2]) if said is not None and "." in said else None
+        if said is not None and tell is not None:
+            found[said] = tell(rank)
+    return found
+
+
+def names(test: ast.expr) -> tuple[str, ...]:
+    """The variables of a condition, and calls without arguments, each once: `rank`, `self.resume`."""
+    return tuple(dict.fromkeys(_names(test)))
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`self.resume` of a name or of an attribute of one."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return None if base is None else f"{base}.{node.attr}"
+    return None
+
+
+def _said(node: ast.AST) -> str | None:
+    """`fabric.global_rank`, or `dist.get_rank()`: a name, or a call of one without arguments."""
+    if isinstance(node, ast.Call):
+        name = None if node.args or node.keywords else dotted(node.func)
+        return None if name is None else f"{name}()"
+    return dotted(node) if isinstance(node, ast.expr) else None
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and _said(node) is not None:
+        yield str(_said(node))
+        return
+    if isinstance(node, ast.Call):
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            yield from _names(argument)
+        if isinstance(node.func, ast.Attribute):
+            yield from _names(node.func.value) if not dotted(node.func) else ()
+        return
+    name = dotted(node) if isinstance(node, ast.expr) else None
+    if name is not None:
+        yield name
+        return
+    if isinstance(node, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _names(child)
+
+
+def _value(node: ast.expr, values: Values) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() | str() | None):
+            return node.value
+        case ast.Name() | ast.Attribute() | ast.Call():
+            name = _said(node)
+            if name is None or name not in values:
+                raise UnknownError
+            return values[name]
+        case ast.Tuple() | ast.List() | ast.Set():
+            return tuple(_value(one, values) for one in node.elts)
+        case ast.UnaryOp(op=ast.Not()):
+            return not _value(node.operand, values)
+        case ast.UnaryOp(op=ast.USub()):
+            return -_value(node.operand, values)
+        case ast.BoolOp():
+            return _any_or_all(node, values)
+        case ast.BinOp() if type(node.op) in _BINARY:
+            left, right = _value(node.left, values), _value(node.right, values)
+            if isinstance(left, str) or isinstance(right, str):
+                raise UnknownError  # no text of any length is made here
+            return _BINARY[type(node.op)](left, right)
+        case ast.Compare():
+            left = _value(node.left, values)
+            for kind, right_node in zip(node.ops, node.comparators, strict=True):
+                right = _value(right_node, values)
+                if not _COMPARISONS[type(kind)](left, right):
+                    return False
+                left = right
+            return True
+    raise UnknownError
+
+
+def _any_or_all(node: ast.BoolOp, values: Values) -> bool:
+    """One part may decide although another is not known."""
+    decides = isinstance(node.op, ast.Or)
+    parts = [truth(one, values) for one in node.values]
+    if decides in parts:
+        return decides
+    if None in parts:
+        raise UnknownError
+    return not decides

@@ -1,0 +1,104 @@
+"""What is repeated around a line, and what tells one turn from the next. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...model.frames import Frame
+from .blocks import Function, own_nodes
+
+OF_CALLS = ("idx", "index", "step", "epoch", "iteration")
+"""How the arguments end by which libraries number their calls, `batch_idx` for example."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A variable that is one more in each turn.
+
+    Attributes:
+        raised: line of the statement in the loop that raises it; None for what the loop itself counts.
+    """
+
+    name: str
+    raised: int | None = None
+
+    def at_start(self, frame: Frame) -> int | None:
+        """What it was at the start of the turn in which a frame is; None where it is not known."""
+        value = frame.values.get(self.name)
+        if type(value) is not int:
+            return None
+        return value - (self.raised is not None and self.raised < frame.line)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A loop around a line, or a library that may call a function again and again.
+
+    Attributes:
+        frame: the frame, from 0 for the outermost, that can name what tells the turns apart.
+        loop: None for the calls of a function by a library.
+        counters: what tells its turns apart; changing: all names that may change from turn to turn.
+    """
+
+    frame: int
+    loop: ast.stmt | None
+    counters: tuple[Counter, ...]
+    changing: frozenset[str]
+
+    @classmethod
+    def of_loop(cls, frame: int, loop: ast.stmt) -> Turns:
+        """The turns of a loop."""
+        return cls(frame, loop, counters(loop), bound(loop))
+
+    @classmethod
+    def of_calls(cls, frame: int, function: Function) -> Turns:
+        """The calls of a function by a library: an argument that numbers them tells them apart."""
+        arguments = getattr(function, "args", None)
+        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
+        names = tuple(one.arg for one in given)
+        told = tuple(Counter(name) for name in names if name.endswith(OF_CALLS))
+        return cls(frame, None, told, frozenset(names) | bound(function))
+
+    def same(self, one: Frame, other: Frame) -> bool:
+        """True when the counters are known, and equal, in two frames."""
+        told = [(counter.at_start(one), counter.at_start(other)) for counter in self.counters]
+        known = [(mine, its) for mine, its in told if mine is not None and its is not None]
+        return bool(known) and all(mine == its for mine, its in known)
+
+
+def counters(loop: ast.stmt) -> tuple[Counter, ...]:
+    """What counts the turns of a loop: the target of `range` or `enumerate`, and what it raises by 1."""
+    return tuple(dict.fromkeys(_counters(loop)))
+
+
+def _counters(loop: ast.stmt) -> Iterator[Counter]:
+    if isinstance(loop, ast.For):
+        called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+        by = called.id if isinstance(called, ast.Name) else ""
+        first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
+        upwards = isinstance(loop.iter, ast.Call) and len(loop.iter.args) < 3
+        numbered = by == "range" if first is loop.target else by == "enumerate"
+        if numbered and upwards and isinstance(first, ast.Name):
+            yield Counter(first.id)
+    for node in getattr(loop, "body", ()):
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.Constant(value=1)):
+                yield Counter(name, node.lineno)
+
+
+def bound(node: ast.AST, first: float = 0, last: float = math.inf) -> frozenset[str]:
+    """The names that some lines of a statement or function bind."""
+    found = set()
+    for one in own_nodes(node):
+        if not first <= getattr(one, "lineno", -1) <= last:
+            continue
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del):
+            found.add(one.id)
+        elif isinstance(one, ast.ExceptHandler | ast.FunctionDef | ast.ClassDef) and one.name:
+            found.add(one.name)
+        elif isinstance(one, ast.alias):
+            found.add((one.asname or one.name).split(".")[0])
+    return frozenset(found)

@@ -1,0 +1,68 @@
+"""Where ranks have parted: the statement that led them different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .frames import Frame
+
+Kind = Literal["if", "match", "ifexp", "while", "for", "try", "with", "return", "exit"]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A way that ranks have taken.
+
+    Attributes:
+        label: `in its body`, `after it`.
+        at: the line to which it has led the first of them: in the function of the statement if they are
+            in it still, else their innermost.
+    """
+
+    label: str
+    ranks: tuple[int, ...]
+    at: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of some ranks, and the line that made it."""
+
+    ranks: tuple[int, ...]
+    op: str
+    where: Frame | None
+
+
+@dataclass(frozen=True)
+class Met:
+    """One place of a group at which ranks made different calls, or one call from different lines."""
+
+    group: str
+    seq: int
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where ranks parted: the statement that alone explains their lines, or the calls from which on.
+
+    Attributes:
+        kind: None where no statement can be named; then `where` is None, too.
+        source: the text of the statement, in one line.
+        branches: who took which way.
+        asked: the names in its condition.
+        values: name of its condition -> rank -> value, as text, where it can be read and has not changed
+            since; differ: the names whose values differ.
+        history: the calls from which on the ranks no longer make the same, oldest first.
+    """
+
+    kind: Kind | None = None
+    where: Frame | None = None
+    source: str = ""
+    branches: tuple[Branch, ...] = ()
+    asked: tuple[str, ...] = ()
+    values: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    differ: tuple[str, ...] = ()
+    history: tuple[Met, ...] = ()

@@ -12,8 +12,8 @@ EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 
 OF_ATTACHED = (
     "the job runs without a beacon, its stacks are read from outside by py-spy: sequence numbers, "
-    "tensor sizes, asynchronous operations and the members of groups other than the default one cannot "
-    "be seen",
+    "tensor sizes, asynchronous operations, the members of groups other than the default one, and the "
+    "values of global variables and attributes cannot be seen",
     "what happened before this look cannot be seen: exceptions, exit codes, what was printed",
 )
 """What cannot be seen in a job that was started without the instrument."""

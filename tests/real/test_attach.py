@@ -59,6 +59,13 @@ UNKNOWN_GROUP = HEAD + (
     "def step(group):\n    all_reduce([1], group=group)\n"
     f"{READY}step(ProcessGroup()) if os.environ['RANK'] == '0' else barrier()\n"
 )
+PARTS = HEAD + (
+    "def step(rank, token):\n"
+    "    if rank == 1:\n"
+    "        barrier()\n"
+    "    all_reduce([1])\n"
+    f"{READY}step(int(os.environ['RANK']), 'abc')\n"
+)
 WORKS = HEAD + READY + "while True: sum(range(1000))\n"
 
 
@@ -162,6 +169,32 @@ def test_different_calls_are_proved_from_any_process_and_the_job_goes_on(box: Bo
     after = tree(launcher)
     assert after == before
     assert all(one.status() in ("sleeping", "idle") for one in after)
+
+
+def test_the_statement_at_which_ranks_parted_and_its_values(box: Box) -> None:
+    """Local variables, which py-spy reads; what else a condition may name is said not to be seen."""
+    launcher = box.ranks(PARTS)
+    _, report, _ = box.attach(launcher.pid)
+    parting = report["parting"]
+    assert (parting["kind"], parting["where"]["line"], parting["source"]) == ("if", 4, "if rank == 1:")
+    assert parting["branches"] == [
+        {"label": "in its body", "ranks": [1]},
+        {"label": "after it", "ranks": [0]},
+    ]
+    assert (parting["values"], parting["differ"]) == ({"rank": {"0": "0", "1": "1"}}, ["rank"])
+    assert report["applies"] == [1]
+    assert any("global variables" in sentence for sentence in report["not_seen"])
+
+
+def test_a_source_that_was_edited_since_the_start_is_not_quoted(box: Box) -> None:
+    launcher = box.ranks(PARTS)
+    program = box.folder / "train.py"
+    later = time.time() + 60
+    os.utime(program, (later, later))
+    _, report, _ = box.attach(launcher.pid)
+    assert report["parting"] is None
+    assert report["cause"] == "collective-mismatch"
+    assert any("train.py was changed after the job was started" in one for one in report["not_seen"])
 
 
 @pytest.mark.nightly

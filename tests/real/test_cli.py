@@ -35,8 +35,8 @@ EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 
 KEYS = {
     "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers", "where",
-    "summary", "explanation", "fix", "references", "masked", "job", "ranks", "evidence", "not_seen",
-    "seconds",
+    "parting", "summary", "explanation", "fix", "applies", "references", "masked", "job", "ranks",
+    "evidence", "not_seen", "seconds",
 }  # fmt: skip
 JOB_KEYS = {
     "command", "launcher", "world_size", "nodes_seen", "attempt", "exit_code", "signal", "hardware",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from . import counted
-from .blocks import Loop, function_of, own_nodes, parsed
-from .condition import Values, known, names, truth
+from .blocks import Function, Loop, function_of, own_nodes, parsed, path
+from .condition import Values, known, made_of, names, truth
 from .counted import Made
 from .statement import Parted, Stack, Ways, around, ways
 from .turns import Turns, bound, counters
@@ -33,16 +34,17 @@ class Place:
 
         Left out is what has been bound or stored since, or may have been changed by a call.
         """
-        own = {} if self.rank is None else known(test, self.rank)
+        own = _of_rank(test, self)
         place = self.stack[way.frame] if way.frame < len(self.stack) else None
         if place is None or function_of(place) is not way.function:
             return own
-        since = bound(way.function, test.lineno, place.line)
-        changed, stored = _changed_by_calls(place.text)
+        since = _bound_since(way.function, test.lineno, place.line)
+        stored = _Stored.of(place.text)
         kept = {}
         for name, value in place.values.items():
             base, *attributes = name.split(".")
-            if base not in since | changed and stored.isdisjoint(attributes):
+            own_ones = base != "self" or attributes[:1] == [] or attributes[0] in stored.at_first
+            if base not in since | stored.names and stored.later.isdisjoint(attributes) and own_ones:
                 kept[name] = value
         return {**own, **kept}
 
@@ -60,18 +62,29 @@ def parting(one: Place, other: Place) -> tuple[Parted, bool] | None:
         if named is not None:
             return named, found.turned
     for turned, here, there in ((False, one, other), (True, other, one)):
-        for way in around(here.stack, there.stack):
+        for way in _in_order(around(here.stack, there.stack)):
             if _never(way, there):
                 return way, turned
+            if not _always(way, here, there):
+                break
     return None
 
 
+def _in_order(found: Sequence[Parted]) -> list[Parted]:
+    """Statements in the order in which a rank comes to them."""
+    return sorted(found, key=lambda way: (way.frame, way.node.lineno))
+
+
 def _named(found: Ways, here: Place, there: Place) -> Parted | None:
-    for way in found.found:
-        if _decided(way, here, there):
+    """The first that is known to have parted them, else the only one that may have."""
+    left: list[Parted] = []
+    for way in _in_order(found.found):
+        if _agreed(way, here, there):
+            continue
+        if not left and not way.nested and _decided(way, here, there):
             return way
-    left = [way for way in found.found if not _agreed(way, here, there)]
-    if len(left) != 1 or not found.whole:
+        left.append(way)
+    if len(left) != 1 or not found.whole or left[0].nested:
         return None
     (way,) = left
     # A rank that has not made the call inside of a `try` or a `with` has left that by an exception.
@@ -119,17 +132,27 @@ def _never(way: Parted, there: Place) -> bool:
 
     What stands in the `else` may be its counterpart.
     """
-    if isinstance(way.node, Loop) or not way.tests:
-        return False
     others = getattr(way.node, "orelse", ())
     calls = (node for part in others for node in ast.walk(part) if isinstance(node, ast.Call))
-    if any(True for _ in calls):
+    if isinstance(way.node, Loop) or way.nested or any(True for _ in calls):
         return False
-    known_of = (known(test, there.rank) if there.rank is not None else {} for test, _ in way.tests)
-    return any(
-        truth(test, values) is (not held)
-        for (test, held), values in zip(way.tests, known_of, strict=True)
+    return any(truth(test, _of_rank(test, there)) is (not held) for test, held in way.tests)
+
+
+def _always(way: Parted, here: Place, there: Place) -> bool:
+    """True for a way that `there` takes as well: by its rank, or by what counts the turns."""
+    if isinstance(way.node, Loop):
+        return not any(mine >= its for mine, its in _turns_made(way, here, there))
+    if way.kind in ("with", "try") and way.may_be_passed:
+        return not way.swallows
+    counts = {counter.name for turns in way.shared for counter in turns.counters}
+    return bool(way.tests) and all(
+        truth(test, _of_rank(test, there)) is held or made_of(test, counts) for test, held in way.tests
     )
+
+
+def _of_rank(test: ast.expr, place: Place) -> Values:
+    return {} if place.rank is None else known(test, place.rank)
 
 
 def _agreed(way: Parted, here: Place, there: Place) -> bool:
@@ -137,13 +160,14 @@ def _agreed(way: Parted, here: Place, there: Place) -> bool:
     if isinstance(way.node, Loop):
         made = _turns_made(way, here, there)
         return _as_long(way, here, there) or any(mine < its for mine, its in made)
+    if way.kind in ("with", "try") and way.may_be_passed and not way.swallows:
+        return True
     if not way.tests or way.own:
         return False
     if all(truth(test, there.then(way, test)) is held for test, held in way.tests):
         return True
-    counted = {counter.name for turns in way.shared for counter in turns.counters}
-    asked = {name for test, _ in way.tests for name in names(test)}
-    return asked <= counted and _in_step(way, here, there)
+    counts = {counter.name for turns in way.shared for counter in turns.counters}
+    return all(made_of(test, counts) for test, _ in way.tests) and _in_step(way, here, there)
 
 
 def _as_long(way: Parted, here: Place, there: Place) -> bool:
@@ -169,17 +193,21 @@ def _settled(way: Parted, test: ast.expr, here: Place, there: Place, place: Plac
 def _turns_made(way: Parted, here: Place, there: Place) -> Iterator[tuple[int, int]]:
     """The turns of a loop before that of `here`, and all of `there`, by each thing that tells.
 
-    A loop that can be left by `break` does not tell how many turns it would have made.
+    A loop that can be left by `break` or `return` does not tell how many turns it would have made, nor
+    does a `while` with a `continue`, which may leave out what ends it.
     """
-    if any(isinstance(node, ast.Break) for node in own_nodes(way.node)):
+    aside = ast.Break | ast.Return
+    if isinstance(way.node, ast.While):
+        aside |= ast.Continue
+    if any(isinstance(node, aside) for node in own_nodes(way.node)):
         return
     if len(here.stack) <= way.frame or len(there.stack) <= way.frame:
         return
     inside, outside = here.stack[way.frame], there.stack[way.frame]
     for counter in counters(way.node) if isinstance(way.node, Loop) else ():
         mine, left = counter.at_start(inside), outside.values.get(counter.name)
-        if mine is not None and type(left) is int:
-            yield mine, left + (counter.raised is None)
+        if counter.from_start and mine is not None and type(left) is int:
+            yield mine, left + 1
     if isinstance(way.node, Loop) and _in_step(way, here, there):
         turns = Turns.of_loop(way.frame, way.node)
         yield from counted.turns_made(turns, here.stack, here.made, there.made)
@@ -194,17 +222,40 @@ def _in_step(way: Parted, here: Place, there: Place) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=256)
-def _changed_by_calls(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a call may change: names declared global, and attributes stored outside of `__init__`."""
-    names_found: set[str] = set()
-    attributes: set[str] = set()
-    tree = parsed(text)
-    functions = [] if tree is None else [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
-    for function in functions:
-        for node in own_nodes(function):
-            if isinstance(node, ast.Global | ast.Nonlocal):
-                names_found |= {*node.names}
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-                attributes |= {node.attr} if function.name != "__init__" else set()
-    return frozenset(names_found), frozenset(attributes)
+def _bound_since(function: Function, asked: int, line: int) -> frozenset[str]:
+    """The names that are bound between a condition and a line, perhaps one of a loop's next turn."""
+    if line >= asked:
+        return bound(function, asked, line)
+    around = [step.node for step in path(function, asked) if isinstance(step.node, Loop)]
+    loop = next((one for one in around if one.lineno <= line), None)
+    begins, ends = (loop.lineno, loop.end_lineno or math.inf) if loop is not None else (0, math.inf)
+    return bound(function, asked, ends) | bound(function, begins, line)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What a source stores: a call may change it.
+
+    Attributes:
+        names: declared global or nonlocal.
+        at_first: attributes stored in an `__init__`; later: elsewhere.
+    """
+
+    names: frozenset[str]
+    at_first: frozenset[str]
+    later: frozenset[str]
+
+    @staticmethod
+    @functools.lru_cache(maxsize=256)
+    def of(text: str) -> _Stored:
+        """That of a source."""
+        found: tuple[set[str], set[str], set[str]] = (set(), set(), set())
+        tree = parsed(text)
+        every = () if tree is None else ast.walk(tree)
+        for function in (node for node in every if isinstance(node, ast.FunctionDef)):
+            for node in own_nodes(function):
+                if isinstance(node, ast.Global | ast.Nonlocal):
+                    found[0].update(node.names)
+                elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+                    found[1 if function.name == "__init__" else 2].add(node.attr)
+        return _Stored(*map(frozenset, found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from ...model.frames import Scalar
@@ -74,6 +74,12 @@ def known(test: ast.expr, rank: int) -> Values:
 def names(test: ast.expr) -> tuple[str, ...]:
     """The variables of a condition, and calls without arguments, each once: `rank`, `self.resume`."""
     return tuple(dict.fromkeys(_names(test)))
+
+
+def made_of(test: ast.expr, known_names: Collection[str]) -> bool:
+    """True for a condition that depends on nothing but some variables."""
+    calls = any(isinstance(node, ast.Call | ast.Await | ast.Subscript) for node in ast.walk(test))
+    return not calls and set(names(test)) <= set(known_names)
 
 
 def dotted(node: ast.expr) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...model.frames import innermost_user
+from ...model.frames import Frame, innermost_user
 from ...model.issued import Issued, IssuedCall
 from ...model.parting import Call, Met
 
@@ -23,6 +23,8 @@ class Apart:
         made: rank -> how often it has issued each call up to there.
         whole: False when the recorder has forgotten the group's first calls.
         told: this place and those after it, the last one included.
+        sure: False where just before it the ranks were in different lines already, each in one of its
+            own: those calls may have met by mistake.
     """
 
     group: str
@@ -31,6 +33,7 @@ class Apart:
     made: Mapping[int, Mapping[IssuedCall, int]]
     whole: bool
     told: tuple[Met, ...]
+    sure: bool = True
 
 
 def apart(issued: Mapping[int, Sequence[Issued]]) -> tuple[Apart, ...]:
@@ -42,6 +45,7 @@ def apart(issued: Mapping[int, Sequence[Issued]]) -> tuple[Apart, ...]:
     Args:
         issued: rank -> the newest calls of its groups.
     """
+    issued = _from_common_line(issued)
     groups = dict.fromkeys(one.group for found in issued.values() for one in found)
     found = []
     for group in groups:
@@ -50,6 +54,31 @@ def apart(issued: Mapping[int, Sequence[Issued]]) -> tuple[Apart, ...]:
         }
         found += [one for one in [_of_group(group, of_rank)] if one is not None]
     return tuple(found)
+
+
+def _from_common_line(issued: Mapping[int, Sequence[Issued]]) -> Mapping[int, Sequence[Issued]]:
+    """The same, from the function on that all ranks have, where they were started in other ways."""
+    different = {one.calls for found in issued.values() for one in found if one.calls}
+    outermost = {_function(call.stack[-1]) for calls in different for call in calls if call.stack}
+    functions = [{_function(one) for call in {*calls} for one in call.stack} for calls in different]
+    common = set.intersection(*functions) if functions else set()
+    if outermost <= common:
+        return issued
+    known: dict[tuple[str, tuple[Frame, ...]], IssuedCall] = {}
+
+    def trimmed(call: IssuedCall) -> IssuedCall:
+        inside = [n for n, frame in enumerate(call.stack) if _function(frame) in common]
+        stack = call.stack[: inside[-1] + 1] if inside else call.stack
+        return known.setdefault((call.op, stack), IssuedCall(call.op, stack))
+
+    return {
+        rank: [replace(one, calls=tuple(map(trimmed, one.calls))) for one in found]
+        for rank, found in issued.items()
+    }
+
+
+def _function(frame: Frame) -> tuple[str, str]:
+    return frame.file, frame.function
 
 
 def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Apart | None:
@@ -63,10 +92,11 @@ def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Apart | None:
     start, came_together = _from(differing, [one for _, one in classes])
     if start is None or (came_together and len(_operations(differing[-1][1])) < 2):
         return None
+    first = _first_of_run(differing, start)
     told = [
         Met(group, seq, _calls(here, [ranks for ranks, _ in classes]))
         for seq, here in differing
-        if seq >= start
+        if seq >= first
     ]
     there = next(here for seq, here in differing if seq == start)
     present = [(ranks, one) for n, (ranks, one) in enumerate(classes) if n in there]
@@ -82,6 +112,7 @@ def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Apart | None:
         },
         all(one.first <= 1 for _, one in present),
         tuple(told if len(told) <= MOST else [*told[: MOST - 1], told[-1]]),
+        sure=first == start,
     )
 
 
@@ -121,6 +152,20 @@ def _from(
         elif start is not None:
             start, came_together = None, True
     return start, came_together
+
+
+def _first_of_run(differing: Sequence[tuple[int, Mapping[int, IssuedCall]]], start: int) -> int:
+    """From which place on the ranks have not been in one line, up to the one where they are apart.
+
+    Lines that have met before, and after which the ranks were in one line again, are no difference.
+    """
+    seqs = {seq for seq, _ in differing}
+    harmless = [here for seq, here in differing if seq < start and seq + 1 not in seqs]
+    first = start
+    for seq, here in reversed(differing):
+        if seq == first - 1 and here not in harmless:
+            first = seq
+    return first
 
 
 def _operations(here: Mapping[int, IssuedCall]) -> set[str]:

@@ -19,6 +19,7 @@ from .choice import Place
 from .choice import parting as statement_of
 from .condition import names
 from .counted import Made
+from .history import Apart
 from .statement import AFTER, Parted, Stack, label
 from .turns import counters
 
@@ -57,10 +58,11 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     if verdict.cause == "rank-exited":
         statement = exited(stacks, _left(facts))
         stacks = _to_the_end(stacks)
-    if statement is None and len(apart) <= 1 and not _shifted(facts):
+    sure = len(apart) <= 1 and all(one.sure for one in apart)
+    if statement is None and sure and not _shifted(facts):
         known = {rank: stack for rank, stack in stacks.items() if stack}
         statement = parted(known, verdict.culprits, made, facts.graph.waited_for)
-        if statement is not None and _are_roles(facts, statement):
+        if statement is not None and (_are_roles(facts, statement) or _are_alike(apart, statement)):
             statement = None
     if statement is None:
         return Parting(history=told) if told else None
@@ -103,6 +105,13 @@ def _are_roles(facts: Facts, statement: Parting) -> bool:
     return any(of_roles) and (through or all(of_roles))
 
 
+def _are_alike(apart: Sequence[Apart], statement: Parting) -> bool:
+    """True where the ranks have made the same call in two branches of one statement: no harm in that."""
+    calls = [call.op for one in apart for call in one.calls.values()]
+    inside = all(way.label.startswith("in its") for way in statement.branches[:2])
+    return inside and len(set(calls)) == 1
+
+
 def _shifted(facts: Facts) -> bool:
     """True when the calls are known to differ from earlier on, and not from which lines."""
     early = None if facts.apart else divergence(facts.graph.ranks, facts.graph.core)
@@ -128,7 +137,7 @@ def parted(
         made: rank -> how often it has made each call up to this one, where that is known.
         waited_for: rank -> the ranks for which it waits, where that is known.
     """
-    made, waited_for = made or {}, waited_for or {}
+    made, waited_for, stacks = made or {}, waited_for or {}, _aligned(stacks)
     together: dict[Stack, list[int]] = {}
     for rank in sorted(stacks):
         together.setdefault(_known(stacks[rank]), []).append(rank)
@@ -179,6 +188,18 @@ def exited(stacks: Mapping[int, Stack], gone: Sequence[int]) -> Parting | None:
     way = Parted("exit", at, function, steps[-1].node, "exited", "went on", tests)
     others = [rank for rank in sorted(stacks) if rank not in ranks]
     return _told(way, stacks, ranks[0], {"exited": ranks, **({"went on": others} if others else {})})
+
+
+def _aligned(stacks: Mapping[int, Stack]) -> Mapping[int, Stack]:
+    """The stacks, from the first line that all ranks have on where they were started in other ways."""
+    outermost = {(stack[0].file, stack[0].function) for stack in stacks.values()}
+    if len(outermost) < 2:
+        return stacks
+    first, *others = stacks.values()
+    common = next((frame for frame in first if all(frame in stack for stack in others)), None)
+    if common is None:
+        return stacks
+    return {rank: stack[list(stack).index(common) :] for rank, stack in stacks.items()}
 
 
 def _nearness(

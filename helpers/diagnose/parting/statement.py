@@ -31,6 +31,9 @@ _KINDS: dict[type[ast.stmt], Kind] = {
 AFTER = "after it"
 IN_FIRST, IN_ELSE = "in its first part", "in its else"
 
+SUPPRESS = ("suppress", "raises")
+"""What a `with` calls to go on after an exception, in `contextlib` and in pytest."""
+
 LONGEST_PIECE = 40
 """Characters of a condition that are quoted to name a part."""
 
@@ -45,6 +48,7 @@ class Parted:
         tests: the conditions that were asked on the way to `here`, with what each was.
         shared: what is repeated around it for both; own: loops that only `here` is in.
         leaves: the loop that it has ended for `there`.
+        nested: True where other conditions decide whether it is asked at all.
     """
 
     kind: Kind
@@ -57,6 +61,7 @@ class Parted:
     shared: tuple[Turns, ...] = field(default=(), repr=False)
     own: tuple[Turns, ...] = field(default=(), repr=False)
     leaves: ast.stmt | None = field(default=None, repr=False)
+    nested: bool = False
 
     @property
     def asked(self) -> tuple[ast.expr, ...]:
@@ -65,6 +70,14 @@ class Parted:
         if isinstance(self.node, ast.For):
             return (*tests, self.node.iter)
         return (*tests, self.node.subject) if isinstance(self.node, ast.Match) else tests
+
+    @property
+    def swallows(self) -> bool:
+        """True for a `try` or a `with` behind which a rank may go on after an exception."""
+        if isinstance(self.node, ast.With | ast.AsyncWith):
+            calls = [item.context_expr for item in self.node.items]
+            return any(_name(call) in SUPPRESS for call in calls if isinstance(call, ast.Call))
+        return isinstance(self.node, ast.Try | ast.TryStar) and bool(self.node.handlers)
 
     @property
     def may_be_passed(self) -> bool:
@@ -314,22 +327,29 @@ def _left_early(
         if not isinstance(node, ast.Return | ast.Break | ast.Continue):
             continue
         guards = path(function, node.lineno)
-        repeated = any(step.node in loops for step in guards)
+        inside = [step.node for step in guards if isinstance(step.node, Loop) and step.part == "body"]
+        returns = isinstance(node, ast.Return)
+        repeated = any(loop in loops for loop in (inside if returns else inside[-1:]))
         before = node.lineno < line or (repeated and not isinstance(node, ast.Continue))
-        if not before or not (left if isinstance(node, ast.Return) else repeated):
+        if not before or not (left if returns else repeated):
             continue
-        guard = next((s for s in reversed(guards[:-1]) if isinstance(s.node, ast.If | ast.Match)), None)
-        if guard is None or id(guard.node) in on_the_way:
+        at = next(
+            (n for n, s in reversed([*enumerate(guards)][:-1]) if isinstance(s.node, ast.If)), None
+        )
+        if at is None or id(guards[at].node) in on_the_way:
             continue
-        tests = tuple((test, not held) for test, held in guard.tests[-1:])
-        if isinstance(node, ast.Return):
-            yield Parted("return", frame, function, node, "went on", "returned", tests, shared, own)
-            continue
-        way = label(guard.node, guard.part)
-        loop = next((s.node for s in reversed(guards) if isinstance(s.node, Loop)), None)
-        ends = loop if isinstance(node, ast.Break) else None
-        kind = _KINDS[type(guard.node)]
-        yield Parted(kind, frame, function, guard.node, AFTER, way, tests, shared, own, ends)
+        guard, outer = guards[at], guards[:at]
+        conditional = any(id(step.node) not in on_the_way and _may_be_left_out(step) for step in outer)
+        nested = conditional or len(guard.tests) > 1
+        tests = () if nested else tuple((test, not held) for test, held in guard.tests)
+        kind, named = ("return", node) if returns else (_KINDS[type(guard.node)], guard.node)
+        ways = ("went on", "returned") if returns else (AFTER, label(guard.node, guard.part))
+        leaves = inside[-1] if isinstance(node, ast.Break) else None
+        yield Parted(kind, frame, function, named, *ways, tests, shared, own, leaves, nested)
+
+
+def _may_be_left_out(step: Step) -> bool:
+    return bool(step.part) and not isinstance(step.node, ast.With)
 
 
 def _conditional(statement: ast.stmt, lines: tuple[int, int]) -> ast.IfExp | None:

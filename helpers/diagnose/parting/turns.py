@@ -20,10 +20,12 @@ class Counter:
 
     Attributes:
         raised: line of the statement in the loop that raises it; None for what the loop itself counts.
+        from_start: True when it says how many turns there were: it is the same number in the first one.
     """
 
     name: str
     raised: int | None = None
+    from_start: bool = False
 
     def at_start(self, frame: Frame) -> int | None:
         """What it was at the start of the turn in which a frame is; None where it is not known."""
@@ -79,14 +81,23 @@ def _counters(loop: ast.stmt) -> Iterator[Counter]:
         called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
         by = called.id if isinstance(called, ast.Name) else ""
         first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
-        upwards = isinstance(loop.iter, ast.Call) and len(loop.iter.args) < 3
+        called_with = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+        upwards = len(called_with) < 3
         numbered = by == "range" if first is loop.target else by == "enumerate"
-        if numbered and upwards and isinstance(first, ast.Name):
-            yield Counter(first.id)
+        if numbered and upwards and isinstance(first, ast.Name) and _is_bound(first.id, loop) == 1:
+            fixed = len(called_with) < 2 or isinstance(called_with[0], ast.Constant)
+            yield Counter(first.id, from_start=by == "enumerate" or fixed)
     for node in getattr(loop, "body", ()):
         match node:
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.Constant(value=1)):
-                yield Counter(name, node.lineno)
+                if _is_bound(name, loop) == 1:
+                    yield Counter(name, node.lineno)
+
+
+def _is_bound(name: str, loop: ast.stmt) -> int:
+    """How many lines of a loop bind a name."""
+    stores = (one for one in own_nodes(loop) if isinstance(one, ast.Name))
+    return sum(one.id == name and isinstance(one.ctx, ast.Store) for one in stores)
 
 
 def bound(node: ast.AST, first: float = 0, last: float = math.inf) -> frozenset[str]:

@@ -37,9 +37,12 @@ CASES = [
     Case("one call too many, met by the next of the others", ("abba", "abab"), 3, told=(3, 4)),
     Case("one call left out, long before the end", ("adaaaaa", "aaaaaa"), 2, told=(2,)),
     Case("calls that take turns", ("adadad", "dadada"), None),
-    Case("calls that take turns, and a hang after that", ("adade", "dadaa"), 5),
+    Case("calls that take turns, and a hang after that", ("adade", "dadaa"), 5, told=(1, 2, 5)),
     Case("three ranks, one of them apart", ("abe", "aba", "aba"), 3),
     Case("only what all still have is compared", ("ebe", "eba"), 42, first=40),
+    Case(
+        "calls of a rank's own have met, and may not have been meant to", ("abe", "aca"), 3, told=(2, 3)
+    ),
     Case("many places: the first and the last", ("eababab", "abababa"), 1, told=(1, 2, 7)),
 ]
 
@@ -57,6 +60,7 @@ def test_from_where_on_the_calls_differ(case: Case) -> None:
     (one,) = found
     assert (one.group, one.seq, one.whole) == ("default", case.start, case.first == 1)
     assert tuple(met.seq for met in one.told) == (case.told or (case.start,))
+    assert one.sure == (one.told[0].seq == case.start)
     for rank, names in enumerate(case.ranks):
         call = names[case.start - case.first]
         assert one.calls[rank] is CALLS[call]

@@ -580,6 +580,21 @@ def test_of_two_calls_in_one_line_the_inner_one_comes_first() -> None:
     )
 
 
+def test_what_the_next_turn_has_bound_is_no_value_of_the_condition() -> None:
+    text = """
+    for step in range(10):
+        loss = compute()
+        all_reduce()  # <- 0
+        if loss < limit:
+            break
+    barrier()  # <- 1
+    """
+    values = {0: {"step": 7, "loss": 9, "limit": 2}, 1: {"step": 4, "loss": 1, "limit": 2}}
+    found = parted(stacks(Case("", text, values=values)), ())
+    assert found is not None
+    assert found.values == {"loss": {1: "1"}, "limit": {0: "2", 1: "2"}}
+
+
 BREAKS = [
     ("the rank inside is turns ahead of the one that broke off", 7, 4, True),
     ("it is in the turn of the `break`, and not past it", 4, 4, False),

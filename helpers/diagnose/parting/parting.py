@@ -44,19 +44,20 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     """Where ranks went different ways: the statement, and the calls from which on they differ."""
     if verdict.cause not in OF_WAYS:
         return None
-    stacks: Mapping[int, Stack] = {rank: _stack(view) for rank, view in facts.graph.ranks.items()}
+    now = {rank: _stack(view) for rank, view in facts.graph.ranks.items()}
+    stacks: Mapping[int, Stack] = now
     apart = facts.apart
     told = tuple(met for one in apart for met in one.told)
     made: Mapping[int, Made] = {}
     if len(apart) == 1:
         (first,) = apart
         then = {rank: tuple(reversed(call.stack)) for rank, call in first.calls.items()}
-        if any(_users(stacks[rank]) != _users(stack) for rank, stack in then.items() if stack):
+        if any(_users(now[rank]) != _users(stack) for rank, stack in then.items() if stack):
             stacks = then
         made = first.made if first.whole else {}
     statement = None
     if verdict.cause == "rank-exited":
-        statement = exited(stacks, _left(facts))
+        statement = exited(now, _left(facts))
         stacks = _to_the_end(stacks)
     sure = len(apart) <= 1 and all(one.sure for one in apart)
     if statement is None and sure and not _shifted(facts):

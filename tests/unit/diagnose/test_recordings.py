@@ -53,6 +53,15 @@ def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
     assert not [check for check in trial.wrong() if check.kind not in OF_THE_RUN], trial.story()
 
 
+@pytest.mark.parametrize("name", [name for name, job in DECLARED.items() if not job.control])
+def test_whenever_a_job_is_judged_it_can_be_told(name: str) -> None:
+    """At a few moments of the run, and with what is a suspicion only: the ranks are anywhere then."""
+    history = snapshots(name)
+    for seen in range(1, len(history), max(1, len(history) // 6)):
+        verdict = diagnose(history[max(0, seen - HISTORY) : seen], patience=1.0, final=True)
+        report.to_json(report.build(verdict, history[seen - 1]))
+
+
 @pytest.mark.parametrize("name", [name for name, job in DECLARED.items() if job.control])
 def test_a_job_with_nothing_wrong_alarms_nobody_at_any_time(name: str) -> None:
     """Asked about once a second; a rank that fails is no alarm while its launcher may start it anew."""

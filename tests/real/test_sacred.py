@@ -483,6 +483,33 @@ def test_being_looked_at_changes_nothing(lab: Lab) -> None:
     lab.both(THREADS)
 
 
+LATE = (
+    NOTE
+    + """
+import sys, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(2))
+loaded, names = set(sys.modules), set(vars(torch))
+if dist.get_rank() == 1:
+    time.sleep(3)  # long enough for the other one to be looked at closely
+dist.all_reduce(torch.ones(2))
+if dist.get_rank() == 0:
+    note([sorted(set(sys.modules) - loaded), sorted(set(vars(torch)) - names)])
+dist.destroy_process_group()
+"""
+)
+
+
+@pytest.mark.nightly
+def test_a_rank_that_waits_loads_nothing_meanwhile(lab: Lab) -> None:
+    """The lines of its calls are read from torch's recorder, which may import a part of torch."""
+    lab.write(LATE)
+    torchrun = str(Path(sys.executable).with_name("torchrun"))
+    found = lab.watched(torchrun, "--standalone", "--nproc-per-node=2", "job.py")
+    assert (found.code, found.facts) == (0, [[], []])
+
+
 CROWDED = (
     NOTE
     + """

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...model.facts import ProcessView, Snapshot, Verdict
 from ...model.frames import Frame
 from ...model.parting import Parting
-from ...model.waits import Wait
+from ...model.waits import InP2P, Wait
 from ...model.wording import one_line, place, spoken
-from ..parting.blocks import function_of, parsed, path
+from ..events import last_line
+from ..parting.blocks import Loop, Step, function_of, parsed, path
 from ..parting.condition import dotted
 from ..scene import Facts
 
@@ -27,6 +28,10 @@ _TELLS_RANK = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call, ast.Name, ast.Att
 
 LONGEST_CALL = 60
 """Characters of a call that are quoted."""
+
+
+TURNS = ("for", "while")
+"""The statements that are loops."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,68 @@ class Case:
     def waits(self, *kinds: type[Wait]) -> list[Wait]:
         """What the culprits are blocked in, of these kinds."""
         return [wait for one in self.culprits for wait in one.blocking if isinstance(wait, kinds)]
+
+    @property
+    def family(self) -> list[ProcessView]:
+        """The processes of the ranks and their children."""
+        views = self.facts.graph.ranks.values()
+        own = [view.process for view in views if view.process is not None]
+        return [*own, *(child.process for view in views for child in view.children)]
+
+    @property
+    def blocked_in(self) -> list[Wait]:
+        """What the ranks that run are blocked in."""
+        return [wait for rank in self.facts.alive for wait in self.facts.waits(rank)]
+
+    @property
+    def lines(self) -> set[Frame]:
+        """The lines of all ranks, or of their errors."""
+        views = self.facts.graph.ranks.values()
+        found = [last_line(view.process) for view in views if view.process is not None]
+        return {frame for frame in found if frame is not None}
+
+    @property
+    def contexts(self) -> set[str]:
+        """The functions that the `with` blocks call in which the culprits' lines are."""
+        frames = [frame for process in self.culprits for frame in stack_of(process)]
+        items = [
+            item.context_expr
+            for step in _steps(frames)
+            if isinstance(step.node, ast.With)
+            for item in step.node.items
+        ]
+        calls = [one.func for one in items if isinstance(one, ast.Call)]
+        return {getattr(func, "attr", getattr(func, "id", "")) for func in calls}
+
+    @property
+    def in_a_loop(self) -> bool:
+        """True when a rank was last inside a loop of its own code."""
+        own = [view.process for view in self.facts.graph.ranks.values() if view.process is not None]
+        frames = [frame for process in own for frame in stack_of(process)]
+        return any(isinstance(step.node, Loop) for step in _steps(frames))
+
+    @property
+    def parted_by_condition(self) -> bool:
+        """True where a statement that is no loop has parted the ranks."""
+        return self.parting is not None and self.parting.kind not in TURNS
+
+    @property
+    def collective(self) -> bool:
+        """True where no rank waits for a message or for a new group."""
+        waits = self.blocked_in
+        return not any(isinstance(wait, InP2P) or wait.op == "new_group" for wait in waits)
+
+    @property
+    def never_started(self) -> bool:
+        """True where a culprit has no process, and never had one."""
+        ranks = self.facts.graph.ranks
+        return any(ranks[rank].state == "missing" for rank in self.verdict.culprits if rank in ranks)
+
+    @property
+    def came_through(self) -> bool:
+        """True when a rank has come to the end of its program, and no statement says why."""
+        through = [one for one in self.facts.processes(tuple(self.facts.gone)) if one.where is None]
+        return self.parting is None and any(one.exit_code == 0 for one in through)
 
     def fields(self) -> dict[str, str]:
         """What a text may name: the user's own lines, as they are written."""
@@ -120,6 +187,18 @@ class Case:
                 return apart.calls[rank].stack
         view = self.facts.graph.ranks.get(rank)
         return view.process.stack if view is not None and view.process is not None else ()
+
+
+def stack_of(process: ProcessView) -> tuple[Frame, ...]:
+    """Where a process is, or what its error has come from, innermost frame first."""
+    return process.error.stack if process.error is not None else process.stack
+
+
+def _steps(frames: Iterable[Frame]) -> Iterator[Step]:
+    """The statements around the user's lines."""
+    for frame in frames:
+        function = function_of(frame) if frame.user else None
+        yield from path(function, frame.line) if function is not None else ()
 
 
 def _values(parting: Parting) -> str:

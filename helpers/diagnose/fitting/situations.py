@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 
-from ...model.facts import ProcessView
-from ...model.frames import Frame
-from ...model.waits import InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread, Wait
-from ..events import last_line
+from ...model.waits import InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
 from ..messages import NO_SHARED_MEMORY
-from ..parting.blocks import Loop, function_of, path
-from .case import Case
+from .case import TURNS, Case, stack_of
 
 Fits = Callable[[Case], bool]
 
@@ -25,84 +20,16 @@ def situation(fits: Fits) -> Fits:
     return fits
 
 
-_TURNS = ("for", "while")
 _WRAPPED = ("parallel/distributed.py", "fsdp/")
 _LOADS = ("load", "load_state_dict", "load_checkpoint", "from_pretrained")
 _BY_OTHERS = (9, 15)
 """SIGKILL and SIGTERM: somebody else has sent them."""
 
 
-def _stack(process: ProcessView) -> tuple[Frame, ...]:
-    """Where a process is, or what its error has come from, innermost frame first."""
-    return process.error.stack if process.error is not None else process.stack
-
-
-def _family(case: Case) -> list[ProcessView]:
-    """The ranks and their children."""
-    views = case.facts.graph.ranks.values()
-    own = [view.process for view in views if view.process is not None]
-    return [*own, *(child.process for view in views for child in view.children)]
-
-
-def _waits(case: Case) -> list[Wait]:
-    """What the ranks that run are blocked in."""
-    return [wait for rank in case.facts.alive for wait in case.facts.waits(rank)]
-
-
-def _lines(case: Case) -> set[Frame]:
-    """The lines of all ranks, or of their errors."""
-    views = case.facts.graph.ranks.values()
-    found = [last_line(view.process) for view in views if view.process is not None]
-    return {frame for frame in found if frame is not None}
-
-
-def _never_started(case: Case) -> bool:
-    ranks = case.facts.graph.ranks
-    return any(ranks[rank].state == "missing" for rank in case.verdict.culprits if rank in ranks)
-
-
-def _came_through(case: Case) -> bool:
-    """True when a rank has come to the end of its program, and no statement says why."""
-    through = [one for one in case.facts.processes(tuple(case.facts.gone)) if one.where is None]
-    return case.parting is None and any(one.exit_code == 0 for one in through)
-
-
-def _circular(wait: Wait) -> bool:
-    return isinstance(wait, OnThread) and wait.circular
-
-
-def _in_a_loop(case: Case) -> bool:
-    """True when a rank that waits is inside a loop of its own code."""
-    frames = [one for p in case.facts.processes(tuple(case.facts.alive)) for one in p.stack if one.user]
-    failed = [one for p in case.facts.processes(tuple(case.facts.gone)) for one in _stack(p) if one.user]
-    paths = (path(function, one.line) for one in (*frames, *failed) if (function := function_of(one)))
-    return any(isinstance(step.node, Loop) for steps in paths for step in steps)
-
-
-def _contexts(case: Case) -> set[str]:
-    """The functions whose result the culprit's lines are in a `with` block of."""
-    found: set[str] = set()
-    for frame in (frame for process in case.culprits for frame in _stack(process) if frame.user):
-        function = function_of(frame)
-        for step in path(function, frame.line) if function is not None else ():
-            items = step.node.items if isinstance(step.node, ast.With) else ()
-            calls = [one.context_expr for one in items if isinstance(one.context_expr, ast.Call)]
-            found |= {getattr(call.func, "attr", getattr(call.func, "id", "")) for call in calls}
-    return found
-
-
-def _parted(case: Case) -> bool:
-    return case.parting is not None and case.parting.kind not in _TURNS
-
-
-def _collective(case: Case) -> bool:
-    return not any(isinstance(wait, InP2P) or wait.op == "new_group" for wait in _waits(case))
-
-
 @situation
 def call_on_some_ranks(case: Case) -> bool:
     """A condition on the rank keeps some ranks from a call that all have to make."""
-    return _parted(case) and _collective(case) and case.decided_by_rank()
+    return case.parted_by_condition and case.collective and case.decided_by_rank()
 
 
 @situation
@@ -117,19 +44,19 @@ def other_calls_in_branches(case: Case) -> bool:
 def each_rank_decides(case: Case) -> bool:
     """Each rank has decided by itself, and not all in the same way."""
     asked = case.parting.asked if case.parting is not None else ()
-    return bool(asked) and _parted(case) and _collective(case) and not case.decided_by_rank()
+    return bool(asked) and case.parted_by_condition and case.collective and not case.decided_by_rank()
 
 
 @situation
 def exception_on_some_ranks(case: Case) -> bool:
     """Only some ranks have met an exception, and went on."""
-    return case.parting is not None and case.parting.kind in ("try", "with") and _collective(case)
+    return case.parting is not None and case.parting.kind in ("try", "with") and case.collective
 
 
 @situation
 def other_number_of_turns(case: Case) -> bool:
     """A loop has more turns on some ranks."""
-    return case.parting is not None and case.parting.kind in _TURNS
+    return case.parting is not None and case.parting.kind in TURNS
 
 
 @situation
@@ -142,7 +69,7 @@ def forward_on_some_ranks(case: Case) -> bool:
 @situation
 def group_by_some(case: Case) -> bool:
     """Some ranks are in `new_group`, or know a group with other members."""
-    making = any(wait.op == "new_group" for wait in _waits(case))
+    making = any(wait.op == "new_group" for wait in case.blocked_in)
     return making or bool(case.facts.graph.needs.disputed)
 
 
@@ -181,7 +108,10 @@ def waits_for_key(case: Case) -> bool:
 def waits_for_thread(case: Case) -> bool:
     """A rank waits for a lock of its own process, or for a thread that waits for it."""
     waits = case.waits(OnLock, OnThread)
-    return any(one.path is None if isinstance(one, OnLock) else _circular(one) for one in waits)
+    return any(
+        one.path is None if isinstance(one, OnLock) else (isinstance(one, OnThread) and one.circular)
+        for one in waits
+    )
 
 
 @situation
@@ -203,7 +133,7 @@ def is_at_a_line(case: Case) -> bool:
 @situation
 def leaves_by_rank(case: Case) -> bool:
     """A condition on the rank has kept some ranks from a call, and they came to the end."""
-    return _parted(case) and not ends_only_some(case) and case.decided_by_rank()
+    return case.parted_by_condition and not ends_only_some(case) and case.decided_by_rank()
 
 
 @situation
@@ -215,19 +145,19 @@ def ends_only_some(case: Case) -> bool:
 @situation
 def leaves_by_itself(case: Case) -> bool:
     """A rank has ended by a decision of its own, or after fewer turns."""
-    return other_number_of_turns(case) or (_parted(case) and not case.decided_by_rank())
+    return other_number_of_turns(case) or (case.parted_by_condition and not case.decided_by_rank())
 
 
 @situation
 def at_the_end(case: Case) -> bool:
     """A rank has come to the end of its program, and it is not known what kept the others."""
-    return _came_through(case) and not _in_a_loop(case)
+    return case.came_through and not case.in_a_loop
 
 
 @situation
 def ahead_of_a_loop(case: Case) -> bool:
     """A rank has come to the end of its program, and others are in a loop still."""
-    return _came_through(case) and _in_a_loop(case)
+    return case.came_through and case.in_a_loop
 
 
 @situation
@@ -240,13 +170,13 @@ def gone_before_joining(case: Case) -> bool:
 def alone_with_variables(case: Case) -> bool:
     """The only process was started by hand, and its variables speak of more."""
     alone = sum(view.process is not None for view in case.facts.graph.ranks.values()) == 1
-    return _never_started(case) and alone and case.snapshot.job.launcher == "python"
+    return case.never_started and alone and case.snapshot.job.launcher == "python"
 
 
 @situation
 def started_by_launcher(case: Case) -> bool:
     """Fewer processes were started than the world size says."""
-    return _never_started(case) and not alone_with_variables(case)
+    return case.never_started and not alone_with_variables(case)
 
 
 @situation
@@ -270,21 +200,21 @@ def another_job_is_there(case: Case) -> bool:
 @situation
 def calls_have_met(case: Case) -> bool:
     """The ranks are in different lines."""
-    return len(_lines(case)) > 1
+    return len(case.lines) > 1
 
 
 @situation
 def models_differ(case: Case) -> bool:
     """DDP has compared the parameters, which have other sizes on other ranks."""
-    frames = [frame for process in case.culprits for frame in _stack(process)]
+    frames = [frame for process in case.culprits for frame in stack_of(process)]
     checks = any(f.function == "__init__" and f.file.endswith(_WRAPPED[0]) for f in frames)
-    return checks and len(_lines(case)) < 2
+    return checks and len(case.lines) < 2
 
 
 @situation
 def data_differ(case: Case) -> bool:
     """A call of the user's own has tensors of other sizes on other ranks."""
-    return len(_lines(case)) == 1 and not models_differ(case)
+    return len(case.lines) == 1 and not models_differ(case)
 
 
 @situation
@@ -303,7 +233,7 @@ def owner_is_an_earlier_run(case: Case) -> bool:
 @situation
 def runs_the_module_again(case: Case) -> bool:
     """A child of `multiprocessing` runs the module from the top, and comes to what launches."""
-    frames = [frame for one in _family(case) for frame in _stack(one)]
+    frames = [frame for one in case.family for frame in stack_of(one)]
     again = any(frame.function == "_fixup_main_from_path" for frame in frames)
     return again and not case.verdict.blockers
 
@@ -318,7 +248,7 @@ def child_has_joined(case: Case) -> bool:
 @situation
 def nobody_holds_the_lock(case: Case) -> bool:
     """The lock file was left behind."""
-    return any(isinstance(wait, OnLock) and wait.holder == "no process" for wait in _waits(case))
+    return any(isinstance(wait, OnLock) and wait.holder == "no process" for wait in case.blocked_in)
 
 
 @situation
@@ -330,7 +260,7 @@ def lock_across_a_collective(case: Case) -> bool:
 @situation
 def while_loading(case: Case) -> bool:
     """The memory was used up while a model was loaded."""
-    names = {frame.function for process in case.culprits for frame in _stack(process)}
+    names = {frame.function for process in case.culprits for frame in stack_of(process)}
     return bool(names & {*_LOADS}) and not shared_memory_is_full(case)
 
 
@@ -382,7 +312,7 @@ def has_a_line(case: Case) -> bool:
 @situation
 def inside_init_module(case: Case) -> bool:
     """The error comes from inside `init_module`."""
-    return "init_module" in _contexts(case)
+    return "init_module" in case.contexts
 
 
 @situation

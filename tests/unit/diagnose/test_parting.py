@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.diagnose.parting.parting import exited, parted
+from helpers.diagnose.parting.parted import exited, parted
 from helpers.model.frames import Frame, Scalar
 from helpers.model.issued import IssuedCall
 

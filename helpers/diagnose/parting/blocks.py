@@ -50,22 +50,27 @@ def function_of(frame: Frame) -> Function | None:
     A name that differs means that the file has been edited; lambdas, comprehensions and bodies of
     classes hold no statements that part ranks. A generator or coroutine is resumed from elsewhere.
     """
-    tree = parsed(frame.text) if frame.text else None
+    return _function_at(frame.text, frame.function, frame.line) if frame.text else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _function_at(text: str, name: str, line: int) -> Function | None:
+    tree = parsed(text)
     if tree is None:
         return None
     around = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
-        and node.lineno <= frame.line <= (node.end_lineno or node.lineno)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
     node = max(around, key=lambda one: (one.lineno, one.col_offset), default=tree)
     if isinstance(node, ast.Module):
-        at_end = after_all(frame.text)
-        return node if frame.function == "<module>" and frame.line <= at_end else None
-    if not isinstance(node, ast.FunctionDef) or node.name != frame.function or _resumed(node):
+        at_end = after_all(text)
+        return node if name == "<module>" and line <= at_end else None
+    if not isinstance(node, ast.FunctionDef) or node.name != name or _resumed(node):
         return None
-    return node if frame.line >= node.body[0].lineno else None
+    return node if line >= node.body[0].lineno else None
 
 
 def after_all(text: str) -> int:

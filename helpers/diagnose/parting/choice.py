@@ -222,6 +222,7 @@ def _in_step(way: Parted, here: Place, there: Place) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=1024)
 def _bound_since(function: Function, asked: int, line: int) -> frozenset[str]:
     """The names that are bound between a condition and a line, perhaps one of a loop's next turn."""
     if line >= asked:

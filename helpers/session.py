@@ -248,6 +248,8 @@ class Session:
                 at_end.callback(self._close, started)
                 eyes = (self._look_at or self._sampler)(started)
                 at_end.callback(eyes.close)
+                if started.folder is not None:
+                    at_end.enter_context(self.logs.trimmed(started.folder))
                 report = self._watch(started, eyes)
         except BaseException as fault:
             self._done.set_exception(fault)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..launch.processes import is_launcher
@@ -27,6 +29,10 @@ BEHIND = 1 << 20
 FREED_AT_ONCE = 8 << 20
 """Bytes after which what has been read is given back to the disk."""
 
+TRIM_EVERY, TRIM_SHARE = 0.05, 0.005
+"""Seconds between two looks at the sizes, in which a program can print 100 MB; the share of a core that
+looking may take where there are many files."""
+
 LONGEST = 1 << 20
 """Bytes kept of a line that has not ended yet; a carriage return starts it again, as on a terminal."""
 
@@ -39,6 +45,7 @@ class Logs:
         self._offsets: dict[str, int] = {}
         self._freed: dict[str, int] = {}
         self._rest: dict[str, bytes] = {}
+        self._lock = threading.Lock()  # what is being read is not freed
 
     def labels(self) -> list[str]:
         """The labels seen so far, ranks first."""
@@ -70,18 +77,17 @@ class Logs:
     def _new_lines(self, path: Path, last: bool) -> list[str]:
         offset = self._offsets.get(path.name, 0)
         try:
-            with path.open("rb") as file:
+            with self._lock, path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 waiting = size - offset
                 left_out = waiting - CHUNK if waiting > BACKLOG else 0
                 file.seek(offset + left_out)
                 data = file.read(BACKLOG if last else CHUNK)
+                self._offsets[path.name] = offset + left_out + len(data)
         except OSError:
             return []
         if not data and not (last and path.name in self._rest):
             return []
-        self._offsets[path.name] = offset + left_out + len(data)
-        self._free(path)
         text = self._rest.pop(path.name, b"") + data
         if left_out:
             text = b"... %d MB of output came too fast and are left out ...\n" % (left_out >> 20)
@@ -95,11 +101,42 @@ class Logs:
         lines = complete.decode("utf-8", "replace").split("\n") if newline else []
         return [redacted(line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
-    def _free(self, path: Path) -> None:
-        """Give back the disk space of what has been read, now and then."""
-        start, end = self._freed.get(path.name, 0), self._offsets[path.name] - BEHIND
-        if end - start >= FREED_AT_ONCE and punch(path, start, end):
-            self._freed[path.name] = end
+    @contextmanager
+    def trimmed(self, folder: Path) -> Iterator[None]:
+        """Keep the files of a run small, however fast they grow and however long a look takes."""
+        done = threading.Event()
+
+        def go_on() -> None:
+            pause = TRIM_EVERY
+            while not done.wait(pause):
+                begun = time.thread_time()
+                freed = self.trim(folder)
+                pause = (
+                    TRIM_EVERY if freed else max(TRIM_EVERY, (time.thread_time() - begun) / TRIM_SHARE)
+                )
+
+        thread = threading.Thread(target=go_on, name="trims the logs", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def trim(self, folder: Path) -> bool:
+        """Give back the disk space of what has been read, and of what came too fast to be read.
+
+        Returns:
+            Whether there was any.
+        """
+        before = dict(self._freed)
+        with suppress(OSError), self._lock, os.scandir(folder / "output") as files:
+            for file in files:
+                start, size = self._freed.get(file.name, 0), file.stat().st_size
+                end = max(self._offsets.get(file.name, 0) - BEHIND, size - BACKLOG)
+                if end - start >= FREED_AT_ONCE and punch(Path(file), start, end):
+                    self._freed[file.name] = end
+        return self._freed != before
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -170,6 +171,7 @@ def test_the_disk_space_of_what_was_read_is_given_back(
     for start in range(0, len(lines), 10_000):
         prints(run, "1000.log", "\n".join(lines[start : start + 10_000]) + "\n")
         seen += [line for _, line in read(logs, run)]
+        logs.trim(run)
     seen += [line for _, line in read(logs, run, last=True)]
     assert seen == lines
     assert path.stat().st_size == 100 * len(lines)
@@ -195,7 +197,38 @@ def test_where_no_space_can_be_given_back_nothing_else_changes(
     for word in ("one", "two"):
         prints(run, "1000.log", word + "\n")
         assert read(logs, run) == [("rank 0", word)]
+        assert not logs.trim(run)
     assert asked == [(0, 4), (0, 8)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="punches holes into files")
+def test_what_comes_too_fast_to_be_read_is_given_back_unread(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs_module, "FREED_AT_ONCE", 1 << 19)
+    monkeypatch.setattr(logs_module, "BACKLOG", 4 << 20)
+    logs, path = Logs(), run / "output" / "1000.log"
+    prints(run, "1000.log", "first\n")
+    assert read(logs, run) == [("rank 0", "first")]
+    prints(run, "1000.log", ("y" * 99 + "\n") * 200_000 + "Traceback of the end\n")
+    assert logs.trim(run)
+    assert path.stat().st_blocks * 512 <= (4 << 20) + 8192
+    assert not logs.trim(run)
+    prints(run, "1000.log", "and more\n")
+    lines = [line for _, line in read(logs, run)]
+    assert "left out" in lines[0]
+    assert set(lines[1:-2]) == {"y" * 99}
+    assert lines[-2:] == ["Traceback of the end", "and more"]
+
+
+def test_the_files_are_trimmed_while_nobody_reads(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    freed, logs = threading.Event(), Logs()
+    monkeypatch.setattr(logs_module, "BACKLOG", 0)
+    monkeypatch.setattr(logs_module, "FREED_AT_ONCE", 1)
+    monkeypatch.setattr(logs_module, "punch", lambda path, start, end: freed.set() or True)
+    with logs.trimmed(run):
+        prints(run, "1000.log", "word\n")
+        assert freed.wait(60)
 
 
 def test_a_file_that_is_gone_gives_no_space_back(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def parting(one: Place, other: Place) -> tuple[Parted, bool] | None:
             return named, found.turned
     for turned, here, there in ((False, one, other), (True, other, one)):
         for way in _in_order(around(here.stack, there.stack)):
-            if _never(way, there):
+            if _never(way, there) and not _is_late(way, here, there):
                 return way, turned
             if not _always(way, here, there):
                 break
@@ -81,7 +81,7 @@ def _named(found: Ways, here: Place, there: Place) -> Parted | None:
     for way in _in_order(found.found):
         if _agreed(way, here, there):
             continue
-        if not left and not way.nested and _decided(way, here, there):
+        if not left and not way.nested and not _is_late(way, here, there) and _decided(way, here, there):
             return way
         left.append(way)
     if len(left) != 1 or not found.whole or left[0].nested:
@@ -162,6 +162,8 @@ def _agreed(way: Parted, here: Place, there: Place) -> bool:
         return _as_long(way, here, there) or any(mine < its for mine, its in made)
     if way.kind in ("with", "try") and way.may_be_passed and not way.swallows:
         return True
+    if not way.shared and not way.own and counted.came_in(way.node, way.frame, here.stack, there.made):
+        return True
     if not way.tests or way.own:
         return False
     if all(truth(test, there.then(way, test)) is held for test, held in way.tests):
@@ -215,11 +217,26 @@ def _turns_made(way: Parted, here: Place, there: Place) -> Iterator[tuple[int, i
 
 def _in_step(way: Parted, here: Place, there: Place) -> bool:
     """True when both ranks are known to be in the same turn of each loop around it."""
-    return all(
-        turns.same(here.stack[turns.frame], there.stack[turns.frame])
-        or counted.in_step(turns, here.stack, there.stack, here.made, there.made)
-        for turns in way.shared
-    )
+    return all(_is_same(turns, here, there) for turns in way.shared)
+
+
+def _is_same(turns: Turns, here: Place, there: Place) -> bool:
+    told = turns.both(here.stack[turns.frame], there.stack[turns.frame])
+    if told and all(mine == its for mine, its in told):
+        return True
+    made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
+    return any(mine == its for mine, its in made)
+
+
+def _is_late(way: Parted, here: Place, there: Place) -> bool:
+    """True when `there` has not come to it yet: it is in an earlier turn of a loop around it."""
+    turns = next((turns for turns in way.shared if not _is_same(turns, here, there)), None)
+    if turns is None:
+        return False
+    told = turns.both(here.stack[turns.frame], there.stack[turns.frame])
+    made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
+    known = told or [*made]
+    return bool(known) and all(mine > its for mine, its in known)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -16,18 +16,21 @@ Made = Mapping[IssuedCall, int]
 """How often a rank has made each call, from the first of a group on."""
 
 
-def in_step(turns: Turns, one: Stack, other: Stack, mine: Made, its: Made) -> bool:
-    """True when some call that every turn makes, whatever it decides, has been made equally often.
+def turns_of_both(
+    turns: Turns, one: Stack, other: Stack, mine: Made, its: Made
+) -> Iterator[tuple[int, int]]:
+    """The turns that two ranks have begun, by each call that every turn makes, whatever it decides.
+
+    A call tells when both ranks have come past it in the turn in which they are, or both have not.
 
     Args:
         one, other: where both ranks are, outermost frame first: inside of these turns.
         mine, its: what both have made, with the call in which they are.
     """
-    lines = sorted((one[turns.frame].line, other[turns.frame].line))
-    return any(
-        mine[call] == its[call] and not lines[0] < line <= lines[1]
-        for call, line in _of_every_turn(turns, one, mine.keys() & its.keys())
-    )
+    for call, frames in _of_every_turn(turns, one, mine.keys() & its.keys()):
+        passed = [_is_past(stack, turns, frames) for stack in (one, other)]
+        if None not in passed and passed[0] == passed[1]:
+            yield mine[call], its[call]
 
 
 def turns_made(turns: Turns, here: Stack, mine: Made, its: Made) -> Iterator[tuple[int, int]]:
@@ -39,15 +42,55 @@ def turns_made(turns: Turns, here: Stack, mine: Made, its: Made) -> Iterator[tup
     """
     if not its:
         return
-    line = here[turns.frame].line
-    for call, made_at in _of_every_turn(turns, here, mine.keys()):
-        yield mine[call] - (made_at <= line), its.get(call, 0)
+    for call, frames in _of_every_turn(turns, here, mine.keys()):
+        passed = _is_past(here, turns, frames)
+        if passed is not None:
+            yield mine[call] - passed, its.get(call, 0)
+
+
+def came_in(node: ast.AST, at: int, here: Stack, made: Made) -> bool:
+    """True when a call has been made in the part of a statement in which a rank is.
+
+    Args:
+        at: the frame of that rank that runs the statement; made: the calls, of another rank.
+    """
+    function = function_of(here[at])
+    part = _part(function, node, here[at].line)
+    lead = [frame for frame in here[:at] if frame.user]
+    for call in made if function is not None and part else ():
+        frames = [frame for frame in reversed(call.stack) if frame.user]
+        inside = frames[len(lead) :][:1] if frames[: len(lead)] == lead else []
+        if any(
+            function_of(one) is function and _part(function, node, one.line) == part for one in inside
+        ):
+            return True
+    return False
+
+
+def _part(function: Function | None, node: ast.AST, line: int) -> str:
+    steps = path(function, line) if function is not None else ()
+    return next((step.part for step in steps if step.node is node), "")
+
+
+def _is_past(stack: Stack, turns: Turns, made: Sequence[Frame]) -> bool | None:
+    """True for a rank that has come to a call in its turn; None where two calls of one line led there.
+
+    Args:
+        made: the frames of the call, from that with the turns on.
+    """
+    place = [frame for frame in stack[turns.frame :] if frame.user]
+    for at, frame in zip(place, made, strict=False):
+        if (at.file, at.function, at.text) != (frame.file, frame.function, frame.text):
+            return None
+        if at.line != frame.line:
+            return frame.line < at.line
+    return True if len(place) == len(made) else None
 
 
 def _of_every_turn(
     turns: Turns, stack: Stack, calls: Iterable[IssuedCall]
-) -> Iterator[tuple[IssuedCall, int]]:
-    """The calls that each of these turns makes, whatever it decides, and their lines in its function."""
+) -> Iterator[tuple[IssuedCall, Sequence[Frame]]]:
+    """The calls that each of these turns makes, whatever it decides, and their frames from there on."""
     inside = stack[turns.frame]
     function = function_of(inside) if inside.user else None
     outer = [frame for frame in stack[: turns.frame] if frame.user]
@@ -58,7 +101,7 @@ def _of_every_turn(
         at, *below = made[len(outer) :]
         same = (at.file, at.function, at.text) == (inside.file, inside.function, inside.text)
         if same and _in_every_turn(function, at.line, turns.loop) and all(map(_always_reached, below)):
-            yield call, at.line
+            yield call, (at, *below)
 
 
 def _in_every_turn(function: Function, line: int, loop: ast.stmt | None) -> bool:

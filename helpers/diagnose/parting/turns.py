@@ -64,11 +64,10 @@ class Turns:
         told = tuple(Counter(name) for name in names if name.endswith(OF_CALLS))
         return cls(frame, None, told, frozenset(names) | bound(function))
 
-    def same(self, one: Frame, other: Frame) -> bool:
-        """True when the counters are known, and equal, in two frames."""
+    def both(self, one: Frame, other: Frame) -> list[tuple[int, int]]:
+        """What counts the turns, where it is known in two frames."""
         told = [(counter.at_start(one), counter.at_start(other)) for counter in self.counters]
-        known = [(mine, its) for mine, its in told if mine is not None and its is not None]
-        return bool(known) and all(mine == its for mine, its in known)
+        return [(mine, its) for mine, its in told if mine is not None and its is not None]
 
 
 def counters(loop: ast.stmt) -> tuple[Counter, ...]:

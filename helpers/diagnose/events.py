@@ -124,6 +124,12 @@ def last_line(process: ProcessView) -> Frame | None:
     return (innermost_user(process.error.stack) if process.error else None) or process.where
 
 
+def line_of_call(process: ProcessView) -> Frame | None:
+    """The user's line of the call that has failed, or in which it was last seen; None if in none."""
+    seen = process.error is not None or process.ended_in_call or bool(process.waits)
+    return last_line(process) if seen else None
+
+
 def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None:
     error = process.error
     if error is not None:

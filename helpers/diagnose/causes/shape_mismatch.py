@@ -6,7 +6,7 @@ from ...model.facts import Verdict
 from ...model.frames import Frame
 from ...model.waits import InCollective, Sizes
 from ...model.wording import place, plural, sentence, spoken
-from ..events import last_line
+from ..events import line_of_call
 from ..matching import SAME_SIZE, differ
 from ..messages import OTHER_SIZES
 from ..scene import Facts, minority
@@ -37,12 +37,12 @@ def find(facts: Facts) -> Verdict | None:
 def _different_calls(facts: Facts) -> str:
     """`rank 0 at train.py:10, rank 1 at train.py:20` for ranks that failed in different lines.
 
-    Nothing where a rank had already come to a later call.
+    Nothing where a rank had already come to a later call, or was last seen before it came to one.
     """
     lines: dict[Frame, list[int]] = {}
     reached = set()
     for rank, view in sorted(facts.graph.ranks.items()):
-        line = last_line(view.process) if view.process is not None else None
+        line = line_of_call(view.process) if view.process is not None else None
         if view.process is None or line is None:
             return ""
         lines.setdefault(line, []).append(rank)
@@ -63,7 +63,7 @@ def _failing(facts: Facts) -> tuple[int, ...]:
     if len(set(sizes.values())) > 1:
         return minority(sizes)
     places: dict[int, object] = {
-        rank: last_line(view.process) if view.process else None
+        rank: line_of_call(view.process) if view.process else None
         for rank, view in facts.graph.ranks.items()
     }
     odd = minority(places)

@@ -13,7 +13,7 @@ from ...model.frames import Frame
 from ...model.parting import Parting
 from ...model.waits import InP2P, Wait
 from ...model.wording import one_line, place, spoken
-from ..events import last_line
+from ..events import line_of_call
 from ..parting.blocks import Loop, Step, function_of, parsed, path
 from ..parting.condition import dotted
 from ..scene import Facts
@@ -82,10 +82,10 @@ class Case:
 
     @property
     def lines(self) -> set[Frame]:
-        """The lines of all ranks, or of their errors."""
+        """The lines of the calls in which the ranks have failed, or were last seen, if all are known."""
         views = self.facts.graph.ranks.values()
-        found = [last_line(view.process) for view in views if view.process is not None]
-        return {frame for frame in found if frame is not None}
+        found = {line_of_call(view.process) for view in views if view.process is not None}
+        return {frame for frame in found if frame is not None} if None not in found else set()
 
     @property
     def contexts(self) -> set[str]:

@@ -2476,3 +2476,12 @@ def test_a_launcher_that_starts_no_rank(strangers: tuple[tuple[int, Blocker], ..
     assert ("4711" in verdict.summary) == bool(strangers)
     early = steady(snapshot(world=0, launchers=[launcher(stack=(MEETING,), idle=20.0)]))
     assert diagnose(early, final=True).outcome == "running"
+
+
+@pytest.mark.parametrize("seen_in_call", [True, False])
+def test_two_calls_have_met_where_both_ranks_were_last_seen_in_one(seen_in_call: bool) -> None:
+    """Of a rank that ended before it was seen in a call, the line says nothing."""
+    aborted = ended(1, None, signal=6, error=error("EnforceNotMet", PREAMBLE, "train.py:15 evaluate"))
+    other = ended(0, None, signal=15, at="train.py:11 evaluate", time=11.0, ended_in_call=seen_in_call)
+    summary = diagnose(steady(snapshot(other, aborted, code=1, runs=False))).summary
+    assert ("Two different calls have met" in summary) is seen_in_call

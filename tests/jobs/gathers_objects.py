@@ -17,7 +17,7 @@ def train() -> None:
         about_to_block()
         dist.all_reduce(gradient)  # <- culprit, rank 2
         bad = [step] if dist.get_rank() < 2 and step == 2 else []
-        if bad:
+        if bad:  # <- parted
             report_bad(bad)
 
 

@@ -13,7 +13,7 @@ dist.init_process_group("gloo")
 for step in range(6):
     about_to_block()
     dist.all_reduce(torch.ones(4))  # <- rank 0, rank 1, rank 3, rank 4, rank 5, rank 7
-    if due(step):
+    if due(step):  # <- parted
         about_to_block()
         dist.barrier()  # <- culprit, rank 2, rank 6
 dist.destroy_process_group()

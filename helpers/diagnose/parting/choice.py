@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...model.issued import IssuedCall
 from . import counted
 from .blocks import Function, Loop, function_of, own_nodes, parsed, path
 from .condition import Values, known, made_of, names, truth
@@ -62,7 +63,12 @@ def parting(one: Place, other: Place) -> tuple[Parted, bool] | None:
         if named is not None:
             return named, found.turned
     for turned, here, there in ((False, one, other), (True, other, one)):
-        for way in _in_order(around(here.stack, there.stack)):
+        found = around(here.stack, there.stack)
+        if found.found and all(_is_ahead(way, here, there) for way in found.found):
+            named = _named(found, here, there)
+            if named is not None:
+                return named, turned
+        for way in _in_order(found.found):
             if _never(way, there) and not _is_late(way, here, there):
                 return way, turned
             if not _always(way, here, there):
@@ -91,7 +97,29 @@ def _named(found: Ways, here: Place, there: Place) -> Parted | None:
     if isinstance(way.node, Loop) or (way.may_be_passed and not here.made):
         return None
     alone = not way.own or (len(way.own) == 1 and _broke_off(way, here, there))
-    return way if alone and _in_step(way, here, there) else None
+    if not alone or not _asked_in_one_turn(way, here, there):
+        return None
+    return way if _in_step(way, here, there) or _made_more(way, here, there) else None
+
+
+def _made_more(way: Parted, here: Place, there: Place) -> bool:
+    """True when `there` has not been in it in the turn of `here`: it lacks all that is called there."""
+    inside = [*_made_inside(way, here, here)]
+    lacks = bool(inside) and all(here.made[call] > there.made.get(call, 0) for call in inside)
+    return lacks and not _may_be_cut_short(way.shared[-1], here)
+
+
+def _may_be_cut_short(turns: Turns, here: Place) -> bool:
+    """True when a turn may have ended before the line of `here`."""
+    frame = here.stack[turns.frame]
+    around, ends = (turns.loop, ast.Continue) if turns.loop else (function_of(frame), ast.Return)
+    nodes = own_nodes(around) if around is not None else ()
+    return any(isinstance(node, ends) and node.lineno < frame.line for node in nodes)
+
+
+def _made_inside(way: Parted, here: Place, rank: Place) -> Iterator[IssuedCall]:
+    """The calls that a rank has made in the part of a statement in which `here` is."""
+    return counted.made_inside(way.node, way.frame, here.stack, rank.made)
 
 
 def _broke_off(way: Parted, here: Place, there: Place) -> bool:
@@ -162,14 +190,14 @@ def _agreed(way: Parted, here: Place, there: Place) -> bool:
         return _as_long(way, here, there) or any(mine < its for mine, its in made)
     if way.kind in ("with", "try") and way.may_be_passed and not way.swallows:
         return True
-    if not way.shared and not way.own and counted.came_in(way.node, way.frame, here.stack, there.made):
+    if not way.shared and not way.own and any(_made_inside(way, here, there)):
         return True
     if not way.tests or way.own:
         return False
     if all(truth(test, there.then(way, test)) is held for test, held in way.tests):
         return True
     counts = {counter.name for turns in way.shared for counter in turns.counters}
-    return all(made_of(test, counts) for test, _ in way.tests) and _in_step(way, here, there)
+    return all(made_of(test, counts) for test, _ in way.tests) and (_asked_in_one_turn(way, here, there))
 
 
 def _as_long(way: Parted, here: Place, there: Place) -> bool:
@@ -186,7 +214,7 @@ def _as_long(way: Parted, here: Place, there: Place) -> bool:
 def _settled(way: Parted, test: ast.expr, here: Place, there: Place, place: Place) -> Values:
     """What is known of a condition on one of two ranks, without what may change from turn to turn."""
     told = place.then(way, test)
-    if not way.own and _in_step(way, here, there):
+    if not way.own and _asked_in_one_turn(way, here, there):
         return told
     changing = {name for turns in (*way.shared, *way.own) for name in turns.changing}
     return {name: value for name, value in told.items() if name.split(".")[0] not in changing}
@@ -215,28 +243,52 @@ def _turns_made(way: Parted, here: Place, there: Place) -> Iterator[tuple[int, i
         yield from counted.turns_made(turns, here.stack, here.made, there.made)
 
 
+def _asked_in_one_turn(way: Parted, here: Place, there: Place) -> bool:
+    """True when both ranks are known to have come to it in the same turn of each loop around it."""
+    return _in_step(way, here, there) or _is_ahead(way, here, there)
+
+
 def _in_step(way: Parted, here: Place, there: Place) -> bool:
     """True when both ranks are known to be in the same turn of each loop around it."""
-    return all(_is_same(turns, here, there) for turns in way.shared)
+    return all(0 in _lead(turns, here, there) for turns in way.shared)
 
 
-def _is_same(turns: Turns, here: Place, there: Place) -> bool:
-    told = turns.both(here.stack[turns.frame], there.stack[turns.frame])
-    if told and all(mine == its for mine, its in told):
-        return True
-    made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
-    return any(mine == its for mine, its in made)
+def _is_ahead(way: Parted, here: Place, there: Place) -> bool:
+    """True when `there` has come past it in the turn of `here`, and is before it in the next one."""
+    *outer, inner = way.shared or (None,)
+    return (
+        inner is not None
+        and all(0 in _lead(turns, here, there) for turns in outer)
+        and _lead(inner, here, there) == {1}
+        and _is_before(inner, way, here, there)
+    )
 
 
 def _is_late(way: Parted, here: Place, there: Place) -> bool:
     """True when `there` has not come to it yet: it is in an earlier turn of a loop around it."""
-    turns = next((turns for turns in way.shared if not _is_same(turns, here, there)), None)
-    if turns is None:
-        return False
+    leads = (_lead(turns, here, there) for turns in way.shared)
+    first = next((lead for lead in leads if 0 not in lead), set[int]())
+    return bool(first) and max(first) < 0
+
+
+def _lead(turns: Turns, here: Place, there: Place) -> set[int]:
+    """How many turns `there` is ahead of `here`, by each thing that tells; empty when none does."""
     told = turns.both(here.stack[turns.frame], there.stack[turns.frame])
-    made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
-    known = told or [*made]
-    return bool(known) and all(mine > its for mine, its in known)
+    if not told or len({its - mine for mine, its in told}) > 1:
+        made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
+        return {its - mine for mine, its in made}
+    return {its - mine for mine, its in told}
+
+
+def _is_before(turns: Turns, way: Parted, here: Place, there: Place) -> bool:
+    """True when `there` is before the statement in its turn."""
+    for at in range(turns.frame, min(way.frame, len(there.stack))):
+        mine, its = here.stack[at], there.stack[at]
+        if mine != its:
+            return (mine.file, mine.function) == (its.file, its.function) and its.line < mine.line
+    if len(there.stack) <= way.frame or function_of(there.stack[way.frame]) is not way.function:
+        return False
+    return there.stack[way.frame].line < way.node.lineno
 
 
 @functools.lru_cache(maxsize=1024)

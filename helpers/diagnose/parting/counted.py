@@ -48,23 +48,22 @@ def turns_made(turns: Turns, here: Stack, mine: Made, its: Made) -> Iterator[tup
             yield mine[call] - passed, its.get(call, 0)
 
 
-def came_in(node: ast.AST, at: int, here: Stack, made: Made) -> bool:
-    """True when a call has been made in the part of a statement in which a rank is.
+def made_inside(node: ast.AST, at: int, here: Stack, made: Made) -> Iterator[IssuedCall]:
+    """The calls that have been made in the part of a statement in which a rank is.
 
     Args:
-        at: the frame of that rank that runs the statement; made: the calls, of another rank.
+        at: the frame of that rank that runs the statement; made: the calls, perhaps of another rank.
     """
     function = function_of(here[at])
     part = _part(function, node, here[at].line)
     lead = [frame for frame in here[:at] if frame.user]
     for call in made if function is not None and part else ():
         frames = [frame for frame in reversed(call.stack) if frame.user]
-        inside = frames[len(lead) :][:1] if frames[: len(lead)] == lead else []
-        if any(
-            function_of(one) is function and _part(function, node, one.line) == part for one in inside
-        ):
-            return True
-    return False
+        if frames[: len(lead)] != lead or len(frames) == len(lead):
+            continue
+        inside = frames[len(lead)]
+        if function_of(inside) is function and _part(function, node, inside.line) == part:
+            yield call
 
 
 def _part(function: Function | None, node: ast.AST, line: int) -> str:

@@ -123,26 +123,30 @@ def ways(one: Stack, other: Stack) -> Ways | None:
     turned = _index(mine) > _index(its)
     behind, stack = (its, other) if turned else (mine, one)
     steps = tuple(_within(stack, at, shared, behind))
-    users = max((n for n, frame in enumerate(stack) if frame.user), default=at)
-    below = stack[at + 1 : users + 1]
-    whole = stack[at].user and all(f.user and function_of(f) is not None for f in below)
-    return Ways(steps, whole, turned)
+    return Ways(steps, _is_known(stack, at), turned)
 
 
-def around(here: Stack, there: Stack) -> tuple[Parted, ...]:
+def around(here: Stack, there: Stack) -> Ways:
     """The statements around the lines of one rank, wherever the other one has come to since."""
     if _comes_again(here) or _comes_again(there):
-        return ()
+        return Ways(())
     at = sum(
         1 for _ in itertools.takewhile(lambda two: two[0] == two[1], zip(here, there, strict=False))
     )
     if at >= len(here):
-        return ()
+        return Ways(())
     function = function_of(here[at])
     if function is None or at >= len(there) or function is not function_of(there[at]):
-        return tuple(_within(here, at, tuple(_repeats(here, at))))
+        return Ways(tuple(_within(here, at, tuple(_repeats(here, at)))), _is_known(here, at))
     mine, _, shared = _apart(here, there, at, function)
-    return tuple(_within(here, at, shared, mine))
+    return Ways(tuple(_within(here, at, shared, mine)), _is_known(here, at))
+
+
+def _is_known(stack: Stack, at: int) -> bool:
+    """True when the sources show all that leads from a frame to the innermost line of the user's."""
+    users = max((n for n, frame in enumerate(stack) if frame.user), default=at)
+    below = stack[at + 1 : users + 1]
+    return stack[at].user and all(f.user and function_of(f) is not None for f in below)
 
 
 def _apart(

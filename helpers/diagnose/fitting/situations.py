@@ -61,8 +61,8 @@ def other_number_of_turns(case: Case) -> bool:
 
 @situation
 def forward_on_some_ranks(case: Case) -> bool:
-    """A condition on the rank stands before the wrapped model."""
-    files = {frame.file for frame in case.below}
+    """A condition on the rank stands before the forward pass of the wrapped model."""
+    files = {frame.file for frame in case.below if "forward" in frame.function}
     return call_on_some_ranks(case) and any(part in file for file in files for part in _WRAPPED)
 
 

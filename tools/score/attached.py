@@ -50,7 +50,7 @@ class Attached:
     took: float
 
     def checks(self) -> tuple[Check, ...]:
-        """Outcome, cause, culprits and the lines of the ranks, against what is declared."""
+        """Outcome, cause, culprits, the lines of the ranks, and the statement where one is named."""
         job, report = self.job, self.report
         ranks = {f"rank {rank['rank']}": rank for rank in report.get("ranks", ())}
         found = [
@@ -59,12 +59,15 @@ class Attached:
         ]
         if job.culprits is not None:
             found.append(Check("culprits", "culprits", job.culprits, tuple(report.get("culprits", ()))))
+        statement = line_of((report.get("parting") or {}).get("where"))
+        if statement is not None:
+            found.append(Check("parting", "parted at", job.lines().get("parted"), statement))
         return (
             *found,
             *(
                 Check("line", mark, line, line_of(ranks.get(mark, {}).get("where")))
                 for mark, line in job.lines().items()
-                if mark != "culprit"
+                if mark not in ("culprit", "parted")
             ),
         )
 

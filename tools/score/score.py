@@ -155,7 +155,7 @@ def attached_to_markdown(score: AttachedScore) -> str:
         "| measure | result |",
         "|---|---|",
     ]
-    for kind in ("outcome", "cause", "culprits", "line"):
+    for kind in ("outcome", "cause", "culprits", "line", "parting"):
         right, asked = score.right(kind)
         parts.append(f"| {kind} right | {right} of {asked} ({_share((right, asked)):.1%}) |")
     parts += ["", "| job | outcome | cause | culprits | lines | seconds |", "|---|---|---|---|---|---|"]

@@ -13,6 +13,7 @@ import pytest
 from repository import ROOT
 from score import jobs as collection
 from score import score, trial
+from score.attached import Attached
 from score.jobs import CollectionError
 from score.score import Score
 from score.trial import Trial
@@ -204,3 +205,18 @@ def test_a_port_that_another_process_has_meanwhile_taken_is_not_left_behind() ->
         assert not trial._listened_on(port, "another's")
         listener.kill()
     assert not trial._listened_on(port, "ours")
+
+
+@pytest.mark.parametrize(("named", "right"), [(None, None), (1, True), (3, False)])
+def test_from_outside_a_statement_counts_where_one_is_named(
+    folder: Path, named: int | None, right: bool | None
+) -> None:
+    """It often cannot be told from there; a wrong one is wrong."""
+    (folder / "late.py").write_text(PROGRAM.replace("first()", "first()  # <- parted"))
+    job = collection.read(folder)["late"]
+    where = None if named is None else {"file": "late.py", "line": named, "function": "f"}
+    report = {**hang(folder).report, "parting": {"where": where}}
+    checks = Attached(job, report, 2, 5.0).checks()
+    found = [check.right for check in checks if check.kind == "parting"]
+    assert found == ([] if right is None else [right])
+    assert [check.what for check in checks if check.kind == "line"] == ["rank 1", "rank 0"]

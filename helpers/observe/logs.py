@@ -111,9 +111,8 @@ class Logs:
             while not done.wait(pause):
                 begun = time.thread_time()
                 freed = self.trim(folder)
-                pause = (
-                    TRIM_EVERY if freed else max(TRIM_EVERY, (time.thread_time() - begun) / TRIM_SHARE)
-                )
+                took = 0.0 if freed else time.thread_time() - begun
+                pause = max(TRIM_EVERY, took / TRIM_SHARE)
 
         thread = threading.Thread(target=go_on, name="trims the logs", daemon=True)
         thread.start()
@@ -129,14 +128,14 @@ class Logs:
         Returns:
             Whether there was any.
         """
-        before = dict(self._freed)
+        freed = False
         with suppress(OSError), self._lock, os.scandir(folder / "output") as files:
             for file in files:
                 start, size = self._freed.get(file.name, 0), file.stat().st_size
                 end = max(self._offsets.get(file.name, 0) - BEHIND, size - BACKLOG)
                 if end - start >= FREED_AT_ONCE and punch(Path(file), start, end):
-                    self._freed[file.name] = end
-        return self._freed != before
+                    self._freed[file.name], freed = end, True
+        return freed
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:

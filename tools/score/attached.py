@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from .jobs import FILE, Job
-from .trial import MARKER, ROOT, Check, foreign_process, free_port, line_of
+from .trial import MARKER, ROOT, Check, foreign_process, free_port, lines_of_ranks, statement
 
 STARTS, RESTS, EVERY = 120.0, 3.0, 0.2
 """Seconds in which a job has to come to its hang, for which it has to rest, and between two looks."""
@@ -52,24 +52,16 @@ class Attached:
     def checks(self) -> tuple[Check, ...]:
         """Outcome, cause, culprits, the lines of the ranks, and the statement where one is named."""
         job, report = self.job, self.report
-        ranks = {f"rank {rank['rank']}": rank for rank in report.get("ranks", ())}
         found = [
             Check("outcome", "outcome", job.outcome, report.get("outcome")),
             Check("cause", "cause", job.cause, report.get("cause")),
         ]
         if job.culprits is not None:
             found.append(Check("culprits", "culprits", job.culprits, tuple(report.get("culprits", ()))))
-        statement = line_of((report.get("parting") or {}).get("where"))
-        if statement is not None:
-            found.append(Check("parting", "parted at", job.lines().get("parted"), statement))
-        return (
-            *found,
-            *(
-                Check("line", mark, line, line_of(ranks.get(mark, {}).get("where")))
-                for mark, line in job.lines().items()
-                if mark not in ("culprit", "parted")
-            ),
-        )
+        parted = statement(job, report)
+        if parted.seen is not None:
+            found.append(parted)
+        return (*found, *lines_of_ranks(job, report))
 
 
 def run(job: Job) -> Attached:

@@ -119,8 +119,7 @@ class Trial:
         found.append(Check("culprits", "blockers", (self.foreign,) * job.blockers, blockers))
         found += self._lines()
         if not job.control:
-            statement = (report.get("parting") or {}).get("where")
-            found.append(Check("parting", "parted at", job.lines().get("parted"), line_of(statement)))
+            found.append(statement(job, report))
         if job.applies is not None:
             applies = tuple(report.get("applies", ()))
             found.append(Check("applies", "fixes that fit", job.applies, applies))
@@ -150,21 +149,31 @@ class Trial:
         return "\n".join((*wrong, json.dumps(shown, indent=1), self.errors))
 
     def _lines(self) -> list[Check]:
-        marks = self.job.lines()
-        ranks = {f"rank {rank['rank']}": rank for rank in self.report.get("ranks", ())}
-        found = [
-            Check("line", mark, line, line_of(ranks.get(mark, {}).get("where")))
-            for mark, line in marks.items()
-            if mark not in ("culprit", "parted")
-        ]
+        found = lines_of_ranks(self.job, self.report)
         if self.job.where != "any":
             first = line_of(self.report.get("where"))
-            found.append(Check("line", "first cause", marks.get("culprit"), first))
+            found.append(Check("line", "first cause", self.job.lines().get("culprit"), first))
         return found
 
     def _states(self) -> tuple[str, ...]:
         ranks = self.report.get("ranks", ())
         return tuple(rank["state"] for rank in ranks if rank["rank"] is not None)
+
+
+def lines_of_ranks(job: Job, report: Mapping[str, Any]) -> list[Check]:
+    """The line of each rank that is marked."""
+    ranks = {f"rank {rank['rank']}": rank for rank in report.get("ranks", ())}
+    return [
+        Check("line", mark, line, line_of(ranks.get(mark, {}).get("where")))
+        for mark, line in job.lines().items()
+        if mark not in ("culprit", "parted")
+    ]
+
+
+def statement(job: Job, report: Mapping[str, Any]) -> Check:
+    """The statement at which the ranks parted."""
+    named = line_of((report.get("parting") or {}).get("where"))
+    return Check("parting", "parted at", job.lines().get("parted"), named)
 
 
 def run(job: Job, record: Path | None = None) -> Trial:

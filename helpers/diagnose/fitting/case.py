@@ -13,7 +13,7 @@ from ...model.frames import Frame
 from ...model.parting import Parting
 from ...model.waits import InP2P, Wait
 from ...model.wording import one_line, place, spoken
-from ..events import line_of_call
+from ..events import line_of_call, stack_of
 from ..parting.blocks import Loop, Step, function_of, parsed, path
 from ..parting.condition import dotted
 from ..scene import Facts
@@ -69,11 +69,15 @@ class Case:
         return [wait for one in self.culprits for wait in one.blocking if isinstance(wait, kinds)]
 
     @property
+    def ranks(self) -> list[ProcessView]:
+        """The processes of the ranks."""
+        return self.facts.processes(tuple(self.facts.graph.ranks))
+
+    @property
     def family(self) -> list[ProcessView]:
         """The processes of the ranks and their children."""
         views = self.facts.graph.ranks.values()
-        own = [view.process for view in views if view.process is not None]
-        return [*own, *(child.process for view in views for child in view.children)]
+        return [*self.ranks, *(child.process for view in views for child in view.children)]
 
     @property
     def blocked_in(self) -> list[Wait]:
@@ -83,8 +87,7 @@ class Case:
     @property
     def lines(self) -> set[Frame]:
         """The lines of the calls in which the ranks have failed, or were last seen, if all are known."""
-        views = self.facts.graph.ranks.values()
-        found = {line_of_call(view.process) for view in views if view.process is not None}
+        found = {line_of_call(process) for process in self.ranks}
         return {frame for frame in found if frame is not None} if None not in found else set()
 
     @property
@@ -103,8 +106,7 @@ class Case:
     @property
     def in_a_loop(self) -> bool:
         """True when a rank was last inside a loop of its own code."""
-        own = [view.process for view in self.facts.graph.ranks.values() if view.process is not None]
-        frames = [frame for process in own for frame in stack_of(process)]
+        frames = [frame for process in self.ranks for frame in stack_of(process)]
         return any(isinstance(step.node, Loop) for step in _steps(frames))
 
     @property
@@ -187,11 +189,6 @@ class Case:
                 return apart.calls[rank].stack
         view = self.facts.graph.ranks.get(rank)
         return view.process.stack if view is not None and view.process is not None else ()
-
-
-def stack_of(process: ProcessView) -> tuple[Frame, ...]:
-    """Where a process is, or what its error has come from, innermost frame first."""
-    return process.error.stack if process.error is not None else process.stack
 
 
 def _steps(frames: Iterable[Frame]) -> Iterator[Step]:

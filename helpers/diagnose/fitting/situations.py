@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...model.waits import InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
+from ..events import stack_of
 from ..messages import NO_SHARED_MEMORY
-from .case import TURNS, Case, stack_of
+from .case import TURNS, Case
 
 Fits = Callable[[Case], bool]
 
@@ -169,8 +170,7 @@ def gone_before_joining(case: Case) -> bool:
 @situation
 def alone_with_variables(case: Case) -> bool:
     """The only process was started by hand, and its variables speak of more."""
-    alone = sum(view.process is not None for view in case.facts.graph.ranks.values()) == 1
-    return case.never_started and alone and case.snapshot.job.launcher == "python"
+    return case.never_started and len(case.ranks) == 1 and case.snapshot.job.launcher == "python"
 
 
 @situation

@@ -36,8 +36,8 @@ class Place:
         Left out is what has been bound or stored since, or may have been changed by a call.
         """
         own = _of_rank(test, self)
-        place = self.stack[way.frame] if way.frame < len(self.stack) else None
-        if place is None or function_of(place) is not way.function:
+        place = way.frame_in(self.stack)
+        if place is None:
             return own
         since = _bound_since(way.function, test.lineno, place.line)
         stored = _Stored.of(place.text)
@@ -97,9 +97,10 @@ def _named(found: Ways, here: Place, there: Place) -> Parted | None:
     if isinstance(way.node, Loop) or (way.may_be_passed and not here.made):
         return None
     alone = not way.own or (len(way.own) == 1 and _broke_off(way, here, there))
-    if not alone or not _asked_in_one_turn(way, here, there):
+    if not alone:
         return None
-    return way if _in_step(way, here, there) or _made_more(way, here, there) else None
+    passed = _is_ahead(way, here, there) and _made_more(way, here, there)
+    return way if passed or _in_step(way, here, there) else None
 
 
 def _made_more(way: Parted, here: Place, there: Place) -> bool:
@@ -273,11 +274,11 @@ def _is_late(way: Parted, here: Place, there: Place) -> bool:
 
 def _lead(turns: Turns, here: Place, there: Place) -> set[int]:
     """How many turns `there` is ahead of `here`, by each thing that tells; empty when none does."""
-    told = turns.both(here.stack[turns.frame], there.stack[turns.frame])
-    if not told or len({its - mine for mine, its in told}) > 1:
-        made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
-        return {its - mine for mine, its in made}
-    return {its - mine for mine, its in told}
+    told = {its - mine for mine, its in turns.both(here.stack[turns.frame], there.stack[turns.frame])}
+    if len(told) == 1:
+        return told
+    made = counted.turns_of_both(turns, here.stack, there.stack, here.made, there.made)
+    return {its - mine for mine, its in made}
 
 
 def _is_before(turns: Turns, way: Parted, here: Place, there: Place) -> bool:
@@ -286,9 +287,8 @@ def _is_before(turns: Turns, way: Parted, here: Place, there: Place) -> bool:
         mine, its = here.stack[at], there.stack[at]
         if mine != its:
             return (mine.file, mine.function) == (its.file, its.function) and its.line < mine.line
-    if len(there.stack) <= way.frame or function_of(there.stack[way.frame]) is not way.function:
-        return False
-    return there.stack[way.frame].line < way.node.lineno
+    place = way.frame_in(there.stack)
+    return place is not None and place.line < way.node.lineno
 
 
 @functools.lru_cache(maxsize=1024)

@@ -56,14 +56,20 @@ def made_inside(node: ast.AST, at: int, here: Stack, made: Made) -> Iterator[Iss
     """
     function = function_of(here[at])
     part = _part(function, node, here[at].line)
-    lead = [frame for frame in here[:at] if frame.user]
-    for call in made if function is not None and part else ():
-        frames = [frame for frame in reversed(call.stack) if frame.user]
-        if frames[: len(lead)] != lead or len(frames) == len(lead):
-            continue
-        inside = frames[len(lead)]
+    for call, (inside, *_) in _from_there_on(here, at, made if part else ()):
         if function_of(inside) is function and _part(function, node, inside.line) == part:
             yield call
+
+
+def _from_there_on(
+    stack: Stack, at: int, calls: Iterable[IssuedCall]
+) -> Iterator[tuple[IssuedCall, Sequence[Frame]]]:
+    """Calls that the same lines have led to, out from a frame, each with its frames from there on."""
+    lead = [frame for frame in stack[:at] if frame.user]
+    for call in calls:
+        frames = [frame for frame in reversed(call.stack) if frame.user]
+        if frames[: len(lead)] == lead and len(frames) > len(lead):
+            yield call, frames[len(lead) :]
 
 
 def _part(function: Function | None, node: ast.AST, line: int) -> str:
@@ -92,12 +98,9 @@ def _of_every_turn(
     """The calls that each of these turns makes, whatever it decides, and their frames from there on."""
     inside = stack[turns.frame]
     function = function_of(inside) if inside.user else None
-    outer = [frame for frame in stack[: turns.frame] if frame.user]
-    for call in calls if function is not None else ():
-        made = [frame for frame in reversed(call.stack) if frame.user]
-        if function is None or made[: len(outer)] != outer or len(made) <= len(outer):
-            continue
-        at, *below = made[len(outer) :]
+    if function is None:
+        return
+    for call, (at, *below) in _from_there_on(stack, turns.frame, calls):
         same = (at.file, at.function, at.text) == (inside.file, inside.function, inside.text)
         if same and _in_every_turn(function, at.line, turns.loop) and all(map(_always_reached, below)):
             yield call, (at, *below)

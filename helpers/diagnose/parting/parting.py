@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...model.facts import RankView, Verdict
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
+from ..events import stack_of
 from ..matching import divergence
 from ..scene import Facts
 from .blocks import after_all
@@ -57,10 +58,7 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
 
 def _stack(view: RankView) -> Stack:
     """Where a rank is, or was when it ended, outermost frame first."""
-    process = view.process
-    if process is None:
-        return ()
-    return tuple(reversed(process.error.stack if process.error is not None else process.stack))
+    return stack_of(view.process)[::-1] if view.process is not None else ()
 
 
 def _to_the_end(stacks: Mapping[int, Stack]) -> dict[int, Stack]:

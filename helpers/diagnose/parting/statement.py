@@ -63,6 +63,11 @@ class Parted:
     leaves: ast.stmt | None = field(default=None, repr=False)
     nested: bool = False
 
+    def frame_in(self, stack: Stack) -> Frame | None:
+        """The frame of a stack that runs its function; None where a rank has left that."""
+        frame = stack[self.frame] if len(stack) > self.frame else None
+        return frame if frame is not None and function_of(frame) is self.function else None
+
     @property
     def asked(self) -> tuple[ast.expr, ...]:
         """What decides the way: its conditions, what it goes through, or what its cases match."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...model.frames import Frame, Scalar
+from ...model.frames import Frame, Scalar, innermost_user
 from ...model.parting import Branch, Parting
 from ...model.wording import one_line
 from .blocks import Loop, function_of, path
@@ -63,29 +63,25 @@ def _values(statement: Parted, rank: int, stack: Stack) -> dict[str, Scalar]:
     for asked in statement.asked:
         known = Place(rank, stack).then(statement, asked)
         found |= {name: known[name] for name in names(asked) if name in known}
-    inside = stack[statement.frame] if len(stack) > statement.frame else None
-    if inside is None or function_of(inside) is not statement.function:
+    inside = statement.frame_in(stack)
+    if inside is None:
         return found
     counted = counters(statement.node) if isinstance(statement.node, Loop) else ()
     found |= {one.name: inside.values[one.name] for one in counted if one.name in inside.values}
-    handled = _handled(statement, stack) if statement.kind == "try" else None
+    handled = _handled(statement, inside, stack) if statement.kind == "try" else None
     return found if handled is None else {**found, EXCEPTION: handled}
 
 
 def _led_to(statement: Parted, stack: Stack) -> Frame | None:
     """The line of a rank in the function of a statement, else its innermost."""
-    inside = stack[statement.frame] if len(stack) > statement.frame else None
-    if inside is not None and function_of(inside) is statement.function:
-        return inside
-    return next((frame for frame in reversed(stack) if frame.user), None)
+    return statement.frame_in(stack) or innermost_user(stack[::-1])
 
 
-def _handled(statement: Parted, stack: Stack) -> Scalar:
+def _handled(statement: Parted, frame: Frame, stack: Stack) -> Scalar:
     """The exception that a rank handles, where it is in a handler of the statement."""
-    frame = stack[statement.frame] if len(stack) > statement.frame else None
-    steps = path(statement.function, frame.line) if frame is not None else ()
+    steps = path(statement.function, frame.line)
     inside = any(step.node is statement.node and step.part.startswith("handler") for step in steps)
-    innermost = next((one for one in reversed(stack) if one.user), None)
+    innermost = innermost_user(stack[::-1])
     return innermost.values.get(EXCEPTION) if inside and innermost is not None else None
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...model.facts import ProcessView, Snapshot, Verdict
-from ...model.frames import Frame
+from ...model.facts import Collective, ProcessView, Snapshot, Verdict
+from ...model.frames import Frame, innermost_user
 from ...model.parting import Parting
 from ...model.waits import InP2P, Wait
 from ...model.wording import one_line, place, spoken
@@ -86,8 +86,13 @@ class Case:
 
     @property
     def lines(self) -> set[Frame]:
-        """The lines of the calls in which the ranks have failed, or were last seen, if all are known."""
-        found = {line_of_call(process) for process in self.ranks}
+        """The lines of the calls that have met, if all are known.
+
+        A rank that has come out of its own is in a later one now, or in none.
+        """
+        newest = [process.collectives[-1] for process in self.ranks if process.collectives]
+        met = min(newest, key=lambda call: call.seq, default=None)
+        found = {_line_of(process, met) for process in self.ranks}
         return {frame for frame in found if frame is not None} if None not in found else set()
 
     @property
@@ -189,6 +194,18 @@ class Case:
                 return apart.calls[rank].stack
         view = self.facts.graph.ranks.get(rank)
         return view.process.stack if view is not None and view.process is not None else ()
+
+
+def _line_of(process: ProcessView, met: Collective | None) -> Frame | None:
+    """The user's line of a call: as its history tells where the rank is past it, else as it was seen."""
+    newest = process.collectives[-1:]
+    if met is None or all((one.group, one.seq) == (met.group, met.seq) for one in newest):
+        return line_of_call(process)
+    for issued in process.issued:
+        at = met.seq - issued.first
+        if issued.group == met.group and 0 <= at < len(issued.calls):
+            return innermost_user(issued.calls[at].stack)
+    return None
 
 
 def _steps(frames: Iterable[Frame]) -> Iterator[Step]:

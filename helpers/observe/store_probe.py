@@ -11,6 +11,7 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,21 +30,22 @@ class Probe:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
+        # Not a pipe: it holds 64 KB, and nobody reads while the look goes on.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__, host, port],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=self._output,
             stderr=subprocess.DEVNULL,
-            text=True,
         )
 
     def result(self) -> dict[str, Any] | None:
         """What `look` gives when it is there, None while the look goes on; unreachable if it failed."""
         if self._process.poll() is None:
             return None
-        output = self._process.stdout.read() if self._process.stdout else ""
+        self._output.seek(0)
         try:
-            return dict(json.loads(output))
+            return dict(json.loads(self._output.read()))
         except ValueError:
             return dict(UNREACHABLE)
 
@@ -51,8 +53,7 @@ class Probe:
         """End the look."""
         self._process.kill()
         self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
+        self._output.close()
 
 
 def look(host: str, port: int) -> dict[str, Any]:

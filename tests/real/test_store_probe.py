@@ -1,0 +1,39 @@
+"""A look into a real store."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from torch.distributed import TCPStore
+
+from helpers.observe.store_probe import UNREACHABLE, Probe
+
+pytestmark = [pytest.mark.real, pytest.mark.nightly]
+
+
+def looked_at(address: str) -> dict[str, object]:
+    probe, end = Probe(address), time.monotonic() + 120
+    try:
+        while (found := probe.result()) is None:
+            assert time.monotonic() < end, "the look does not end"
+            time.sleep(0.05)
+    finally:
+        probe.close()
+    return found
+
+
+def test_all_keys_of_a_store_with_many_are_told() -> None:
+    """A large job has an address of each rank in it: their names alone take more than a pipe holds."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    names = {f"default_pg/0//cpu//{rank:05}/{'address' * 8}" for rank in range(2_000)}
+    for name in names:
+        store.set(name, "x")
+    found = looked_at(f"127.0.0.1:{store.port}")
+    assert found["reachable"] is True
+    keys = found["keys"]
+    assert isinstance(keys, list) and names <= set(keys)
+
+
+def test_where_no_store_is_nothing_is_found() -> None:
+    assert looked_at("127.0.0.1:1") == UNREACHABLE

@@ -88,9 +88,12 @@ class Case:
     def lines(self) -> set[Frame]:
         """The lines of the calls that have met, if all are known.
 
-        A rank that has come out of its own is in a later one now, or in none.
+        A rank that has come out of its own is in a later one now, or in none. Where the ranks are in
+        different groups, their numbers do not tell which call that was.
         """
         newest = [process.collectives[-1] for process in self.ranks if process.collectives]
+        if len({call.group for call in newest}) > 1:
+            return set()
         met = min(newest, key=lambda call: call.seq, default=None)
         found = {_line_of(process, met) for process in self.ranks}
         return {frame for frame in found if frame is not None} if None not in found else set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from helpers.diagnose.fitting.case import Case
@@ -9,8 +11,9 @@ from helpers.diagnose.fitting.fixes import fitting, needed
 from helpers.diagnose.fitting.situations import SITUATIONS
 from helpers.diagnose.pages import Fix, names, page
 from helpers.diagnose.scene import Facts
-from helpers.model.facts import Job, ProcessView, RankView, Snapshot, Verdict
+from helpers.model.facts import Collective, Job, ProcessView, RankView, Snapshot, Verdict
 from helpers.model.frames import Frame
+from helpers.model.issued import Issued, IssuedCall
 from helpers.model.parting import Branch, Parting
 from helpers.model.waits import InCollective, InP2P, OnInput, Wait
 
@@ -123,6 +126,44 @@ def test_the_values_are_told_where_they_are_known() -> None:
     assert "`if loss > best` (train.py:3) for itself, and loss is 2.0 on rank 0, 1.0 on rank 1:" in text
     ((number, text),) = said(case("os.path.exists(path)"))
     assert number == 2 and " and " not in text.partition(":")[0]
+
+
+LOSS, STEP = Frame("train.py", 4, "train"), Frame("train.py", 5, "train")
+
+
+def passed(rank: int, *calls: Collective, at: Frame) -> RankView:
+    """A rank that has made these calls, all of them from the line of the loss, and is now at another."""
+    process = ProcessView(
+        rank + 10,
+        "rank",
+        state="waiting",
+        stack=(at,),
+        where=at,
+        waits=(InCollective(op=calls[-1].op),),
+        collectives=calls,
+        issued=tuple(Issued(call.group, call.seq, (IssuedCall(call.op, (LOSS,)),)) for call in calls),
+    )
+    return RankView(rank, state="waiting", process=process, joined=True)
+
+
+ALL_REDUCE, BARRIER = Collective("default", 7, "all_reduce"), Collective("default", 8, "barrier")
+PASSED, OF_EVENS = replace(ALL_REDUCE, done=True), Collective("evens", 1, "barrier")
+
+
+@pytest.mark.parametrize(
+    ("of_rank_0", "lines"),
+    [((PASSED, BARRIER), {LOSS}), ((ALL_REDUCE,), {LOSS, STEP}), ((PASSED, OF_EVENS), set())],
+    ids=["it is past the call", "it is in the call", "it is in another group"],
+)
+def test_the_lines_of_the_calls_that_have_met(
+    of_rank_0: tuple[Collective, ...], lines: set[Frame]
+) -> None:
+    ranks = (
+        passed(0, *of_rank_0, at=STEP),
+        passed(1, replace(OF_EVENS, done=True), ALL_REDUCE, at=LOSS),
+    )
+    verdict = Verdict("hang", "shape-mismatch", culprits=(0, 1))
+    assert Case(verdict, Facts(Snapshot(5.0, Job(("x",), world_size=2), ranks))).lines == lines
 
 
 WAITS = [

@@ -13,13 +13,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 from helpers.cli.main import main
 from helpers.observe import pyspy as dumps
@@ -117,13 +118,6 @@ class Box:
         )
         report = json.loads(file.read_text()) if file.exists() else {}
         return done.returncode, report, done.stderr
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
 
 
 def tree(process: subprocess.Popen[bytes]) -> list[psutil.Process]:

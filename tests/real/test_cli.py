@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 import pytest
 from repository import ROOT
+from waiting import until
 
 from helpers.cli import watch
 from helpers.cli.main import main
@@ -175,13 +176,6 @@ def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
             if process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
 
 
 def read_until(process: subprocess.Popen[str], word: str) -> str:

@@ -15,10 +15,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+import waiting
 from repository import ROOT
 
 from helpers.launch import guardian, run_folder
@@ -30,6 +32,8 @@ from helpers.session import Session
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 Start = Callable[..., Launch]
+
+until = partial(waiting.until, seconds=10)
 
 
 @pytest.fixture(autouse=True)
@@ -55,14 +59,6 @@ def start() -> Iterator[Start]:
         run.close()
         assert left(run.run_id) == []
         assert not run.folder.exists()
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Look every 10 ms until the condition holds; fail after 10 seconds."""
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
 
 
 def left(run_id: str) -> list[int]:

@@ -10,7 +10,7 @@ from .handles import peer_of
 from .record import Arguments, Call
 from .variables import peek, seconds
 
-_NOTHING: Arguments = {
+NOTHING: Arguments = {
     "group": None,
     "ranks": [],
     "peers": [],
@@ -25,6 +25,7 @@ _NOTHING: Arguments = {
     "workers": {},
     "spawned": {},
 }
+"""Of a call of which nothing is known."""
 
 
 class StackFrame(Protocol):
@@ -121,7 +122,7 @@ def _waiting(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
     if torch_names.is_dataloader_file(file):
         return _dataloader(frame)
     if torch_names.is_future(file, name) and torch_names.rpc_rank() is not None:
-        return {**_NOTHING, "kind": "rpc", "op": name}
+        return {**NOTHING, "kind": "rpc", "op": name}
     if torch_names.is_batched_wait(file, name):
         return _batched_wait(frame, outer)
     if torch_names.is_spawn_join(file, name):
@@ -135,7 +136,7 @@ def _collective(frame: StackFrame) -> Call:
     op = frame.function
     group, ranks = frame.group_of(frame.local("group"))
     return {
-        **_NOTHING,
+        **NOTHING,
         "kind": "collective",
         "op": op,
         "group": group,
@@ -155,7 +156,7 @@ def _new_group(frame: StackFrame, inner: Optional[Call]) -> Call:
     if members is None:
         group, ranks = None, []
     return {
-        **_NOTHING,
+        **NOTHING,
         "kind": "collective",
         "op": "new_group",
         "group": group,
@@ -179,14 +180,14 @@ def _endless_barrier(frame: StackFrame) -> Optional[Call]:
     if held is None:  # there are no other ranks to wait for
         return None
     group, ranks = frame.group_of(held)
-    return {**_NOTHING, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
+    return {**NOTHING, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
 
 
 def _p2p(frame: StackFrame) -> Call:
     group, ranks = frame.group_of(frame.local("group"))
     peer = _peer(frame, "src" if "recv" in frame.function else "dst")
     return {
-        **_NOTHING,
+        **NOTHING,
         "kind": "p2p",
         "op": frame.function,
         "group": group,
@@ -207,7 +208,7 @@ def _peer(frame: StackFrame, name: str) -> Optional[int]:
 
 def _rendezvous(frame: StackFrame) -> Call:
     return {
-        **_NOTHING,
+        **NOTHING,
         "kind": "rendezvous",
         "op": "init_process_group",
         "group": "default",
@@ -222,7 +223,7 @@ def _rpc(frame: StackFrame) -> Optional[Call]:
     if frame.function == "init_rpc":
         options = frame.local("rpc_backend_options")
         return {
-            **_NOTHING,
+            **NOTHING,
             "kind": "rpc",
             "op": frame.function,
             "key": _text(getattr(options, "init_method", None)) or "env://",
@@ -236,12 +237,12 @@ def _rpc(frame: StackFrame) -> Optional[Call]:
         peer, op = torch_names.rpc_peer(frame.local("to")), frame.function
     else:
         return None
-    return {**_NOTHING, "kind": "rpc", "op": op, "peers": [] if peer is None else [peer]}
+    return {**NOTHING, "kind": "rpc", "op": op, "peers": [] if peer is None else [peer]}
 
 
 def _store_barrier(frame: StackFrame) -> Call:
     return {
-        **_NOTHING,
+        **NOTHING,
         "kind": "store",
         "op": "store_barrier",
         "key": _text(frame.local("store_key")),
@@ -253,7 +254,7 @@ def _dataloader(frame: StackFrame) -> Optional[Call]:
     if frame.function not in torch_names.LOADER_WAITS or not torch_names.is_loader(iterator):
         return None
     workers = torch_names.dataloader_workers(iterator)
-    return {**_NOTHING, "kind": "process", "op": "DataLoader", "workers": workers}
+    return {**NOTHING, "kind": "process", "op": "DataLoader", "workers": workers}
 
 
 def _batched_wait(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Call]:
@@ -263,13 +264,13 @@ def _batched_wait(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Ca
         return None
     frames = [one.frame for one in (frame, *outer) if isinstance(one, LiveFrame)]
     peer = peer_of(handle, map(peek, frames), by_key=True)
-    return {**_NOTHING, "kind": "p2p", "op": operation, "peers": [] if peer is None else [peer]}
+    return {**NOTHING, "kind": "p2p", "op": operation, "peers": [] if peer is None else [peer]}
 
 
 def _spawn(frame: StackFrame, outer: Sequence[StackFrame]) -> Call:
     numbers = (_number(one.local("nprocs")) for one in outer)
     return {
-        **_NOTHING,
+        **NOTHING,
         "kind": "process",
         "op": "mp.spawn",
         "spawned": torch_names.spawned(frame.local("self")),
@@ -281,7 +282,7 @@ def _lock_file(frame: StackFrame) -> Call:
     lock = frame.local("self")
     path = getattr(lock, torch_names.LOCK_CALLS[frame.function][1], None)
     op = "flock" if torch_names.is_kernel_lock(lock) else "lock file"
-    return {**_NOTHING, "kind": "lock", "op": op, "key": None if path is None else str(path)}
+    return {**NOTHING, "kind": "lock", "op": op, "key": None if path is None else str(path)}
 
 
 def _sizes(frame: StackFrame, *names: str) -> List[List[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from . import stacks, torch_names
 from .record import FlightEntry, FrameEntry, Issued, IssuedCall
@@ -19,20 +19,30 @@ LINES = 500
 """Newest collectives of a group of which the operation and the lines are told."""
 
 
-def read() -> Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]:
-    """What the recorder holds of collectives, each group's oldest first.
+Told = Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]
+"""The newest of every group, the calls that differ from each other, and which of these each group has
+seen one after the other."""
+
+
+def read() -> Told:
+    """What the recorder of this process holds of collectives, each group's oldest first."""
+    return told(torch_names.flight_entries(), _is_user)
+
+
+def told(entries: Iterable[Mapping[str, Any]], is_user: Callable[[str], bool]) -> Told:
+    """What a recorder has recorded of collectives, each group's oldest first.
 
     An entry is done once it is `retired`: on gloo `state` never leaves "scheduled" (torch 2.13).
 
-    Returns:
-        The newest of every group, the calls that differ from each other, and which of these each group
-        has seen one after the other.
+    Args:
+        entries: as torch dumps them, oldest first; is_user: whether a file is the user's own.
     """
     by_group: Dict[str, List[Mapping[str, Any]]] = {}
-    for entry in torch_names.flight_entries():
+    for entry in entries:
         if not entry.get("is_p2p"):
             by_group.setdefault(str((entry.get("process_group") or [""])[0]), []).append(entry)
     tail = [_entry(group, one) for group, found in by_group.items() for one in found[-TAIL:]]
+    lines: Dict[int, Tuple[FrameEntry, ...]] = {}  # by identity: equal stacks are one object
     calls: Dict[Tuple[str, Tuple[FrameEntry, ...]], int] = {}
     issued: List[Issued] = []
     numbers: List[int]
@@ -41,7 +51,10 @@ def read() -> Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]:
         for one in found[-LINES:]:
             if not numbers or _seq(one) != first + len(numbers):
                 first, numbers = _seq(one), []
-            numbers.append(calls.setdefault((_op(one), _lines(one.get("frames") or ())), len(calls)))
+            frames = one.get("frames") or ()
+            if id(frames) not in lines:
+                lines[id(frames)] = _lines(frames, is_user)
+            numbers.append(calls.setdefault((_op(one), lines[id(frames)]), len(calls)))
         issued.append({"group": group, "first": first, "calls": numbers})
     known: List[IssuedCall] = [{"op": op, "frames": list(frames)} for op, frames in calls]
     return tail, known, issued
@@ -53,9 +66,17 @@ def _entry(group: str, one: Mapping[str, Any]) -> FlightEntry:
         "seq": _seq(one),
         "op": _op(one),
         "sizes": one.get("input_sizes") or [],
+        "dtype": _dtype(one.get("input_dtypes")),
+        "outputs": one.get("output_sizes") or [],
         "done": bool(one.get("retired")) or one.get("state") == "completed",
         "created": int(one.get("time_created_ns", 0)),
     }
+
+
+def _dtype(told: Any) -> str:
+    """`Float`; empty where the inputs have several types, or none."""
+    types = {told} if isinstance(told, str) else set(told or ())
+    return str(types.pop()) if len(types) == 1 else ""
 
 
 def _seq(one: Mapping[str, Any]) -> int:
@@ -71,7 +92,9 @@ def _is_user(file: str) -> bool:
     return stacks.is_user(file, "")
 
 
-def _lines(frames: Sequence[Mapping[str, Any]]) -> Tuple[FrameEntry, ...]:
+def _lines(
+    frames: Sequence[Mapping[str, Any]], is_user: Callable[[str], bool]
+) -> Tuple[FrameEntry, ...]:
     """The user's frames, innermost first; those of libraries between two of them become one.
 
     The line of that one is a checksum: it is equal where the same lines of the libraries were passed. Of
@@ -81,7 +104,7 @@ def _lines(frames: Sequence[Mapping[str, Any]]) -> Tuple[FrameEntry, ...]:
     between: List[FrameEntry] = []
     for frame in frames:
         file, line, function = str(frame["filename"]), int(frame["line"]), str(frame["name"])
-        if not _is_user(file):
+        if not is_user(file):
             between.append((file, line, function, False))
             continue
         if not found:

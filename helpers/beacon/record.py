@@ -177,8 +177,16 @@ class Thread(_NotAtFirstOfThread):
     site: Optional[Site]
 
 
-class Group(TypedDict):
-    """A process group: its label, torch's own name for it, and its members as global ranks."""
+class _NotAlwaysOfGroup(TypedDict, total=False):
+    guessed: bool
+
+
+class Group(_NotAlwaysOfGroup):
+    """A process group: its label, torch's own name for it, and its members as global ranks.
+
+    Attributes:
+        guessed: True where nothing tells the members: those that have used it are taken for all.
+    """
 
     name: str
     id: str
@@ -200,12 +208,20 @@ class Groups(TypedDict):
     made: Optional[int]
 
 
-class FlightEntry(TypedDict):
+class _NotAtFirstOfEntry(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    dtype: str
+    outputs: List[List[int]]
+
+
+class FlightEntry(_NotAtFirstOfEntry):
     """A collective that Flight Recorder has recorded.
 
     Attributes:
         group: id of its group.
-        sizes: shapes of the input tensors.
+        sizes: shapes of the input tensors; dtype: their type, as torch names it; outputs: shapes of what
+            they are turned into.
         done: True once it has completed here.
         created: when it was issued, in nanoseconds of a clock of the recorder's own.
     """

@@ -153,9 +153,19 @@ def is_distributed_file(file: str) -> bool:
     return file.endswith("distributed_c10d.py")
 
 
-def is_backward(file: str, function: str) -> bool:
-    """True for the function in which a backward pass runs, and waits for what its hooks have started."""
-    return file.endswith(os.path.join("autograd", "graph.py")) and function == "_engine_run_backward"
+UNNAMED = {
+    "_engine_run_backward": (os.path.join("autograd", "graph.py"), "backward"),
+    "_distributed_broadcast_coalesced": (os.path.join("nn", "parallel", "distributed.py"), "broadcast"),
+    "wait_tensor": (os.path.join("distributed", "_functional_collectives.py"), "wait_tensor"),
+    "_wait_batch_p2p": (os.path.join("distributed", "pipelining", "schedules.py"), "wait"),
+}
+"""Functions that wait for what others have issued: their source file, and what to call the wait."""
+
+
+def unnamed(file: str, function: str) -> Optional[str]:
+    """What to call the wait in a function that waits for what others have issued."""
+    ending, name = UNNAMED.get(function, ("", None))
+    return name if name is not None and file.endswith(os.sep + ending) else None
 
 
 def is_call_wrapper(file: str) -> bool:
@@ -166,6 +176,11 @@ def is_call_wrapper(file: str) -> bool:
 def is_rendezvous_file(file: str) -> bool:
     """True for the source file in which `init_process_group` finds its store."""
     return file.endswith(os.path.join("torch", "distributed", "rendezvous.py"))
+
+
+def is_debug_server(file: str) -> bool:
+    """True for the source file of the page that torch's debug server shows."""
+    return file.endswith(os.path.join("torch", "distributed", "debug", "_frontend.py"))
 
 
 def is_rpc_file(file: str) -> bool:

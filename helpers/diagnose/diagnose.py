@@ -97,6 +97,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         outcome="running",
         cause="none",
         summary=waiting or "The job is running.",
+        evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
 
@@ -190,7 +191,12 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         outcome="error" if failed else verdict.outcome,
         proved=facts.patience == math.inf,
         masked=verdict.masked or _masked(facts, verdict),
-        evidence=(*verdict.evidence, *_earlier(facts.snapshot), *_limit(facts.snapshot)),
+        evidence=(
+            *verdict.evidence,
+            *_earlier(facts.snapshot),
+            *_limit(facts.snapshot),
+            *facts.snapshot.warned,
+        ),
         since=_since(facts, verdict),
         parting=parting(facts, verdict),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
 from ..model.waits import ANY_CHILD, OnChild
-from .messages import FOLLOWS, OTHER_END_GONE, PORT, RELAYED, TAKEN, TIMEOUT
+from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, PORT, RELAYED, TAKEN, TIMEOUT
 from .needs import AGENTS
 
 SIGTERM = 15
@@ -176,9 +176,11 @@ def _above_ranks(snapshot: Snapshot) -> set[int]:
     return above
 
 
-def _weight(event: Event) -> tuple[bool, bool, bool, float]:
-    signalled = event.error is None
-    return (event.consequence, event.rank is None, signalled, event.time)
+def _weight(event: Event) -> tuple[bool, bool, bool, bool, float]:
+    """Of consequences, that which says of which rank counts for most."""
+    error = event.error
+    names = error is not None and NOT_PASSED.search(error.message) is not None
+    return (event.consequence, event.rank is None, error is None, not names, event.time)
 
 
 def _needs_ended(view: RankView) -> bool:

@@ -6,13 +6,19 @@ import math
 from collections.abc import Collection, Mapping
 
 from ..model.facts import Collective, ProcessView, RankView
-from ..model.waits import SEND_OR_RECEIVE, ForRanks, InCollective, InP2P, Sizes
+from ..model.waits import SEND_OR_RECEIVE, ForRanks, InCollective, InP2P
 
 Divergence = tuple[str, int, dict[int, Collective]]
 """A group, a sequence number in it, and what each rank issued there."""
 
-SAME_SIZE = ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor")
-"""Collectives whose input must have one size on all ranks."""
+SAME_SIZE = (
+    *("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor"),
+    *("_all_gather_base", "_reduce_scatter_base", "reduce_scatter", "allreduce_coalesced"),
+    *("_broadcast_oop", "_reduce_oop", "ALLGATHER_coalesced", "REDUCE_SCATTER_coalesced"),
+    *("all_gather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced"),
+)
+"""Collectives whose input must have one size, and one type, on all ranks; also by the names that NCCL's
+recorder has for them (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, torch 2.13)."""
 
 
 def arrived(process: ProcessView | None, wait: InCollective) -> bool:
@@ -66,12 +72,15 @@ def _matches(entry: Collective, wait: InCollective) -> bool:
     more to receive. NCCL gathers tensors of different sizes, so what is done there says nothing.
     """
     told = entry.op in SAME_SIZE and not (entry.done and entry.op.startswith("all_gather"))
-    return entry.op == wait.op and not (told and differ(entry.sizes, wait.sizes))
+    return entry.op == wait.op and not (told and differ(entry, wait))
 
 
-def differ(one: Sizes, other: Sizes) -> bool:
-    """True for tensors that hold different numbers of elements; a shape alone may differ."""
-    return bool(one and other) and sum(map(math.prod, one)) != sum(map(math.prod, other))
+def differ(one: Collective | InCollective, other: Collective | InCollective) -> bool:
+    """True for tensors of different numbers of elements, or of different types; a shape may differ."""
+    if one.dtype and other.dtype and one.dtype != other.dtype:
+        return True
+    known = bool(one.sizes and other.sizes)
+    return known and sum(map(math.prod, one.sizes)) != sum(map(math.prod, other.sizes))
 
 
 def _other_root(process: ProcessView, wait: InCollective) -> bool:

@@ -46,6 +46,11 @@ FOLLOWS = _any_of(
         "torch/csrc/distributed/c10d/ProcessGroupGloo.cpp; jobs/monitored_barrier_fails",
     ),
     (
+        r"successfully reached monitoredBarrier",
+        "rank 0 did not come to the barrier, or has given up waiting for another one",
+        "torch/csrc/distributed/c10d/ProcessGroupGloo.cpp; jobs/monitored_barrier_fails",
+    ),
+    (
         r"Socket Timeout",
         "nobody has set the key, or the store does not answer",
         "torch/csrc/distributed/c10d/Utils.hpp, TCPStore.cpp",
@@ -64,6 +69,12 @@ FOLLOWS = _any_of(
         r"NCCL communicator was aborted",
         "an operation failed or timed out before this one",
         "torch/csrc/distributed/c10d/NCCLUtils.cpp; not in the CPU build",
+    ),
+    (
+        r"remote process exited or there was a network error"
+        r"|due to a network error or a remote process exiting",
+        "the process at the other end has gone, or the network has failed",
+        "nccl 2.14 to 2.30, src/init.cc, in torch/csrc/distributed/c10d/NCCLUtils.cpp's words",
     ),
     (
         r"DataLoader worker \(pid",
@@ -119,6 +130,11 @@ PORT = _any_of(
 """The port in a message that matches `TAKEN`, in the one group that is not empty."""
 
 OTHER_SIZES = _any_of(
+    (
+        r"DDP expects same model across all ranks, but Rank",
+        "the models of DDP have not as many parameters on all ranks",
+        "torch/csrc/distributed/c10d/reducer.cpp",
+    ),
     (
         r"appears not to match (sizes|strides) of the same param",
         "parameters of DDP differ between ranks",
@@ -215,8 +231,17 @@ NOT_ALL_JOINED = _any_of(
 )
 """The rendezvous timed out."""
 
+NOT_PASSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
+"""The ranks that have not come to a `monitored_barrier`: a row of `FOLLOWS`."""
+
 WORKERS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 """Pids of the workers that a rank has lost: the last row of `FOLLOWS`."""
+
+JOINED = re.compile(
+    r"(\d+)/(\d+) clients joined"
+    r"|world_size=(\d+), (?:worker_count|num_workers_joined)=(\d+)"
+)
+"""How many have joined, and how many should have, of rows of `NOT_ALL_JOINED`: two of four groups."""
 
 WORKER_LATE = re.compile(r"DataLoader timed out after")
 """The `timeout` of a DataLoader is over: torch/utils/data/dataloader.py; jobs/loader_times_out."""

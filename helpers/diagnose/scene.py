@@ -10,10 +10,12 @@ from functools import cached_property
 
 from ..model.facts import ProcessView, RankView, Snapshot
 from ..model.frames import Frame
-from ..model.waits import Wait
+from ..model.waits import InCollective, Wait
 from .events import Event, events
 from .graph import Graph
+from .matching import SAME_SIZE
 from .parting.history import Apart, apart
+from .parting.statement import has_passed
 
 MOST_PLACES = 16
 """Where ranks are in more places than this, none of them is odd: all disagree."""
@@ -51,6 +53,17 @@ class Facts:
     def first(self) -> Event | None:
         """The event that the others follow from, if any has happened."""
         return self.events[0] if self.events else None
+
+    @property
+    def all_seen(self) -> bool:
+        """True when no rank is out of sight."""
+        views = self.graph.ranks.values()
+        return bool(views) and all(view.state != "unseen" for view in views)
+
+    @property
+    def follows_from_unseen(self) -> bool:
+        """True where the first failure follows from that of a rank, and there are ranks out of sight."""
+        return self.first is not None and self.first.consequence and not self.all_seen
 
     @cached_property
     def stuck(self) -> frozenset[int]:
@@ -111,6 +124,21 @@ def odd_ones(facts: Facts, places: Mapping[int, object]) -> tuple[int, ...]:
                 odd = set[int]().union(*(ranks for ranks in enough if len(ranks) == fewest))
                 return tuple(sorted(odd & facts.stuck)) or tuple(sorted(facts.stuck & places.keys()))
     return tuple(sorted(facts.stuck & places.keys()))
+
+
+def passed_unnumbered(facts: Facts, calls: Mapping[int, Wait]) -> tuple[int, int] | None:
+    """A rank that has run the line at which another one waits, and that one, if no call has a number.
+
+    They may have met there, which makes their next calls differ but is no mismatch: gloo lets a rank go
+    on where the other one has brought a tensor of another size.
+    """
+    if any(not isinstance(wait, InCollective) or wait.seq is not None for wait in calls.values()):
+        return None
+    one_of_each = {wait.where: rank for rank, wait in sorted(calls.items(), reverse=True)}.values()
+    stacks = {rank: process.stack[::-1] for rank in one_of_each for process in facts.processes((rank,))}
+    pairs = itertools.permutations(sorted(stacks), 2)
+    in_one = ((a, b) for a, b in pairs if calls[b].op in SAME_SIZE and has_passed(stacks[a], stacks[b]))
+    return next(in_one, None)
 
 
 def minority(places: Mapping[int, object]) -> tuple[int, ...]:

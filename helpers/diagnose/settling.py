@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from ..model.facts import STILL, ProcessView, Snapshot, Verdict
+from ..model.waits import ForRanks
 from .diagnose import diagnose
 from .graph import Graph
 
@@ -125,7 +126,14 @@ class SettlingOfAttached(Settling):
         self._since = since
 
     def take(self, snapshot: Snapshot) -> Ruling:
-        """Take in the newest snapshot."""
+        """Take in the newest snapshot.
+
+        Where all ranks wait for each other nothing else can move them, and no more patience is needed.
+        """
+        watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
+        if watched and _wait_for_each_other(snapshot):
+            self.patience = min(self.patience, WATCHED_LEAST)
+            self.max_seconds = snapshot.time
         ruling = super().take(snapshot)
         if ruling.verdict.outcome == "running" and snapshot.job.ended is not None:
             return replace(ruling, verdict=replace(ruling.verdict, summary=ENDED))
@@ -136,7 +144,7 @@ class SettlingOfAttached(Settling):
             return True
         if verdict.outcome == "running":
             return snapshot.time - self._since >= WATCHED_LEAST and not _anybody_rests(snapshot)
-        return verdict.proved
+        return verdict.proved and not snapshot.asked
 
 
 def is_over(snapshot: Snapshot) -> bool:
@@ -193,6 +201,18 @@ def _anybody_rests(snapshot: Snapshot) -> bool:
     alive = [view.process for view in snapshot.ranks if view.process and view.process.alive]
     early = [one for one in snapshot.launchers if one.alive and one.awaits_nodes]
     return any(_rests(process) for process in alive or early)
+
+
+def _wait_for_each_other(snapshot: Snapshot) -> bool:
+    """True when every rank has waited for others, and for nothing else, while it was watched."""
+    views = [view.process for view in snapshot.ranks]
+    return bool(views) and all(
+        process is not None
+        and process.blocked
+        and all(isinstance(wait, ForRanks) for wait in process.waits)
+        and min(process.still, process.idle) >= WATCHED_LEAST
+        for process in views
+    )
 
 
 def _rests(process: ProcessView) -> bool:

@@ -55,6 +55,9 @@ Cause = Literal[
 STILL = 1.0
 """Seconds without any change after which a blocked process counts as blocked."""
 
+UNTOLD = 1e9
+"""Seconds that what a dump shows has stood as it is: longer than anybody's patience, and no proof."""
+
 
 @dataclass(frozen=True)
 class Port:
@@ -74,6 +77,8 @@ class Collective:
     """One collective a rank has issued, from the tail of its Flight Recorder.
 
     Attributes:
+        sizes: shapes of the input tensors; outputs: of what they are turned into.
+        dtype: of the input tensors, as torch names it; empty when unknown.
         done: True when it has completed on this rank.
     """
 
@@ -81,6 +86,8 @@ class Collective:
     seq: int
     op: str
     sizes: Sizes = ()
+    dtype: str = ""
+    outputs: Sizes = ()
     done: bool = False
 
 
@@ -91,11 +98,13 @@ class Group:
     Attributes:
         id: torch's own name for it, the same on all members; name: as it is called here.
         members: global ranks.
+        guessed: True where nothing tells the members: those that have used it are taken for all.
     """
 
     id: str
     name: str
     members: tuple[int, ...]
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,16 +144,19 @@ class ProcessView:
     """What is known of one process of the job: a rank, a child of a rank, or a launcher.
 
     Attributes:
+        pid: not above 0 where it is not known.
         kind: `rank`, `dataloader-worker`, `process` (any other child of a rank) or `launcher`.
         stack: innermost frame first, of the thread that waits, else of the main thread.
         issued: what each of its groups has seen, call after call.
-        still: seconds since the stack, the waits and the collectives last changed.
+        still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
+            known from a dump.
         idle: seconds since the process last used a noticeable amount of CPU.
         asleep: the system call it is in, when that is a sleep: `nanosleep`.
         traced: True while a debugger stops it, which may let it go on at any time.
         gil_held: True when the beacon's own thread cannot run although the process is alive.
         stopped_for_memory: True while the kernel stops it, because the job is at its limit of memory.
         beacon: True when a beacon reports from inside the process.
+        recorded: True when its Flight Recorder has been read.
         ended: seconds at which it was seen to have ended, else None.
         signal: number of the signal that ended it.
         interpreter_finished: True once that has happened without an exception; a launcher's signal may
@@ -177,6 +189,7 @@ class ProcessView:
     gil_held: bool = False
     stopped_for_memory: bool = False
     beacon: bool = False
+    recorded: bool = False
     started: float = 0.0
     ended: float | None = None
     exit_code: int | None = None
@@ -243,8 +256,8 @@ class ProcessView:
 
     @property
     def visible(self) -> bool:
-        """True when something shows what it does: a beacon, a look from outside, or its state."""
-        return self.beacon or self.state == "stopped" or bool(self.stack or self.waits)
+        """True when something shows what it does: a beacon, its state, its stack or its recorder."""
+        return self.beacon or self.state == "stopped" or self.recorded or bool(self.stack or self.waits)
 
 
 @dataclass(frozen=True)
@@ -317,9 +330,11 @@ class Job:
     """The job as a whole.
 
     Attributes:
+        command, launcher: empty when unknown.
         master: `address:port` of the store, when known.
         single_node: True when every rank of the world size must be on this machine.
         restarts: how often the launcher may still start all ranks again.
+        hardware: `cpu` or `cuda`; empty when unknown.
         exit_code: of the command itself; None while it runs or when a signal ended it.
         script_error: why Python could not run the script at all, in its own words; script_line: the
             line it could not parse.
@@ -372,11 +387,14 @@ class Snapshot:
         earlier: attempts before this one, the oldest first.
         strangers: a port the job asked for, and the process outside the job that owns it.
         memory_kills: processes killed for memory by the kernel in the job's cgroup, or by a monitor.
+        warned: what libraries have warned of in a log, with who says so.
         limit: the limit on the job's memory, where the instrument has set one.
         not_seen: what could not be seen, one sentence each.
         stdin: the standard input of the command.
         store_answers: whether the store listens at its address; None when that is not known.
         store_ranks: ranks that have left their address in the store, on other nodes too.
+        asked: whether servers in the job have been asked what it has recorded, and may yet answer.
+        timed: False where its seconds mean nothing, as in what was read from files.
     """
 
     time: float
@@ -386,11 +404,14 @@ class Snapshot:
     earlier: tuple[Attempt, ...] = ()
     strangers: tuple[tuple[int, Blocker], ...] = ()
     memory_kills: int = 0
+    warned: tuple[str, ...] = ()
     limit: LimitView | None = None
     not_seen: tuple[str, ...] = ()
     stdin: Stdin = "inherit"
     store_answers: bool | None = None
     store_ranks: tuple[int, ...] = ()
+    asked: bool = False
+    timed: bool = True
 
 
 @dataclass(frozen=True)

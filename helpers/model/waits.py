@@ -51,6 +51,7 @@ class _Waiting:
             pending while the thread does something else.
         limited: True when it ends by itself before long, and the program goes on then.
         within: the library's functions that lead from `where` to it, outermost first.
+        traced: False where no line is known, neither the user's nor a library's.
     """
 
     kind: ClassVar[WaitKind]
@@ -60,6 +61,7 @@ class _Waiting:
     blocking: bool = True
     limited: bool = False
     within: tuple[str, ...] = ()
+    traced: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class InCollective(_Waiting):
         group: name of the process group, `default` for the default one; None when unknown.
         members: of the group, as global ranks; empty when unknown.
         seq: sequence number in the group (Flight Recorder's `collective_seq_id`, from 1).
-        sizes: shapes of the input tensors.
+        sizes: shapes of the input tensors; dtype: their type, empty when unknown.
         root: the rank from which, or to which, an operation such as `broadcast` sends.
         group_number: index, from 1, of the group that this `new_group` call creates in the process; None
             where that cannot be counted.
@@ -82,6 +84,7 @@ class InCollective(_Waiting):
     members: tuple[int, ...] = ()
     seq: int | None = None
     sizes: Sizes = ()
+    dtype: str = ""
     root: int | None = None
     group_number: int | None = None
     barrier_key: str | None = None
@@ -169,7 +172,7 @@ class OnLock(_Waiting):
     """A lock on a file, a lock file, or a lock inside the process.
 
     Attributes:
-        path: of the file; None for a lock inside the process.
+        path: of the file; None where it is not known, and for a lock inside the process.
         holder: pid of the process that holds it; for a lock inside the process, the thread that waits
             here, or another one that waits for it.
     """
@@ -177,6 +180,11 @@ class OnLock(_Waiting):
     kind = "lock"
     path: str | None = None
     holder: int | Literal["no process", "this thread", "a waiting thread", "unknown"] = "unknown"
+
+    @property
+    def on_file(self) -> bool:
+        """True for a lock outside of the process, even where it is not known which."""
+        return self.path is not None or self.op != "acquire"
 
 
 @dataclass(frozen=True, kw_only=True)

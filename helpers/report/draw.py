@@ -12,6 +12,8 @@ from .layout import CHARACTER, CHILD, GUTTER, Area, box, px, spot, text
 
 def axis(area: Area) -> str:
     """Grid lines and seconds, below the lanes."""
+    if not area.timed:
+        return ""
     bottom = area.tops[-1]
     step = _step(area.seconds, max(area.plot / 90, 3))
     digits = max(0, -math.floor(math.log10(step)))
@@ -69,8 +71,8 @@ def lane(drawn: Lane, index: int, area: Area) -> str:
         thin = segment.kind in ("failed", "ended", "idle")
         shape = box(left, height / 2 - 1.5, wide, 3) if thin else box(left, 0, wide, height)
         said = f"{text(segment.text, 100)}{escape(spot(segment.where))}"
-        times = f"{segment.start:.1f} s to {segment.end:.1f} s"
-        title = f"<title>{text(full_name(drawn), 40)}: {said}, {times}</title>"
+        times = f", {segment.start:.1f} s to {segment.end:.1f} s" if area.timed else ""
+        title = f"<title>{text(full_name(drawn), 40)}: {said}{times}</title>"
         parts.append(f'<path class="{segment.kind}" d="{shape}">{title}</path>')
         if segment.kind in ("failed", "ended"):
             marks.append(_end_mark(segment, left, height))

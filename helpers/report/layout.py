@@ -36,6 +36,7 @@ class Area:
         width, right: of the picture, and of what is right of the lanes.
         top: y of the first lane.
         children: for each lane, True when it is a child's.
+        timed: False where seconds mean nothing, and are not shown.
     """
 
     begin: float
@@ -45,6 +46,7 @@ class Area:
     right: int
     top: int
     children: tuple[bool, ...]
+    timed: bool = True
 
     @property
     def plot(self) -> float:

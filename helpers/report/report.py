@@ -71,10 +71,6 @@ def build(
 _KEYS: dict[type, tuple[str, ...]] = {
     Blocker: ("pid", "what", "command"),
     Frame: ("file", "line", "function"),
-    Job: (
-        *("command", "launcher", "world_size", "nodes_seen", "attempt"),
-        *("exit_code", "signal", "hardware", "backends"),
-    ),
     Port: ("address", "port", "role"),
 }
 """The fields of a fact that the JSON form has, in its order; what else a fact holds may change."""
@@ -104,7 +100,7 @@ def to_json(report: Report) -> dict[str, object]:
         "applies": [one.number for one in report.fitting],
         "references": report.references,
         "masked": verdict.masked,
-        "job": snapshot.job,
+        "job": _job(snapshot.job),
         "ranks": [_rank(view) for view in by_number(snapshot.ranks)],
         "evidence": verdict.evidence,
         "not_seen": snapshot.not_seen,
@@ -142,13 +138,28 @@ def _parting(parting: Parting | None) -> dict[str, object] | None:
     }
 
 
+def _job(job: Job) -> dict[str, object]:
+    """The job as a whole; of one that is known by what it has left, not how it was started."""
+    return {
+        "command": job.command or None,
+        "launcher": job.launcher or None,
+        "world_size": job.world_size,
+        "nodes_seen": job.nodes_seen,
+        "attempt": job.attempt,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "hardware": job.hardware or None,
+        "backends": job.backends,
+    }
+
+
 def _rank(view: RankView) -> dict[str, object]:
     process = view.process or ProcessView(0, "rank")
     return {
         "rank": view.rank,
         "local_rank": view.local_rank,
         "node": view.node,
-        "pid": view.process.pid if view.process else None,
+        "pid": view.process.pid if view.process and view.process.pid > 0 else None,
         "state": view.state,
         "where": where_of(process),
         "stack": stack_of(process),

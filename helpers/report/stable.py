@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from signal import SIGTERM
 
 from ..model.facts import ErrorView, ProcessView, RankView, Report, Verdict
 from ..model.frames import Frame
@@ -55,7 +56,8 @@ def stable_text(report: Report) -> str:
       of the instrument race each other. What failed first in a culprit, or in its child, stays.
     - which ranks ran out of memory, when the kernel chose them: it may choose others next time.
     - children that neither failed nor are stuck; of a child that joined as a rank and did not
-      fail, how it ended, since its rank ends it when the job is over.
+      fail, how it ended, since its rank ends it when the job is over. In a run that ended well also
+      those that have not quite ended, and those that their rank has ended because it took too long.
     """
     told = stable(report)
     lines = [f"{name}: {value}" for name, value in told.facts]
@@ -273,7 +275,8 @@ def _wait(wait: Wait, numbered: bool, sized: bool) -> str:
 def _children(report: Report, view: RankView) -> list[str]:
     told = []
     for child in view.children:
-        if not matters(child):
+        late = child.process.alive or child.process.signal == SIGTERM
+        if not matters(child) or (report.verdict.outcome == "ok" and late):
             continue
         process = child.process
         parts: list[str] = [] if report.verdict.outcome == "error" else [process.state]

@@ -94,14 +94,14 @@ def _by_value(told: Mapping[int, str]) -> list[tuple[str, list[int]]]:
 def job_line(report: Report) -> str:
     """`torchrun, world size 2, cpu, gloo, exit code 1`."""
     job = report.snapshot.job
-    parts = [job.launcher]
+    parts = [job.launcher] if job.launcher else []
     if job.world_size is not None:
         parts.append(f"world size {job.world_size}")
     if job.nodes_seen != 1:
         parts.append(f"{job.nodes_seen} nodes seen")
     if job.attempt:
         parts.append(f"attempt {job.attempt}")
-    parts += [job.hardware, *job.backends]
+    parts += filter(None, (job.hardware, *job.backends))
     if job.exit_code is not None:
         parts.append(f"exit code {job.exit_code}")
     if job.signal is not None:

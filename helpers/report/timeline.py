@@ -61,7 +61,8 @@ def timeline(
     now = snapshots[-1].time if snapshots else 1.0
     pins = _pins(found, now if verdict_at is None else verdict_at, verdict, odd)
     area = _area(found, now, until, max(width, NARROWEST), waits=waits)
-    area = replace(area, top=area.top + LINE * len(pins))
+    timed = not snapshots or snapshots[-1].timed
+    area = replace(area, top=area.top + LINE * len(pins), timed=timed)
     drawn = folded(found, SHORT * area.seconds / area.plot, SEGMENTS)
     arrivals = met(drawn, area, place)
     lines = [("met", "arrivals at one collective")] if 'class="met"' in arrivals else []
@@ -83,10 +84,9 @@ def timeline(
         body.append(f'<text x="{GUTTER}" y="{area.top + 10}">No rank has been seen.</text>')
     inside = "\n".join(part for part in body if part)
     count = sum(not entry.child for entry in drawn)
-    title = (
-        f"Timeline of {count} rank{'' if count == 1 else 's'}, {area.begin:.1f} s to {area.end:.1f} s"
-    )
-    said = _description(found, verdict, odd)
+    times = f", {area.begin:.1f} s to {area.end:.1f} s" if timed else ""
+    title = f"Timeline of {count} rank{'' if count == 1 else 's'}{times}"
+    said = _description(found, verdict, odd, timed=timed)
     prefix = "timeline-" + hashlib.sha256(f"{title}{said}{inside}".encode()).hexdigest()[:10]
     kinds = {segment.kind for entry in drawn for segment in entry.segments}
     return (
@@ -150,7 +150,9 @@ def _pins(
     return sorted(pins, key=lambda pin: -pin.time)
 
 
-def _description(found: Sequence[Lane], verdict: Verdict | None, odd: Divergence | None) -> str:
+def _description(
+    found: Sequence[Lane], verdict: Verdict | None, odd: Divergence | None, *, timed: bool
+) -> str:
     """What every rank does at the end, what differs first, and the verdict, in sentences."""
     together: dict[tuple[str, str], list[tuple[Lane, Segment]]] = {}
     for entry in found:
@@ -160,7 +162,7 @@ def _description(found: Sequence[Lane], verdict: Verdict | None, odd: Divergence
             together.setdefault((who, newest.text + spot(newest.where)), []).append((entry, newest))
     parts = [
         f"{who or spoken([e.rank for e, _ in members if e.rank is not None])}: {what}"
-        f" from {max(segment.start for _, segment in members):.1f} s"
+        + (f" from {max(segment.start for _, segment in members):.1f} s" if timed else "")
         for (who, what), members in together.items()
     ]
     said = ["; ".join(parts) + "."] if parts else ["No rank has been seen."]

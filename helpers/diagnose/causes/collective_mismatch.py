@@ -13,7 +13,7 @@ from ...model.wording import group_name, operation, place, plural, sentence, spo
 from ..matching import Divergence, divergence
 from ..parting.history import Apart
 from ..parting.statement import went_aside
-from ..scene import Facts, minority, odd_ones
+from ..scene import Facts, minority, odd_ones, passed_unnumbered
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -38,6 +38,8 @@ def find(facts: Facts) -> Verdict | None:
     disputed = {places[rank] for rank in core}
     calls = {rank: wait for rank, wait in blocked.items() if places[rank] in disputed}
     passed = {rank: entry.op for rank, entry in issued.items() if rank not in blocked}
+    if passed_unnumbered(facts, calls) is not None:
+        return None
     odd = odd_ones(facts, {rank: places[rank] for rank in calls} | passed)
     calls = _told_apart(calls)
     behind = {r: replace(wait, within=()) for r, wait in blocked.items() if r not in calls}
@@ -268,4 +270,6 @@ def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:
 
 def _at(wait: Communication) -> str:
     inside = f" (in {wait.within[0]})" if wait.within else ""
-    return f" at {place(wait.where)}{inside}" if wait.where else f", called by a library{inside}"
+    if wait.where is not None:
+        return f" at {place(wait.where)}{inside}"
+    return f", called by a library{inside}" if wait.traced else ""

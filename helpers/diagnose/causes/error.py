@@ -15,7 +15,7 @@ def find(facts: Facts) -> Verdict | None:
     if facts.snapshot.job.script_error is not None:
         return _unreadable_script(facts, facts.snapshot.job.script_error)
     event = facts.first
-    if event is None or event.error is None:
+    if event is None or event.error is None or facts.follows_from_unseen:
         return None
     same = tuple(
         sorted(
@@ -36,7 +36,7 @@ def find(facts: Facts) -> Verdict | None:
         outcome="error",
         cause="error",
         detail=event.error.text,
-        summary=f"{who} raised {event.error.text}{where}.",
+        summary=f"{who} raised {event.error.text.removesuffix('.')}{where}.",
         culprits=ranks,
         where=event.where,
         evidence=(f"{who}: {event.error.text}",),

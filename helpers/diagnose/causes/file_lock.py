@@ -20,7 +20,7 @@ def find(facts: Facts) -> Verdict | None:
 
 def _on_files(facts: Facts, rank: int) -> list[OnLock]:
     """The locks outside its own process that a rank waits for."""
-    return [wait for wait in facts.waits(rank) if isinstance(wait, OnLock) and wait.path]
+    return [wait for wait in facts.waits(rank) if isinstance(wait, OnLock) and wait.on_file]
 
 
 def _holder(facts: Facts, wait: OnLock) -> int | None:
@@ -38,6 +38,7 @@ def _verdict(facts: Facts, wait: OnLock) -> Verdict:
     waiting = sorted(
         rank for rank in facts.alive if any(w.path == wait.path for w in _on_files(facts, rank))
     )
+    lock = f"the lock {wait.path}" if wait.path else "a lock on a file"
     holder = _holder(facts, wait)
     blockers: tuple[Blocker, ...] = ()
     if holder is not None:
@@ -45,15 +46,13 @@ def _verdict(facts: Facts, wait: OnLock) -> Verdict:
         who = f"rank {holder}, which is {doing(process)} at {place(process.where if process else None)}"
     elif isinstance(wait.holder, int):
         who = f"process {wait.holder} outside the job"
-        blockers = (Blocker(wait.holder, f"holds the lock {wait.path}", ""),)
+        blockers = (Blocker(wait.holder, f"holds {lock}", ""),)
     elif wait.holder == "no process":
         who = "no running process: it was left behind"
     else:
         who = "nobody that can be seen from here"
     culprits = () if holder is None else _holders(facts, holder)
-    stuck = (
-        f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for the lock {wait.path}, held by {who}"
-    )
+    stuck = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {lock}, held by {who}"
     return Verdict(
         outcome="hang",
         cause="file-lock",
@@ -62,7 +61,7 @@ def _verdict(facts: Facts, wait: OnLock) -> Verdict:
         culprits=culprits,
         where=facts.where(culprits or tuple(waiting)),
         evidence=(
-            f"{wait.op} on {wait.path}",
+            f"{wait.op} on {wait.path}" if wait.path else wait.op,
             f"held by {who}",
             *(f"rank {rank} waits for it at {place(facts.where([rank]))}" for rank in waiting),
         ),

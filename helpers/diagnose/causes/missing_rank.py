@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from ...model.facts import ProcessView, RankView, Verdict
+from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
 from ...model.waits import Communication, ForRanks
-from ...model.wording import doing, last_seen, operation, place, plural, sentence, spoken
+from ...model.wording import doing, group_name, last_seen, operation, place, plural, sentence, spoken
 from ..events import Event
+from ..messages import NOT_PASSED
 from ..scene import Facts
 
 
@@ -31,7 +33,8 @@ def _gave_up(facts: Facts, first: Event) -> Verdict | None:
     if first.rank is None or not (first.consequence and first.timeout):
         return None
     failed = {event.rank for event in facts.events if event.error is not None}
-    absent = tuple(
+    named = _named(first)
+    absent = named or tuple(
         rank
         for rank, view in sorted(facts.graph.ranks.items())
         if rank not in failed and view.process is not None and not _waited(view.process)
@@ -40,18 +43,26 @@ def _gave_up(facts: Facts, first: Event) -> Verdict | None:
         return None
     where = facts.where(absent)
     was = plural(absent, "was", "were")
+    stay = f"{was} still at {place(where)}" if where else "had not come"
+    at = f" at {place(first.where)}" if first.where else ""
     return Verdict(
         outcome="error",
         cause="missing-rank",
-        detail=f"{spoken(absent)} {was} at {place(where)} when {spoken((first.rank,))} gave up waiting",
+        detail=f"{spoken(absent)} {stay} when {spoken((first.rank,))} gave up waiting",
         summary=(
-            f"{sentence(spoken(absent))} {was} still at {place(where)} when "
-            f"{spoken((first.rank,))} gave up waiting at {place(first.where)}: {first.text}."
+            f"{sentence(spoken(absent))} {stay} when {spoken((first.rank,))} gave up waiting{at}: "
+            f"{first.text}."
         ),
         culprits=absent,
         where=where,
         evidence=(f"{spoken((first.rank,))}: {first.text}",),
     )
+
+
+def _named(event: Event) -> tuple[int, ...]:
+    """The ranks that a barrier says have not come."""
+    match = NOT_PASSED.search(event.error.message) if event.error is not None else None
+    return tuple(int(number) for number in re.findall(r"\d+", match[1])) if match else ()
 
 
 def _waited(process: ProcessView) -> bool:
@@ -68,7 +79,17 @@ def _is_elsewhere(facts: Facts, rank: int) -> bool:
     """True for a rank that is asleep or stopped, say, or that waits for something else than ranks."""
     waits = facts.waits(rank)
     apart = not waits or any(not isinstance(wait, ForRanks) for wait in waits)
-    return apart and any(process.visible for process in facts.processes((rank,)))
+    process = facts.graph.ranks[rank].process
+    if not apart or process is None or not process.visible:
+        return False
+    shows_why = waits or process.beacon or process.asleep or process.state == "stopped"
+    alone = len(facts.graph.ranks) == 1
+    return bool(shows_why) or alone or any(rank in peers for peers in facts.graph.waited_for.values())
+
+
+def _is_untraced(process: ProcessView | None) -> bool:
+    """True for a rank of which only what it has issued is known, not where it is."""
+    return process is not None and not process.stack and process.recorded
 
 
 def _late(facts: Facts) -> list[int]:
@@ -95,6 +116,8 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     where = view.process.where if view.process else None
     verb, has, them = plural(ranks, ("is", "has", "it"), ("are", "have", "them"))
     stay = f"{spoken(ranks)} {verb} {state} at {place(where)}{_child_is(view)}"
+    if _is_untraced(view.process):
+        stay = f"{spoken(ranks)} {has} issued nothing{_last(view)}"
     after = ""
     if waiting:
         need = plural(waiting, "waits", "wait")
@@ -117,6 +140,12 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     )
 
 
+def _last(view: RankView) -> str:
+    """` after all_reduce #7 of the default group`: the newest that a rank has issued, if any."""
+    newest = view.process.collectives[-1:] if view.process is not None else ()
+    return "".join(f" after {one.op} #{one.seq} of {group_name(one.group)}" for one in newest)
+
+
 def _failed_below(facts: Facts, rank: int) -> Iterator[str]:
     """The processes below a rank that have failed: it may wait for what they should have done."""
     for child in facts.graph.ranks[rank].children:
@@ -136,6 +165,9 @@ def _child_is(view: RankView) -> str:
 
 
 def _evidence(facts: Facts, rank: int) -> str:
-    process = facts.graph.ranks[rank].process
-    still = f", unmoved for {process.still:.0f} s" if process else ""
+    view = facts.graph.ranks[rank]
+    process = view.process
+    if _is_untraced(process):
+        return f"rank {rank} has issued nothing{_last(view)}"
+    still = f", unmoved for {process.still:.0f} s" if process and process.still < UNTOLD else ""
     return f"rank {rank} is {doing(process)} at {place(process.where if process else None)}{still}"

@@ -20,17 +20,19 @@ def find(facts: Facts) -> Verdict | None:
     """
     event = facts.first
     if event is None:
-        return _frozen(facts)
-    if event.rank is None:
+        return _frozen(facts) or _nobody(facts)
+    if event.rank is None and event.error is None:
         return None
     if (full := _shared_memory_full(facts, event)) is not None:
         return full
     if event.error is not None:
         if event.error.type not in _TYPES and not NO_MEMORY.search(event.error.message):
             return None
-        culprits: tuple[int, ...] = (event.rank,)
-        detail = f"{spoken(culprits)} could not allocate memory at {place(event.where)}"
-        evidence: tuple[str, ...] = (f"{spoken(culprits)}: {event.error.text}",)
+        culprits: tuple[int, ...] = () if event.rank is None else (event.rank,)
+        who = spoken(culprits) if culprits else "a process"
+        at = f" at {place(event.where)}" if event.where or culprits else ""
+        detail = f"{who} could not allocate memory{at}"
+        evidence: tuple[str, ...] = (f"{who}: {event.error.text}",)
     elif event.by_signal == signal.SIGKILL and facts.snapshot.memory_kills > 0:
         culprits = _killed(facts)
         were = plural(culprits, "was", "were")
@@ -84,6 +86,14 @@ def _killed(facts: Facts) -> tuple[int, ...]:
         (e.time, e.rank) for e in facts.events if e.by_signal == signal.SIGKILL and e.rank is not None
     )
     return tuple(sorted({rank for _, rank in killed[: facts.snapshot.memory_kills]}))
+
+
+def _nobody(facts: Facts) -> Verdict | None:
+    """The kernel has killed for memory, and of no process more is known."""
+    if not facts.snapshot.memory_kills or facts.graph.ranks or facts.snapshot.launchers:
+        return None
+    said = "the kernel has killed a process of the job for memory"
+    return Verdict("error", "out-of-memory", detail=said, summary=f"{sentence(said)}.", evidence=(said,))
 
 
 def _frozen(facts: Facts) -> Verdict | None:

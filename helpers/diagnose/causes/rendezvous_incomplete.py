@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from ...model.facts import RankView, Verdict
+import math
+
+from ...model.facts import UNTOLD, RankView, Verdict
 from ...model.waits import JoinsRPC, OnLock
 from ...model.wording import doing, place, spoken
+from ..events import Event
 from ..matching import addresses
-from ..messages import NOT_ALL_JOINED
+from ..messages import JOINED, NOT_ALL_JOINED
 from ..scene import Facts, minority
 
 
@@ -16,13 +19,41 @@ def find(facts: Facts) -> Verdict | None:
     if event is not None:
         if event.error is None or not NOT_ALL_JOINED.search(event.error.message):
             return None
+        counted = JOINED.search(event.error.message)
+        if counted is not None and not facts.all_seen:
+            return _counted(event, *sorted(int(number) for number in counted.groups() if number))
         return _verdict(facts, hang=False)
     if not facts.snapshot.ranks:
         return _without_ranks(facts)
-    waiting = [rank for rank in facts.stuck if facts.graph.ranks[rank].state == "rendezvous"]
+    stuck = facts.stuck or _last_seen(facts)
+    waiting = [rank for rank in stuck if facts.graph.ranks[rank].state == "rendezvous"]
     if not waiting or any(isinstance(w, OnLock) for rank in facts.graph.core for w in facts.waits(rank)):
         return None
     return _verdict(facts, hang=True)
+
+
+def _last_seen(facts: Facts) -> frozenset[int]:
+    """The ranks that a dump shows: nobody saw whether those they wait for came."""
+    if facts.patience == math.inf:
+        return frozenset()
+    return frozenset(rank for rank, process in facts.graph.alive.items() if process.still >= UNTOLD)
+
+
+def _counted(event: Event, joined: int, world: int) -> Verdict:
+    """Ranks that cannot be seen have not come: how many, tells the one that has waited for them."""
+    who = "a rank" if event.rank is None else spoken((event.rank,))
+    assert event.error is not None
+    return Verdict(
+        outcome="error",
+        cause="rendezvous-incomplete",
+        detail=f"{joined} of {world} ranks joined",
+        summary=(
+            f"Only {joined} of {world} ranks have joined the process group when {who} gave up waiting; "
+            "which did not cannot be told from here."
+        ),
+        where=event.where,
+        evidence=(f"{who}: {event.error.text}",),
+    )
 
 
 def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
@@ -51,7 +82,8 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     if not absent:
         return _all_there(facts, there) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
-    described = [_describe(facts, rank) for rank in seen] or ["they run on other nodes"]
+    elsewhere = "no file tells of them" if _last_seen(facts) else "they run on other nodes"
+    described = [_describe(facts, rank) for rank in seen] or [elsewhere]
     if beyond:
         described.append(f"{spoken(beyond)} lies beyond the world size of {world}, which begins at 0")
     states = "; ".join(described)

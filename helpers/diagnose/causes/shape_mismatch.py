@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...model.facts import Verdict
+import math
+
+from ...model.facts import Collective, Verdict
 from ...model.frames import Frame
 from ...model.waits import InCollective, Sizes
 from ...model.wording import place, plural, sentence, spoken
@@ -93,47 +95,85 @@ def _newest(facts: Facts) -> tuple[str, int] | None:
 
 
 def _stuck(facts: Facts) -> Verdict | None:
-    """Members are in one operation of one place and one root, but with different sizes.
+    """Members are in one operation of one place and one root, but with other sizes or another type.
 
     One that has finished it counts, too.
     """
     roots: dict[tuple[str | None, int | None, str], set[int]] = {}
-    by_place: dict[tuple[str | None, int | None, str], dict[int, Sizes]] = {}
+    by_place: dict[tuple[str | None, int | None, str], dict[int, Collective | InCollective]] = {}
     for rank in sorted(facts.stuck):
         for wait in facts.waits(rank):
             if isinstance(wait, InCollective) and wait.seq is not None and wait.sizes:
                 spot = (wait.group, wait.seq, wait.op)
-                by_place.setdefault(spot, {})[rank] = wait.sizes
+                by_place.setdefault(spot, {})[rank] = wait
                 roots.setdefault(spot, set()).update(() if wait.root is None else (wait.root,))
-    blocked = {spot: set(sizes) for spot, sizes in by_place.items()}
+    blocked = {spot: set(calls) for spot, calls in by_place.items()}
     for view in facts.alive.values():
         for entry in view.process.collectives if view.process else ():
             spot = (entry.group, entry.seq, entry.op)
             if spot in by_place and entry.sizes and view.rank is not None:
-                by_place[spot].setdefault(view.rank, entry.sizes)
-    for (group, seq, op), sizes in by_place.items():
+                by_place[spot].setdefault(view.rank, entry)
+    for (group, seq, op), calls in by_place.items():
         same_root, there = len(roots[group, seq, op]) < 2, blocked[group, seq, op]
-        first, *rest = sizes.values()
+        first, *rest = calls.values()
         if op in SAME_SIZE and same_root and any(differ(first, other) for other in rest):
-            culprits = minority(dict(sizes))
+            types = len({call.dtype for call in calls.values()}) > 1
+            what = "types" if types else "sizes"
+            told = {rank: (call.sizes, call.dtype) for rank, call in calls.items()}
+            culprits = minority(told)
             are = plural(culprits, "one is", "ones are")
-            odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(sizes) else ""
-            listed = "; ".join(f"rank {rank} has {_shapes(sizes[rank])}" for rank in sorted(sizes))
+            odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(calls) else ""
+            listed = "; ".join(
+                f"rank {rank} has {_shapes(calls[rank].sizes)}" + f" {calls[rank].dtype}" * types
+                for rank in sorted(calls)
+            )
             return Verdict(
                 outcome="hang",
                 cause="shape-mismatch",
-                detail=f"{op} #{seq} with different sizes: {listed}",
+                detail=f"{op} #{seq} with different {what}: {listed}",
                 summary=(
-                    f"The ranks call the same {op} #{seq} with tensors of different sizes: "
+                    f"The ranks call the same {op} #{seq} with tensors of different {what}: "
                     f"{listed}{odd}."
                 ),
                 culprits=culprits,
                 where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
                 evidence=(f"{op} #{seq}: {listed}",),
             )
+    return _uneven(facts)
+
+
+def _uneven(facts: Facts) -> Verdict | None:
+    """All members are in one exchange of all with all, and send more, or less, than they receive."""
+    for rank in sorted(facts.stuck):
+        for wait in facts.waits(rank):
+            if not (isinstance(wait, InCollective) and wait.op.startswith("all_to_all")):
+                continue
+            calls = {
+                member: entry
+                for member in wait.members
+                for process in facts.processes((member,))
+                for entry in process.collectives
+                if (entry.group, entry.seq, entry.op) == (wait.group, wait.seq, wait.op)
+            }
+            sent = sum(math.prod(shape) for one in calls.values() for shape in one.sizes)
+            wanted = sum(math.prod(shape) for one in calls.values() for shape in one.outputs)
+            known = all(one.sizes and one.outputs for one in calls.values())
+            if calls.keys() == {*wait.members} and known and sent != wanted:
+                said = (
+                    f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive "
+                    f"{wanted}"
+                )
+                return Verdict(
+                    outcome="hang",
+                    cause="shape-mismatch",
+                    detail=said,
+                    summary=f"The splits of the ranks do not match: {said}.",
+                    culprits=tuple(sorted(calls)),
+                    where=facts.where(sorted(calls)),
+                    evidence=(said,),
+                )
     return None
 
 
-def _shapes(sizes: object) -> str:
-    shapes = sizes if isinstance(sizes, tuple) else ()
-    return ", ".join("x".join(str(n) for n in shape) or "scalar" for shape in shapes)
+def _shapes(sizes: Sizes) -> str:
+    return ", ".join("x".join(str(n) for n in shape) or "scalar" for shape in sizes)

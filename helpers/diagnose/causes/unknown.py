@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ...model.facts import Verdict
+import math
+
+from ...model.facts import UNTOLD, Verdict
 from ...model.waits import InCollective
 from ...model.wording import operation, place, plural, sentence, spoken
-from ..scene import Facts
+from ..scene import Facts, passed_unnumbered
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -14,18 +16,22 @@ def find(facts: Facts) -> Verdict | None:
     job = facts.snapshot.job
     if event is not None:
         who = "The command" if event.rank is None else f"Rank {event.rank}"
+        failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
         return Verdict(
             outcome="error",
             cause="unknown",
             detail=event.text,
-            summary=f"{who} {event.text}; nothing that was seen explains why.",
-            culprits=(event.rank,) if event.rank is not None else (),
+            summary=f"{who} {failed}; nothing that was seen explains why.",
+            culprits=() if event.rank is None or facts.follows_from_unseen else (event.rank,),
             where=event.where,
             evidence=(f"{who}: {event.text}",),
         )
     if facts.stuck:
         ranks = tuple(sorted(facts.graph.core))
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
+    waiting = _for_unseen(facts)
+    if waiting is not None:
+        return waiting
     if job.exit_code or job.signal:
         how = f"exit code {job.exit_code}" if job.exit_code else f"signal {job.signal}"
         return Verdict(
@@ -37,10 +43,34 @@ def find(facts: Facts) -> Verdict | None:
     return None
 
 
+def _for_unseen(facts: Facts) -> Verdict | None:
+    """All ranks whose last moment is known waited for ranks of which nothing is."""
+    unseen = {rank for rank, view in facts.graph.ranks.items() if view.state == "unseen"}
+    if facts.patience == math.inf or any(p.still < UNTOLD for p in facts.graph.alive.values()):
+        return None
+    waiting = [rank for rank in sorted(facts.alive) if facts.graph.waited_for[rank] & unseen]
+    if not waiting:
+        return None
+    missing = sorted(facts.graph.waited_for[waiting[0]] & unseen)
+    wait = facts.waits(waiting[0])[0]
+    waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} in {operation(wait)}"
+    was = plural(missing, "which was", "which were")
+    return Verdict(
+        outcome="hang",
+        cause="unknown",
+        detail=f"{waits} for {spoken(missing)}, {was} not seen",
+        summary=f"{sentence(waits)} for {spoken(missing)}, {was} not seen.",
+        where=facts.where(waiting),
+    )
+
+
 def _unseen(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     """Ranks that use no CPU and into which nobody can see."""
     if any(process.visible for process in facts.processes(ranks)):
         return None
+    if not facts.snapshot.job.command:  # it is known by what it has left
+        untold = f"nothing that was read says what {spoken(ranks)} {plural(ranks, 'was', 'were')} doing"
+        return Verdict(outcome="hang", cause="unknown", detail=untold, summary=f"{sentence(untold)}.")
     idle = f"{spoken(ranks)} {plural(ranks, 'uses', 'use')} no CPU"
     return Verdict(
         outcome="hang",
@@ -60,14 +90,22 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     if not together or any(facts.graph.waited_for[rank] for rank in ranks):
         return None
     who, call, where = spoken(ranks), operation(calls[0]), calls[0].where
+    at = f" at {place(where)}" if calls[0].traced else ""
+    guessed = any(
+        group.guessed
+        for p in facts.processes(ranks)
+        for group in p.groups
+        if group.name == calls[0].group
+    )
+    so = "nobody is missing, so look at the network or the devices"
+    if any(wait.seq is None for wait in calls):
+        so = "nobody is missing, unless it follows an asynchronous operation that cannot be seen"
+    so = "whether another member is missing cannot be told" if guessed else so
     return Verdict(
         outcome="hang",
         cause="unknown",
         detail=f"{who} are in the same {call}, which does not finish",
-        summary=(
-            f"{sentence(who)} are in the same {call} at {place(where)} and it does not finish: "
-            "nobody is missing, so look at the network or the devices."
-        ),
+        summary=(f"{sentence(who)} are in the same {call}{at} and it does not finish: {so}."),
         where=where,
     )
 
@@ -75,15 +113,25 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
 def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
     """Ranks are in operations of which nobody can see why they do not end."""
     listed = "; ".join(
-        f"rank {rank} in {operation(wait)} at {place(wait.where)}"
+        f"rank {rank} in {operation(wait)}" + (f" at {place(wait.where)}" if wait.traced else "")
         for rank in ranks
         for wait in facts.waits(rank)[:1]
     )
     who = spoken(ranks)
+    listed = f": {listed}" if listed else ""
+    because = f", and nothing that was seen says why{listed}"
+    passed = passed_unnumbered(facts, {r: wait for r in ranks for wait in facts.waits(r)[:1]})
+    if passed is not None:
+        ahead, behind = passed
+        because = (
+            f"{listed}. Rank {ahead} has already made the call in which rank {behind} is: whether they "
+            "met there with tensors of different sizes, or one of them has made a call too many before, "
+            "cannot be told without sequence numbers"
+        )
     return Verdict(
         outcome="hang",
         cause="unknown",
-        detail=f"{who} cannot go on: {listed}",
-        summary=f"{sentence(who)} cannot go on, and nothing that was seen says why: {listed}.",
+        detail=f"{who} cannot go on{listed}",
+        summary=f"{sentence(who)} cannot go on{because}.",
         where=facts.where(ranks),
     )

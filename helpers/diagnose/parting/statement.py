@@ -227,6 +227,16 @@ def _index(steps: Sequence[Step]) -> float:
     return steps[0].index if steps else math.inf
 
 
+def has_passed(one: Stack, other: Stack) -> bool:
+    """True where `one` has run the line at which `other` is: nothing can have led it past, or back."""
+    found, at = ways(one, other), _first_difference(one, other)
+    function = function_of(one[at]) if at is not None else None
+    if found is None or at is None or function is None:
+        return False
+    *_, repeated = _apart(one, other, at, function)
+    return found.whole and found.turned and not found.found and not repeated
+
+
 def went_aside(one: Stack, other: Stack) -> bool:
     """True when `one` is inside a statement, in a function that `other` runs outside of it."""
     at = _first_difference(one, other)

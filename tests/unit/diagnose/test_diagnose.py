@@ -2485,3 +2485,33 @@ def test_two_calls_have_met_where_both_ranks_were_last_seen_in_one(seen_in_call:
     other = ended(0, None, signal=15, at="train.py:11 evaluate", time=11.0, ended_in_call=seen_in_call)
     summary = diagnose(steady(snapshot(other, aborted, code=1, runs=False))).summary
     assert ("Two different calls have met" in summary) is seen_in_call
+
+
+STRAIGHT = "def step():\n    all_reduce(losses)\n    barrier()\n"
+IN_A_LOOP = "def step():\n  for part in parts:\n    all_reduce(losses)\n    barrier()\n"
+PARTS_THEM = "def step():\n    if rank:\n        all_reduce(losses)\n    barrier()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "seq", "cause"),
+    [
+        (STRAIGHT, None, "unknown"),
+        (STRAIGHT, 1, "collective-mismatch"),
+        (IN_A_LOOP, None, "collective-mismatch"),
+        (PARTS_THEM, None, "collective-mismatch"),
+    ],
+    ids=["no number tells", "they have one number", "another turn", "a statement has parted them"],
+)
+def test_who_has_made_a_call_may_have_met_the_one_in_it(text: str, seq: int | None, cause: str) -> None:
+    """gloo lets a rank go on from a call in which another one waits with a tensor of another size."""
+    lines = text.splitlines()
+    ranks = []
+    for number, op in enumerate(("barrier", "all_reduce")):
+        line = next(n for n, said in enumerate(lines, start=1) if op in said)
+        at = Frame("train.py", line, "step", text=text)
+        ranks.append(rank(number, collective(op, seq, where=at, members=(0, 1)), at=at))
+    verdict = diagnose(steady(snapshot(*ranks)))
+    assert (verdict.outcome, verdict.cause) == ("hang", cause)
+    assert ("Rank 0 has already made the call in which rank 1 is" in verdict.summary) == (
+        cause == "unknown"
+    )

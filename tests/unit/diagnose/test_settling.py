@@ -201,14 +201,23 @@ def test_a_verdict_that_goes_back_to_running_starts_to_settle_again() -> None:
     [
         ((working(0), working(1)), WATCHED_LEAST),
         ((in_collective(0, "barrier"), resting(sleeping(1), 0.5)), 6.0),
+        ((in_collective(0, "barrier"), in_collective(1, "barrier")), WATCHED_LEAST),
         (MISMATCH, 0.5),
     ],
-    ids=["all work", "one rests", "a proved hang"],
+    ids=["all work", "one rests", "all wait for each other", "a proved hang"],
 )
 def test_how_long_a_running_job_is_watched(ranks: Sequence[RankView], after: float) -> None:
     settling = SettlingOfAttached(patience=5.0, since=10.0)
     found = settled_after(settling, during(20.0, *ranks))
     assert found is not None and found[0] == pytest.approx(after, abs=0.5)
+
+
+def test_a_proof_waits_for_what_the_job_has_been_asked() -> None:
+    settling = SettlingOfAttached(patience=5.0, since=10.0)
+    asked = [replace(look, asked=True) for look in during(4.0, *MISMATCH)]
+    assert settled_after(settling, asked) is None
+    found = settled_after(settling, during(1.0, *MISMATCH, begin=14.25))
+    assert found is not None and found[1].verdict.proved
 
 
 @pytest.mark.parametrize(("call", "settled"), [("next_rendezvous", False), ("_monitor_workers", True)])

@@ -19,6 +19,7 @@ from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from .model.facts import Report, Snapshot, Verdict
+from .observe.artifacts.artifacts import Artifacts
 from .observe.logs import Logs
 from .observe.look import AnyQuestion, Look, Watched, merged
 from .observe.observer import Observer
@@ -34,6 +35,11 @@ LOOKS = 3
 
 PATIENCE_ATTACHED = 10.0
 """Seconds that a running job is watched, at most, before a rank that does not move is a suspicion."""
+
+NOTHING_WRONG = (
+    "What was read shows neither a failure nor ranks that wait for each other; how the job ended is "
+    "not in it."
+)
 
 _log = logging.getLogger(__name__)
 
@@ -353,6 +359,22 @@ def report_of(history: Sequence[Snapshot]) -> Report:
     return reports.build(
         verdict, newest, first_rank=next(seen, None), stall=verdict.since, verdict_at=newest.time
     )
+
+
+def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot]]:
+    """The report of a job by what it has left, and what was known of it; files tell no seconds.
+
+    Raises:
+        NothingError: nothing was recognised.
+        RecordingError: a recording cannot be replayed.
+    """
+    history = artifacts.snapshots()
+    if artifacts.are_one_run:
+        return report_of(history), history
+    verdict = replace(diagnose(history, final=True), since=None)
+    if (verdict.outcome, verdict.cause) == ("running", "none"):
+        verdict = replace(verdict, summary=NOTHING_WRONG)
+    return reports.build(verdict, history[-1]), history
 
 
 def clear_up(spared: Iterable[int] = ()) -> None:

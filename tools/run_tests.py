@@ -31,7 +31,7 @@ VENV = ROOT / ".venv"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 STEP_SECONDS = 4200
 
-NBVAL = ("--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600")
+NBVAL = ("-vv", "--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600")
 OUTSIDE = ("-c", "pyproject.toml", "-p", "conftest")
 """What pytest finds by itself only for files inside the project."""
 

@@ -34,6 +34,11 @@ def add_html(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def add_record(verb: argparse.ArgumentParser) -> None:
+    """The option for a recording."""
+    verb.add_argument("--record", type=writable, metavar="FILE", help="write every look, for `read`")
+
+
 def add_patience(verb: argparse.ArgumentParser, seconds: float) -> None:
     """The option for the seconds after which a rank is a suspect."""
     verb.add_argument(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from ..launch.attach import AttachError
+from ..observe.recording import Recorder
 from ..session import PATIENCE_ATTACHED, Session
-from .arguments import UsageError, add_html, add_json, add_patience, pid
+from .arguments import UsageError, add_html, add_json, add_patience, add_record, pid
 from .watch import watch
 
 
@@ -17,6 +19,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     add_json(verb)
     add_html(verb)
     add_patience(verb, PATIENCE_ATTACHED)
+    add_record(verb)
     return verb
 
 
@@ -26,4 +29,5 @@ def run(options: argparse.Namespace) -> int:
         session = Session.attach(options.pid, patience=options.patience)
     except AttachError as problem:
         raise UsageError(str(problem)) from None
-    return watch(session, options.json, options.html)
+    recorder = Recorder(Path(options.record)) if options.record else None
+    return watch(session, options.json, options.html, recorder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..observe.recording import Recorder
 from ..session import Session
-from .arguments import UsageError, add_html, add_json, add_patience, positive, writable
+from .arguments import UsageError, add_html, add_json, add_patience, add_record, positive
 from .watch import watch
 
 
@@ -23,7 +23,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb.add_argument("--max-seconds", type=positive, metavar="N", help="end the job after N s")
     add_patience(verb, 30.0)
     verb.add_argument("--stop-on-suspicion", action="store_true", help="end on a suspicion")
-    verb.add_argument("--record", type=writable, metavar="FILE", help="write every look, for `replay`")
+    add_record(verb)
     verb.add_argument("--keep-running", action="store_true", help="let the job go on after the verdict")
     return verb
 

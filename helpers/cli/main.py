@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from ..report.files import discard
-from . import attach, check, diagnose, explain, lab, replay
+from . import attach, check, diagnose, explain, lab, read
 from .arguments import Parser, UsageError
 from .watch import INTERRUPTED, LostFileError
 
-VERBS = (diagnose, attach, check, lab, replay, explain)
+VERBS = (diagnose, attach, read, check, lab, explain)
 """Each has `add(verbs)`, which declares its options, and `run(options)`, which returns the exit code."""
 
 USAGE, FAULT = 64, 70

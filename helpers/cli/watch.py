@@ -42,8 +42,8 @@ def watch(
     published: list[Report] = []
     history = History()
 
-    def publish(report: Report) -> None:
-        _publish(report, json_path)
+    def put_out(report: Report) -> None:
+        publish(report, json_path)
         if html_path is not None:
             write_page(html_path, report, history.snapshots)
         published.append(report)
@@ -56,7 +56,7 @@ def watch(
             decided.append(event.report)
             if session.keep_running:
                 with suppress(LostFileError, OSError):  # tried again when the job has ended
-                    publish(event.report)
+                    put_out(event.report)
 
     asked: list[int] = []
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
@@ -76,7 +76,7 @@ def watch(
         if recorder is not None and recorder.problem is not None:
             print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
         if not published:
-            publish(report)
+            put_out(report)
         if report.interrupted and not decided:
             return INTERRUPTED
         return EXIT_CODES[report.verdict.outcome]
@@ -99,7 +99,12 @@ def _wait(session: Session, asked: list[int]) -> Report:
             session.stop()
 
 
-def _publish(report: Report, json_path: str | None) -> None:
+def publish(report: Report, json_path: str | None) -> None:
+    """Print the report, and write it as JSON where that is wanted.
+
+    Raises:
+        LostFileError: it could not be written, and was printed.
+    """
     text = reports.to_text(report).rstrip("\n")
     if json_path is not None:
         document = json.dumps(reports.to_json(report), indent=2) + "\n"

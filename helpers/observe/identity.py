@@ -29,6 +29,7 @@ class Identity:
         loaded: True once torch is loaded there, False before; None where no beacon can say.
         rpc: True once it has (or had) a place among those that call each other by `rpc`.
         joined_from: the stack of its call of `init_process_group`, innermost first.
+        together: True where its launcher has started all ranks of the machine at once, as torchrun does.
     """
 
     host: str = ""
@@ -49,6 +50,7 @@ class Identity:
     backends: tuple[str, ...] = ()
     single_node: bool = True
     joined_from: Sequence[FrameEntry] = ()
+    together: bool = False
 
     def update(
         self,
@@ -67,6 +69,7 @@ class Identity:
             alive: False once the process has ended; its last record stays as it is.
         """
         env = record["env"] if record else environment
+        self.together = "TORCHELASTIC_RESTART_COUNT" in env
         self.attempt = _int(env.get("TORCHELASTIC_RESTART_COUNT")) or 0
         self.restarts = max(0, (_int(env.get("TORCHELASTIC_MAX_RESTARTS")) or 0) - self.attempt)
         self.node = _int(env.get("GROUP_RANK", env.get("NODE_RANK"))) or 0

@@ -108,6 +108,12 @@ class Store(Question, frozen=True):
     address: str
 
 
+class Issued(Question, frozen=True):
+    """What torch's debug server at `host:port` tells: {at, ranks}, see `debug_probe.look`."""
+
+    address: str
+
+
 class Threads(Question, frozen=True):
     """The threads of a process: [the kernel's id, seconds of processor time used, name] of each."""
 
@@ -115,7 +121,19 @@ class Threads(Question, frozen=True):
 
 
 AnyQuestion = (
-    Output | Failure | ErrorFile | Source | Holder | Held | Ends | Owner | Peer | Dump | Store | Threads
+    Output
+    | Failure
+    | ErrorFile
+    | Source
+    | Holder
+    | Held
+    | Ends
+    | Owner
+    | Peer
+    | Dump
+    | Store
+    | Issued
+    | Threads
 )
 
 

@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..beacon.record import Record, Unseen
 from .process_table import Row
 
 EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 
-OF_ATTACHED = (
+_WITHOUT_RECORDER = (
     "the job runs without a beacon, its stacks are read from outside by py-spy: sequence numbers, "
     "tensor sizes, asynchronous operations, the members of groups other than the default one, and the "
-    "values of global variables and attributes cannot be seen",
-    "what happened before this look cannot be seen: exceptions, exit codes, what was printed",
+    "values of global variables and attributes cannot be seen"
 )
-"""What cannot be seen in a job that was started without the instrument."""
+_WITH_RECORDER = (
+    "the job runs without a beacon, its stacks are read from outside by py-spy, its calls from torch's "
+    "debug server in it: the values of global variables and attributes cannot be seen"
+)
+_BEFORE = "what happened before this look cannot be seen: exceptions, exit codes, what was printed"
+
+
+PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
+DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+"""What NCCL's part of torch goes by (ProcessGroupNCCL.hpp; the first of `DUMPS` since 2.9)."""
+
+
+def of_attached(environments: Iterable[Mapping[str, str] | None], *, recorder: bool) -> list[str]:
+    """What cannot be seen in a job that was started without the instrument.
+
+    Args:
+        environments: of its processes.
+        recorder: whether the job itself has told what its Flight Recorders hold.
+    """
+    if recorder:
+        return [_WITH_RECORDER, _BEFORE]
+    requests = (_on_request(environment) for environment in environments if environment)
+    return [_WITHOUT_RECORDER, *dict.fromkeys(filter(None, requests)), _BEFORE]
+
+
+def _on_request(environment: Mapping[str, str]) -> str:
+    """How to have NCCL's Flight Recorder dumped where the job was started with a pipe for that."""
+    pipe = environment.get(PIPE)
+    dumps = next((environment[name] for name in DUMPS if environment.get(name)), None)
+    if not pipe:
+        return ""
+    read = f"then `stuck-ranks read {dumps}*`" if dumps else "then `stuck-ranks read` on what it writes"
+    return (
+        "what the ranks have issued can be had from the job, which has opened a pipe for that: "
+        f"`for p in {pipe}*.pipe; do echo 1 > $p; done`, {read}"
+    )
 
 
 def is_certain(row: Row) -> bool:

@@ -22,11 +22,11 @@ from ..model.facts import (
     State,
 )
 from ..model.frames import Frame, innermost_user
-from . import libraries, no_beacon, process_view, ranks, tracebacks, waits
+from . import debug_server, libraries, no_beacon, process_view, ranks, tracebacks, waits
 from .compilers import compiling
 from .identity import Identity, spawned_number
 from .inbox import Inbox
-from .look import AnyQuestion, Dump, ErrorFile, Failure, Look, Output, Store, Threads, Watched
+from .look import AnyQuestion, Dump, ErrorFile, Failure, Issued, Look, Output, Store, Threads, Watched
 from .outside import Outside
 from .process_table import Row, Table
 from .source import Sources
@@ -61,6 +61,8 @@ class Observer:
         self.store: StoreView | None = None
         self.wanted: set[AnyQuestion] = set()
         self._answers: dict[AnyQuestion, Any] = {}
+        self._asked_at: float | None = None
+        self._recorder = False
 
     def take(self, look: Look) -> Snapshot:
         """Take in a look; return everything that is known now."""
@@ -86,6 +88,7 @@ class Observer:
             identity.update(seen, environment, look.time, alive=row.ended is None)
             if identity.rank is None and pid in self.inbox.spawned:
                 identity.rank = identity.local_rank = self.inbox.spawned[pid]
+        asked = self._look_at_recorders(look.time)
         first = (
             None
             if self.inbox.beacons
@@ -95,7 +98,7 @@ class Observer:
             self.identities[first].rank = self.identities[first].local_rank = 0
         if self.limit is not None or any(row.signal == SIGKILL for row in self.table.rows.values()):
             self.kills = look.memory_kills
-        snapshot = self._snapshot(look)
+        snapshot = replace(self._snapshot(look), asked=asked)
         self._answers = {
             asked: answer for asked, answer in self._answers.items() if asked in self.wanted
         }
@@ -123,6 +126,36 @@ class Observer:
             child = record["process"]
             if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
                 self.inbox.spawned[row.pid] = child["index"]
+
+    def _look_at_recorders(self, now: float) -> bool:
+        """Where the job has started torch's debug server, take in what the ranks have issued.
+
+        Returns: whether it has been asked and may yet answer.
+        """
+        address = self._debug_server() if self.attached else None
+        if address is None:
+            return False
+        told = self._ask(Issued(address))
+        self._asked_at = now if self._asked_at is None else self._asked_at
+        for pid, identity in self.identities.items():
+            record, rank = self.records.get(pid), identity.rank
+            if told is None or record is None or rank is None:
+                continue
+            found = debug_server.recorded(record, told, rank, identity.world_size or 0)
+            self._recorder = self._recorder or found is not record
+            self.records[pid] = found
+        return told is None and now - self._asked_at < debug_server.ANSWERS
+
+    def _debug_server(self) -> str | None:
+        """Where the debug server of the job listens, which is a child of a rank."""
+        servers = (
+            self.table.rows[pid] for pid, seen in self.records.items() if debug_server.is_server(seen)
+        )
+        for row in servers:
+            rank = self.table.rows.get(row.parent)
+            own = set(row.sockets) - set(rank.sockets if rank is not None else ())
+            return next((f"localhost:{port}" for _, port in sorted(own)), None)
+        return None
 
     def _no_beacon(self, row: Row, now: float) -> bool:
         """True when a process surely has no beacon, or should have had time enough to show it."""
@@ -178,8 +211,8 @@ class Observer:
             if job.script_error is None
         ]
         absent: State = "missing" if job.single_node else "unseen"
-        if self.attached and job.single_node and any(identity.joined for identity in of_rank):
-            absent = "exited"  # the group was complete once
+        if self.attached and job.single_node and any(one.joined or one.together for one in of_rank):
+            absent = "exited"  # all ranks were there once
         for number in range(job.world_size or 0):
             if number not in roles.ranks and not single and job.script_error is None:
                 views_of_ranks.append(RankView(number, state=absent))
@@ -336,7 +369,8 @@ class Observer:
         return self.store
 
     def _not_seen(self, now: float) -> tuple[str, ...]:
-        found = list(no_beacon.OF_ATTACHED) if self.attached else []
+        environments = (row.environment for row in self.table.rows.values())
+        found = no_beacon.of_attached(environments, recorder=self._recorder) if self.attached else []
         found += [no_beacon.EDITED.format(file=file) for file in sorted(self.sources.edited)]
         if self.limit is not None and self.limit.not_seen:
             found.append(self.limit.not_seen)

@@ -19,7 +19,9 @@ _HARMLESS = frozenset(
 
 
 def lock_file(site: Site, sources: Sources) -> str | None:
-    """Path of the lock file that the loop around a source position waits for, or None.
+    """Path of the lock file that the loop around a source position waits for; None for no such loop.
+
+    The path is empty where it cannot be told.
 
     Two loops count: `while` the file exists, and one that tries to create it and catches that it
     exists (`O_EXCL`, mode `x`, `touch(exist_ok=False)`, `mkdir`).
@@ -33,8 +35,23 @@ def lock_file(site: Site, sources: Sources) -> str | None:
         for call in (node for part in attempt.body for node in ast.walk(part)):
             path = _made(call) if isinstance(call, ast.Call) else None
             if path is not None:
-                return source.text(path, site["strings"])
-    return source.text(_looked_at(loop.test), site["strings"])
+                return _told(path, site, sources)
+    looked_at = _looked_at(loop.test)
+    return _told(looked_at, site, sources) if looked_at is not None else None
+
+
+def _told(path: ast.expr, site: Site, sources: Sources) -> str:
+    """A path by the names that are seen, else by those that the module gives a value once."""
+    tree = sources.tree(site["file"])
+    given = [
+        (target.id, node.value)
+        for node in (tree.body if isinstance(tree, ast.Module) else ())
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    constants = {name: text for name, value in given if (text := source.text(value, {})) is not None}
+    return source.text(path, {**constants, **site["strings"]}) or ""
 
 
 def asks_again(site: Site, sources: Sources) -> bool:

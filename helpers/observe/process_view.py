@@ -129,6 +129,7 @@ def view(
         gil_held=held,
         traced=row.traced,
         beacon=record is not None and record["source"] == "beacon",
+        recorded=record is not None and record["flight"] is not None,
         started=job_time(row, start),
         ended=None if row.ended is None else row.ended - start,
         exit_code=row.exit_code,
@@ -175,7 +176,7 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
     Collectives in which other threads are blocked are added, since they are pending in the same groups;
     they do not block a process whose main thread is free.
     """
-    seen = [thread for thread in record["threads"] if thread["frames"]]
+    seen = [thread for thread in record["threads"] if thread["frames"] or thread["call"]]
     main = next((thread for thread in seen if thread["main"]), None)
     others = [thread for thread in seen if not thread["main"]]
     found = waits.thread_waits(main, record, sources) if main is not None else []
@@ -279,7 +280,7 @@ def _is_timer(frames: Sequence[FrameEntry]) -> bool:
 def _in_process(found: Sequence[Wait]) -> bool:
     """True for the wait for another thread of the same process, however long that takes."""
     first = found[0] if found else None
-    inside = isinstance(first, OnThread) or (isinstance(first, OnLock) and first.path is None)
+    inside = isinstance(first, OnThread) or (isinstance(first, OnLock) and not first.on_file)
     return inside and first is not None and not first.limited
 
 

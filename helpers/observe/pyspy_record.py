@@ -9,9 +9,12 @@ none was given.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypedDict
 
 from ..beacon import calls, stacks, torch_names
@@ -196,10 +199,20 @@ def _address(frames: Sequence[Frame]) -> dict[str, str]:
     """Where the process looks for the store, from torch's own rendezvous."""
     for frame in frames:
         values = _locals(frame)
-        host, port = _text(values.get("master_addr")), _number(values.get("master_port"))
+        host = _text(values.get("hostname") or values.get("master_addr"))
+        port = _number(values.get("port") or values.get("master_port"))
         if torch_names.is_rendezvous_file(frame["filename"]) and host and port:
             return {"MASTER_ADDR": host, "MASTER_PORT": str(port)}
     return {}
+
+
+def joining(frames: Sequence[Frame]) -> tuple[int | None, int | None]:
+    """Rank and world size with which a process is in torch's rendezvous, where it is in it."""
+    for frame in frames:
+        if torch_names.is_rendezvous_file(frame["filename"]):
+            values = _locals(frame)
+            return _number(values.get("rank")), _number(values.get("world_size"))
+    return None, None
 
 
 def _own_part(frames: Sequence[Frame]) -> Child | None:
@@ -221,10 +234,27 @@ def _entry(frame: Frame, cwd: str, target: str | None, argv: Sequence[str]) -> F
 
 
 def is_user(file: str, argv: Sequence[str]) -> bool:
-    """True when code in `file` is the user's own, as far as its path tells."""
+    """True when code in `file` is the user's own, as far as its path tells.
+
+    A relative path is one that py-spy has shortened to what Python imports.
+    """
     if file.startswith("<"):
         return file == "<string>" and "-c" in argv and not any("multiprocessing" in w for w in argv)
+    if not os.path.isabs(file):
+        return not _is_imported(file.partition("/")[0])
     return not LIBRARY.search(file) and _package(os.path.dirname(file)) not in stacks.LIBRARIES
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_imported(name: str) -> bool:
+    """True for what Python's library, or a library that is installed here, is imported as."""
+    module = name.removesuffix(".py")
+    if module in sys.stdlib_module_names or module in stacks.LIBRARIES:
+        return True
+    with suppress(ValueError, ImportError):
+        found = importlib.util.find_spec(module) if module.isidentifier() else None
+        return found is not None and bool(LIBRARY.search(found.origin or ""))
+    return False
 
 
 @functools.lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
-from . import locks, memory, pipes, sockets, tracebacks
+from . import debug_probe, locks, memory, no_beacon, pipes, sockets, store_probe, tracebacks
 from .look import (
     AnyQuestion,
     Dump,
@@ -27,6 +27,7 @@ from .look import (
     Failure,
     Held,
     Holder,
+    Issued,
     Look,
     Output,
     Owner,
@@ -40,7 +41,6 @@ from .look import (
 )
 from .pyspy import Dumps
 from .records import Beacons
-from .store_probe import Probe
 
 PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
 """Seconds between two looks at a process's sockets, and the share of the time that they may take: with
@@ -52,7 +52,9 @@ SEARCH_EVERY = 1.0
 STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
 
-ENVIRONMENT = frozenset((*record.ENVIRONMENT, "STUCK_RANKS_PATH", "PYTHONPATH"))
+ENVIRONMENT = frozenset(
+    (*record.ENVIRONMENT, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
+)
 """The variables of a process that a look tells; others may be secrets."""
 
 
@@ -115,7 +117,7 @@ class Sampler:
         self._ended: dict[int, int] = {}
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
-        self._probes: dict[str, tuple[Probe | None, float]] = {}
+        self._probes: dict[Store | Issued, tuple[store_probe.Probe | None, float]] = {}
         self._sources: dict[str, tuple[float, tuple[str, float] | None]] = {}
         self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
         self._answered: dict[AnyQuestion, Any] = {}
@@ -209,8 +211,8 @@ class Sampler:
                 return sockets.peer(pid, target)
             case Dump(pid):
                 return self._dumps.answer(pid) or PENDING
-            case Store(address):
-                return self._store(address)
+            case Store() | Issued():
+                return self._probe(question)
             case Threads(pid):
                 process = self._processes.get(pid)
                 return process.threads() if process is not None else PENDING
@@ -243,18 +245,20 @@ class Sampler:
             self._searched[question] = (now, found)
         return found
 
-    def _store(self, address: str) -> Any:
+    def _probe(self, question: Store | Issued) -> Any:
         """What the newest look into a store has found; it goes on in the background."""
-        probe, next_at = self._probes.get(address, (None, 0.0))
+        probe, next_at = self._probes.get(question, (None, 0.0))
         if probe is None:
             if time.monotonic() >= next_at:
-                self._probes[address] = Probe(address), time.monotonic() + STORE_EVERY
+                program = store_probe if isinstance(question, Store) else debug_probe
+                begun = store_probe.Probe(question.address, str(program.__file__))
+                self._probes[question] = begun, time.monotonic() + STORE_EVERY
             return PENDING
         found = probe.result()
         if found is None:
             return PENDING
         probe.close()
-        self._probes[address] = None, next_at
+        self._probes[question] = None, next_at
         return found
 
 

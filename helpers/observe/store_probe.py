@@ -26,14 +26,15 @@ class Probe:
 
     Args:
         address: `host:port` of the store.
+        program: what looks, and prints what it finds as JSON.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, program: str = __file__) -> None:
         host, _, port = address.rpartition(":")
         # Not a pipe: it holds 64 KB, and nobody reads while the look goes on.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__, host, port],
+            [sys.executable, "-P", program, host, port],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.DEVNULL,

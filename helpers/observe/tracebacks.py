@@ -24,18 +24,31 @@ NO_SCRIPT = re.compile(
 
 
 def first_error(text: str) -> ErrorView | None:
-    """The first cause among the tracebacks in `text`, with the later ones as `masked`.
+    """The first cause among the tracebacks in `text`, with the later ones as `masked`."""
+    return next(iter(reversed(errors(text))), None)
+
+
+def errors(text: str) -> list[ErrorView]:
+    """What has gone wrong, one after the other: of tracebacks that follow from each other, the cause.
 
     A traceback that follows another one "during the handling" of it hides the earlier one, unless the
-    frame that caught the first raised the second itself: then the later one is the message meant.
-    Frames keep the text's file names; whether a frame is the user's is decided by the caller.
+    frame that caught the first raised the second itself: then the later one is the message meant. What
+    is hidden is `masked`. Frames keep the text's file names; whether a frame is the user's is decided by
+    the caller.
     """
-    errors = _blocks(text)
-    if not errors:
-        return None
-    chosen = errors[-1][0]
+    chains: list[list[tuple[ErrorView, str]]] = []
+    for error, link in _blocks(text):
+        if link and chains:
+            chains[-1].append((error, link))
+        else:
+            chains.append([(error, "")])
+    return [_cause(chain) for chain in chains]
+
+
+def _cause(chain: list[tuple[ErrorView, str]]) -> ErrorView:
+    chosen = chain[-1][0]
     masked: list[str] = []
-    for (earlier, _), (later, link) in zip(errors[-2::-1], errors[:0:-1], strict=False):
+    for (earlier, _), (later, link) in zip(chain[-2::-1], chain[:0:-1], strict=False):
         if link != _BY_ACCIDENT or _translated(earlier, later):
             break
         masked.append(chosen.text)

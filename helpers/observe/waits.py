@@ -58,12 +58,29 @@ CARRIERS = frozenset(
 accelerate and torch."""
 
 
+MADE_BY = {
+    "isend": "Work.isend",
+    "irecv": "Work.irecv",
+    "batch_isend_irecv": "Work",
+    "TCPStore": "Store",
+    "FileStore": "Store",
+    "HashStore": "Store",
+    "PrefixStore": "Store",
+    "_get_default_store": "Store",
+    "Lock": "lock",
+    "RLock": "lock",
+    "connect": "sqlite",
+}
+"""What some functions give, as the beacon names it."""
+
+
 class Waiting(TypedDict):
     """What all waits of one thread have in common."""
 
     thread: str
     where: Frame | None
     within: NotRequired[tuple[str, ...]]
+    traced: NotRequired[bool]
 
 
 def frame(entry: FrameEntry, cwd: str) -> Frame:
@@ -73,8 +90,8 @@ def frame(entry: FrameEntry, cwd: str) -> Frame:
 
 
 def relative(file: str, cwd: str) -> str:
-    """`file` relative to `cwd` where it lies inside it, else absolute."""
-    if file.startswith("<"):
+    """`file` relative to `cwd` where it lies inside it, else as it is; `cwd` is empty when unknown."""
+    if file.startswith("<") or not cwd:
         return file
     absolute = os.path.normpath(os.path.join(cwd, file))
     inside = absolute.startswith(cwd.rstrip(os.sep) + os.sep)
@@ -90,6 +107,8 @@ def collectives(record: Record) -> tuple[Collective, ...]:
             seq=entry["seq"],
             op=entry["op"],
             sizes=_sizes(entry["sizes"]),
+            dtype=entry.get("dtype", ""),
+            outputs=_sizes(entry.get("outputs", [])),
             done=entry["done"],
         )
         for entry in _flight(record)
@@ -116,7 +135,12 @@ def _telling(thread: Thread) -> tuple[str, ...]:
 
 def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
     call = thread["call"]
-    common = Waiting(thread=thread["name"], where=innermost_user(frames), within=_telling(thread))
+    common = Waiting(
+        thread=thread["name"],
+        where=innermost_user(frames),
+        within=_telling(thread),
+        traced=bool(frames),
+    )
     if call is None:
         return _other(frames, thread["native"], thread["site"], record, common, sources)
     op = call["op"]
@@ -187,9 +211,10 @@ def groups(record: Record) -> tuple[Group, ...]:
     torch numbers the groups that a process makes, and names them by that number.
     """
     dist = record["dist"]
-    found = (
-        [Group(one["id"], one["name"], tuple(one["ranks"])) for one in dist["groups"]] if dist else []
-    )
+    found = [
+        Group(one["id"], one["name"], tuple(one["ranks"]), one.get("guessed", False))
+        for one in (dist["groups"] if dist else ())
+    ]
     for call in (thread["call"] for thread in record["threads"]):
         if call is not None and call["counted"] and call["ranks"] and (number := made(record)):
             name = str(number - 1)
@@ -213,6 +238,7 @@ def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
                 members=ranks,
                 seq=entry["seq"],
                 sizes=_sizes(entry["sizes"]),
+                dtype=entry.get("dtype", ""),
                 **common,
             )
         )
@@ -242,7 +268,7 @@ def _other(
     polled = polling.lock_file(site, sources) if site and system_call == "nanosleep" else None
     if site and polled is not None:
         op = locks.TIMED_FILE if polling.gives_up(site, sources) else locks.OWN_FILE
-        return [OnLock(op=op, path=_path(polled, sources.cwd), **common)]
+        return [OnLock(op=op, path=_path(polled or None, sources.cwd), **common)]
     prompts = system_call in READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
     if prompts or _is_prompt(native):
         return [OnInput(op="read", source=target or None, **common)]
@@ -254,8 +280,8 @@ def _other(
         return [OnIO(op=system_call, target=target or None, **common)]
     if system_call == "futex":
         if _among(frames[:1], _IN_PROCESS):
-            inside = itertools.takewhile(lambda one: _among([one], _IN_PROCESS), frames)
-            called_first = [one.function for one in inside][-1]
+            of_python = itertools.takewhile(lambda one: _among([one], _IN_PROCESS), frames)
+            called_first = [one.function for one in of_python][-1]
             return [OnThread(op=called_first, limited=native["limited"], **common)]
         if called is not None and called[0] == "lock":
             return [OnLock(op=called[1], **common)]
@@ -269,8 +295,12 @@ def _other(
             return _either(pending, operation)
         if handle.startswith("Work"):
             return [InP2P(op=SEND_OR_RECEIVE, **common)]
-        if record["flight"] is None and torch_names.is_backward(frames[0].file, frames[0].function):
-            return [InCollective(op="backward", **common)]
+        inside = list(itertools.takewhile(lambda one: not one.user, frames))
+        named = next(filter(None, (torch_names.unnamed(one.file, one.function) for one in inside)), None)
+        if named == "wait":
+            return [InP2P(op=SEND_OR_RECEIVE, **common)]
+        if named is not None and record["flight"] is None:
+            return [InCollective(op=named, **common)]
     return []
 
 
@@ -345,21 +375,26 @@ def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
 
 def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
     """The expression that a name stands for at a site, when it is bound once in its function."""
-    line = site["position"][0]
+    line, module = site["position"][0], sources.tree(site["file"])
     scopes = (
         node
-        for node in ast.walk(sources.tree(site["file"]))
+        for node in ast.walk(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     )
-    scope = max(scopes, key=lambda node: node.lineno, default=sources.tree(site["file"]))
-    values = [
-        getattr(node, "value", None)
+    scope = max(scopes, key=lambda node: node.lineno, default=module)
+    values = _values(name.id, scope) or _values(name.id, module)
+    return values[0] if len(values) == 1 else None
+
+
+def _values(name: str, scope: ast.AST) -> list[ast.expr | None]:
+    """What a name is bound to in a scope, one for each time; of a loop, what it runs over."""
+    return [
+        getattr(node, "value", None) or getattr(node, "iter", None)
         for node in ast.walk(scope)
         for target in _targets(node)
-        if isinstance(target, ast.Name) and target.id == name.id
+        if isinstance(target, ast.Name) and target.id == name
     ]
-    return values[0] if len(values) == 1 else None
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
@@ -378,11 +413,22 @@ def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | No
     for node in ast.walk(sources.tree(site["file"])):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
+        if not node.lineno <= line <= (node.end_lineno or node.lineno):
+            continue
         kind = site["names"].get(_expression(node.func.value))
-        if kind is not None and node.lineno <= line <= (node.end_lineno or node.lineno):
+        if kind in (None, "Work"):
+            kind = _class_of(node.func.value, site, sources) or kind
+        if kind is not None:
             key = _argument(node, site["strings"]) if kind == "Store" else None
+            key = _peer(node.func.value, site, sources) if kind.startswith("Work.") else key
             found.append((kind, node.func.attr, key))
     return found[0] if len(found) == 1 else None
+
+
+def _class_of(node: ast.expr, site: Site, sources: Sources) -> str | None:
+    """The class of what a name stands for, by the call that has made it; a module's are not seen."""
+    made = _bound(node, site, sources) if isinstance(node, ast.Name) else None
+    return MADE_BY.get(ast.unparse(made.func).rpartition(".")[2]) if isinstance(made, ast.Call) else None
 
 
 def _expression(node: ast.expr) -> str:

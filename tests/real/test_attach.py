@@ -353,3 +353,34 @@ def test_the_real_torch(box: Box) -> None:
     assert (code, report["cause"], report["proved"]) == (2, "collective-mismatch", True)
     assert [rank["waits"][0]["group"] for rank in report["ranks"]] == ["default", "default"]
     assert [rank["where"]["line"] for rank in report["ranks"]] == [6, 8]
+
+
+SERVED = """\
+import torch, torch.distributed as dist
+from torch.distributed.debug import start_debug_server
+def main():
+    dist.init_process_group("gloo")
+    start_debug_server(port=0)
+    rank = dist.get_rank()
+    open(f"{rank}.ready", "w").close()
+    dist.all_reduce(torch.ones(3 + rank))
+    dist.barrier()
+main()
+"""
+
+
+@pytest.mark.nightly
+def test_what_the_debug_server_of_torch_tells(box: Box) -> None:
+    """Sizes, which no stack tells: gloo has let rank 0 go on to the next call."""
+    (box.folder / "served").mkdir()
+    (box.folder / "served" / "train.py").write_text(SERVED)
+    # The page that the server draws needs `tabulate`; nobody looks at it here.
+    (box.folder / "served" / "tabulate.py").write_text("def tabulate(*rows, **options): return ''")
+    torchrun = str(Path(sys.executable).with_name("torchrun"))
+    run = [torchrun, "--standalone", "--nproc-per-node", "2", "served/train.py"]
+    launcher = box.start(*run, PYTHONPATH="", TORCH_FR_BUFFER_SIZE="100")
+    until(lambda: all((box.folder / f"{rank}.ready").exists() for rank in range(2)), 120)
+    _, report, _ = box.attach(launcher.pid)
+    assert (report["cause"], report["proved"]) == ("shape-mismatch", True)
+    assert [rank["waits"][0]["seq"] for rank in report["ranks"]] == [2, 1]
+    assert not any("sequence numbers" in sentence for sentence in report["not_seen"])

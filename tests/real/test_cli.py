@@ -719,13 +719,13 @@ def test_keep_running_goes_on_when_the_report_cannot_be_written_and_writes_it_at
 @pytest.mark.parametrize(
     "kind", ["hang", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("error", "ok"))]
 )
-def test_a_record_replays_to_the_same_verdict(box: Box, kind: str) -> None:
+def test_a_record_is_read_to_the_same_verdict(box: Box, kind: str) -> None:
     program = {"hang": STOPPED, "error": "raise ValueError('x')\n", "ok": "print()\n"}[kind]
     box.write("job.py", program)
     done = box.run(*python("job.py"), options=["--record", "record", "--html", "live"], env=ONE_RANK)
     assert done.report["outcome"] == kind
-    replay = [sys.executable, "-m", "helpers", "replay", "record", "--html", "again"]
-    again = box.run(words=replay)
+    read = [sys.executable, "-m", "helpers", "read", "record", "--html", "again"]
+    again = box.run(words=read)
     assert again.code == done.code
     assert without_times(again.out) == without_times(done.out)
     assert [("first rank" in out) for out in (again.out, done.out)] == [kind != "ok"] * 2
@@ -756,7 +756,7 @@ def test_a_report_that_finds_no_space_is_printed_all_the_same(
 @pytest.mark.parametrize("text", ["", "no record", '{"v": 1}\n'])
 def test_a_record_that_is_none(box: Box, text: str) -> None:
     box.write("record", text)
-    done = box.run(words=[sys.executable, "-m", "helpers", "replay", "record"])
+    done = box.run(words=[sys.executable, "-m", "helpers", "read", "record"])
     assert done.code == 64
     assert len(done.err.splitlines()) == 1
 

@@ -31,7 +31,7 @@ RUN = {
     "stuck-ranks diagnose --max-seconds 600 -- python train.py": 0,
     "stuck-ranks diagnose --keep-running -- python train.py": 0,
     "stuck-ranks diagnose --record run.jsonl.gz --html report.html --": 0,
-    "stuck-ranks replay FILE": 2,
+    "stuck-ranks read FILE": 2,
     "stuck-ranks --help": 0,
     "python -m helpers diagnose -- torchrun --nproc-per-node 2 train.py": 0,
     "python -m helpers check": 0,
@@ -42,6 +42,7 @@ RUN = {
 
 BY_OTHERS = {
     "stuck-ranks attach PID": "tests/real/test_attach.py",
+    "stuck-ranks read PATH ...": "tests/real/test_read.py",
     "make test": ".ci/run",
     "make nightly": ".ci/run",
     "pip install .": "tools/setup_env.py",

@@ -204,7 +204,7 @@ LOOPS = [
     ("while os.path.exists(os.path.join(folder, 'lock')):\n    time.sleep(1)", "/job/lock"),
     ("while os.path.exists(f'{folder}/lock'):\n    time.sleep(1)", "/job/lock"),
     ("while not os.path.exists(path):\n    time.sleep(1)", None),
-    ("while os.path.exists(unknown):\n    time.sleep(1)", None),
+    ("while os.path.exists(unknown):\n    time.sleep(1)", ""),
     ("while busy:\n    time.sleep(1)", None),
     ("if os.path.exists(path):\n    time.sleep(1)", None),
     ("for _ in range(9):\n    time.sleep(1)", None),

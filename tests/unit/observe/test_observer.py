@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from beacon_records import call, record, thread
 from looks import watched
+from msgspec.structs import replace
 
 from helpers.beacon.record import Record
 from helpers.model.facts import Group, Snapshot
@@ -81,6 +82,21 @@ def test_between_two_programs_there_is_no_rank_that_could_have_failed() -> None:
     assert snapshot.ranks == ()
     _, snapshot = run(look(1.0, shell, python(901, 900)), look(2.0, status=256, reaped={901: 256}))
     assert [view.process and view.process.exit_code for view in snapshot.ranks] == [1]
+
+
+# Seen from outside
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [({"TORCHELASTIC_RESTART_COUNT": "0"}, "exited"), ({}, "missing")],
+    ids=["torchrun starts all", "a shell may start the other one later"],
+)
+def test_a_rank_that_nobody_has_seen(more: dict[str, str], state: str) -> None:
+    first = python(901, 900, RANK="0", WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", **more)
+    observer = Observer(replace(watched(("torchrun", "train.py")), attached=True))
+    seen = observer.take(look(1.0, python(), first))
+    assert [(view.rank, view.state) for view in seen.ranks][1] == (1, state)
 
 
 # Threads

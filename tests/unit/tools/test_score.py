@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 from score import jobs as collection
-from score import score, trial
+from score import outside, score, trial
 from score.attached import Attached
 from score.jobs import CollectionError
 from score.score import Score
@@ -220,3 +220,20 @@ def test_from_outside_a_statement_counts_where_one_is_named(
     found = [check.right for check in checks if check.kind == "parting"]
     assert found == ([] if right is None else [right])
     assert [check.what for check in checks if check.kind == "line"] == ["rank 1", "rank 0"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "misled", "enough"),
+    [("missing-rank", 0, True), ("unknown", 0, False), ("rank-crashed", 1, False)],
+)
+def test_from_outside_unknown_is_an_answer_and_a_wrong_cause_is_not(
+    folder: Path, cause: str, misled: int, enough: bool
+) -> None:
+    job = collection.read(folder)["late"]
+    told = Attached(job, {**hang(folder).report, "cause": cause}, 2, 5.0)
+    found = outside.OutsideScore(outside.READ, (told,), {"other": "the job does not come to rest"})
+    assert found.misled == misled
+    assert found.bar() == {"wrong causes: none": not misled, "cause right: 90% at least": enough}
+    page = outside.to_markdown(found)
+    assert "| cause right | 1 of 1 (100.0%) |" in page or not enough
+    assert "- other: the job does not come to rest" in page

@@ -1,0 +1,35 @@
+"""`read`: the report of a job that is dead or elsewhere, from what it has left."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..model.facts import EXIT_CODES
+from ..observe.artifacts import artifacts
+from ..observe.artifacts.artifacts import NothingError
+from ..observe.artifacts.files import MissingError
+from ..observe.recording import RecordingError
+from ..session import report_of_artifacts
+from .arguments import UsageError, add_html, add_json
+from .watch import publish, write_page
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Declare the options."""
+    verb = verbs.add_parser("read", help="the report of a job that is dead or elsewhere")
+    verb.add_argument("path", nargs="+", help="dumps, logs and recordings, or folders of them")
+    add_json(verb)
+    add_html(verb)
+    return verb
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report; return the exit code of its verdict."""
+    try:
+        report, history = report_of_artifacts(artifacts.read(options.path))
+    except (MissingError, NothingError, RecordingError) as problem:
+        raise UsageError(str(problem)) from None
+    publish(report, options.json)
+    if options.html:
+        write_page(options.html, report, history)
+    return EXIT_CODES[report.verdict.outcome]

@@ -1,0 +1,50 @@
+"""What one file tells of one process of a job, in the words of a beacon's record."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...beacon.record import Error, Flight, Group, Thread
+
+
+class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What one file tells of one process; what it does not tell is None or empty.
+
+    Attributes:
+        file: where it was found.
+        kind: of the file, in words: `Flight Recorder dump`; written: when, in seconds of the Unix epoch.
+        rank, local_rank, world_size: as for a process of the job; worker_id: of a DataLoader worker.
+        master: `address:port` at which it looks for the store.
+        threads: where they are; busy: True while the main one uses the processor.
+        groups: the process groups in which it has issued something; flight: its Flight Recorder.
+        error: the exception that has ended it.
+        timed_out: True for a process of which an operation has taken longer than its timeout.
+        memory_kills: how many processes the kernel has killed for memory, as a log tells.
+        warned: what NCCL has warned of, with who says so.
+    """
+
+    file: str
+    kind: str
+    written: float | None = None
+    rank: int | None = None
+    worker_id: int | None = None
+    master: str | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    host: str = ""
+    pid: int | None = None
+    command: tuple[str, ...] = ()
+    threads: tuple[Thread, ...] = ()
+    busy: bool = False
+    groups: tuple[Group, ...] = ()
+    flight: Flight | None = None
+    error: Error | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    memory_kills: int = 0
+    warned: tuple[str, ...] = ()
+
+
+class UnreadableError(Exception):
+    """A file is not what it looks like, or holds more than can be read; the text says which."""

@@ -1,0 +1,184 @@
+"""All files that a user names -> what they hold, read side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from ...model.facts import Snapshot
+from ..recording import load
+from ..source import Sources
+from . import job, program, reader
+from .account import Account
+from .files import UNPACKED, files
+from .missing import not_seen
+from .nodes import together
+from .reading import Found
+from .whose import placed
+
+ROOT = Path(__file__).resolve().parents[3]
+START = """
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module(sys.argv.pop(1), run_name="__main__")
+"""
+"""A program that finds this package wherever it is installed, and nothing that the environment names."""
+
+MOST_NAMED = 5
+"""Files that a sentence names."""
+
+ENDS_ITS_READER = "it ends the process that reads it, which may take 2 GiB of memory"
+
+
+class NothingError(Exception):
+    """None of the files tells of a rank; the text says what they are in one sentence."""
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """What was found in some files.
+
+    Attributes:
+        accounts: of processes; recordings: of ours.
+        unrecognised: files that hold nothing that is known here, with their bytes.
+        damaged: files that look like something that is known here, and why they cannot be read.
+    """
+
+    accounts: tuple[Account, ...]
+    recordings: tuple[Path, ...] = ()
+    unrecognised: tuple[tuple[Path, int], ...] = ()
+    damaged: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def are_one_run(self) -> bool:
+        """True for one recording and nothing beside it: all that was seen of a run, with its seconds."""
+        return len(self.recordings) == 1 and not self._tell_of_ranks
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The job as it was; its last moment alone, where that is all there is.
+
+        Raises:
+            NothingError: nothing was recognised.
+            RecordingError: a recording cannot be replayed.
+        """
+        if self.are_one_run:
+            return tuple(load(self.recordings[0]).snapshots())
+        parts = [_last(load(file).snapshots()) for file in self.recordings]
+        if self._tell_of_ranks:
+            parts.append(job.snapshot(self.accounts, self._sources))
+        if not parts:
+            raise NothingError(self._nothing())
+        seen = together(parts)
+        missing = not_seen(seen, self.accounts, self.unrecognised, self.damaged)
+        seen = replace(seen, not_seen=(*seen.not_seen, *missing), timed=False)
+        return (replace(seen, time=seen.time - 1.0), seen)
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return program.sources(self.accounts)
+
+    @property
+    def _tell_of_ranks(self) -> bool:
+        known = placed(self.accounts, self._sources)
+        return any(one.rank is not None or one.error or one.memory_kills for one in known)
+
+    def _nothing(self) -> str:
+        said = [f"{file.name} is damaged: {problem}" for file, problem in self.damaged]
+        said += [f"{file.name} ({size} bytes) is not recognised" for file, size in self.unrecognised]
+        said += [f"{one.file} does not tell which rank it is" for one in self.accounts]
+        listed = "; ".join(said[:MOST_NAMED]) or "there is no file"
+        return f"nothing here tells of a rank: {listed}"
+
+
+def _last(snapshots: Iterable[Snapshot]) -> Snapshot:
+    return deque(snapshots, maxlen=1).pop()
+
+
+def read(paths: Iterable[str]) -> Artifacts:
+    """Read files and folders.
+
+    Raises:
+        MissingError: one that is named cannot be read.
+    """
+    named = list(files(paths))
+    found = dict(zip(named, _found_in(named), strict=True))
+    return Artifacts(
+        accounts=tuple(account for one in found.values() for account in one.accounts),
+        recordings=tuple(file for file, one in found.items() if one.recording),
+        unrecognised=tuple(
+            (file, file.stat().st_size) for file, one in found.items() if not one.recognised
+        ),
+        damaged=tuple((file, one.damaged) for file, one in found.items() if one.damaged),
+    )
+
+
+def _found_in(named: list[Path]) -> list[Found]:
+    """What each file holds, in their order."""
+    number = max(1, min(len(named), os.cpu_count() or 1))
+    readers: queue.SimpleQueue[_Reader] = queue.SimpleQueue()
+    for _ in range(number):
+        readers.put(_Reader(UNPACKED // number))
+
+    def one(file: Path) -> Found:
+        mine = readers.get()
+        try:
+            return mine.read(file)
+        finally:
+            readers.put(mine)
+
+    try:
+        with ThreadPoolExecutor(number) as pool:
+            return list(pool.map(one, named))
+    finally:
+        for _ in range(number):
+            readers.get().close()
+
+
+class _Reader:
+    """A process that reads; it is started when it is needed, and again after a file has ended it."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def read(self, file: Path) -> Found:
+        """What a file holds."""
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(str(file)).encode() + b"\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BrokenPipeError:
+            answer = b""
+        if not answer:
+            self.close()
+            return Found(damaged=ENDS_ITS_READER)
+        try:
+            return msgspec.json.decode(answer, type=Found)
+        except msgspec.ValidationError as problem:
+            return Found(damaged=f"it is not as any software writes it: {problem}")
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        words = (sys.executable, "-I", "-c", START, str(ROOT), reader.__name__, str(self._budget))
+        return subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )

@@ -1,0 +1,55 @@
+"""A torchelastic error file -> the exception that has ended a rank.
+
+`{"message": {"message": "TYPE: TEXT", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}`, which
+`torch.distributed.elastic.multiprocessing.errors.record` writes to $TORCHELASTIC_ERROR_FILE, by default
+`.../attempt_0/LOCAL_RANK/error.json` (errors/error_handler.py and api.py in that folder, torch 2.13).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...beacon.record import Error, FrameEntry
+from .. import pyspy_record as dumped
+from .. import tracebacks
+from .account import Account
+
+KIND = "torchelastic error file"
+
+_PLACE = re.compile(r"attempt_\d+/(\d+)/[^/]+$")
+
+
+def is_error_file(value: object) -> bool:
+    """True for what torchelastic writes."""
+    message = value.get("message") if isinstance(value, dict) else None
+    return isinstance(message, str) or (isinstance(message, dict) and "extraInfo" in message)
+
+
+def account(value: dict[str, Any], path: str) -> Account:
+    """What an error file tells."""
+    message = value["message"]
+    said = message if isinstance(message, str) else str(message.get("message", ""))
+    extra = message.get("extraInfo") if isinstance(message, dict) else None
+    extra = extra if isinstance(extra, dict) else {}
+    kind, _, text = said.partition(": ")
+    found = tracebacks.first_error(str(extra.get("py_callstack") or ""))
+    place = _PLACE.search(path)
+    stack = found.stack if found is not None else ()
+    frames: list[FrameEntry] = [
+        (one.file, one.line, one.function, dumped.is_user(one.file, ())) for one in stack
+    ]
+    error: Error = {
+        "type": found.type if found is not None else kind.rpartition(".")[2],
+        "message": found.message if found is not None else text,
+        "frames": frames,
+        "time": float(extra["timestamp"]) if str(extra.get("timestamp", "")).isdigit() else 0.0,
+        "masked": list(found.masked) if found is not None else [],
+    }
+    return Account(
+        file=path,
+        kind=KIND,
+        local_rank=int(place[1]) if place is not None else None,
+        error=error,
+        exit_code=1,
+    )

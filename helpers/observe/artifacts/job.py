@@ -1,0 +1,265 @@
+"""What files tell of the processes of a job -> a snapshot of the job as it was. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ...beacon.record import Call, Flight, Group, Record, Thread
+from ...model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
+from .. import libraries, process_view
+from ..process_table import Row, Work
+from ..source import Sources
+from . import pyspy_dump, rest, whose
+from .account import Account
+
+MOST_RANKS = 1 << 17
+"""Above the number of ranks of any job: such a number is none of a rank, but damage."""
+
+PAIR = 2
+"""Ranks of the smallest job in which one can wait for another."""
+
+NOBODY = -1
+"""The number of a process that is no rank."""
+
+TAKEN = 3600.0
+"""When all of it was seen, in seconds of a clock of its own: files tell no time that ranks share."""
+
+
+def snapshot(accounts: Iterable[Account], sources: Sources) -> Snapshot:
+    """The job, one rank for each number that a file tells of or that a group needs.
+
+    Args:
+        accounts: of all its processes; a rank may have several.
+        sources: of the program, where it can be read.
+    """
+    known = whose.placed(accounts, sources)
+    by_rank = _by_rank(known)
+    told = [account for accounts in by_rank.values() for account in accounts]
+    sizes = (one.world_size for one in told if one.world_size is not None)
+    world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
+    members = _members(by_rank, world)
+    world = world or max((max(ranks, default=-1) + 1 for ranks in members.values()), default=0) or None
+    views = [
+        _view(rank, by_rank[rank], members, world, sources)
+        if rank in by_rank
+        else RankView(rank, state="unseen")
+        for rank in sorted({*by_rank, *range(max(world or 0, *by_rank, 0))})
+    ]
+    stopped = any(view.process is not None and view.process.blocking for view in views)
+    if not stopped and not any(one.timed_out for one in known):
+        views = [_at_work(view) for view in views]
+    nameless = [one for one in known if one.rank is None and one.error is not None]
+    failed = bool(nameless) or any(one.error or one.signal or one.exit_code for one in told)
+    backends = {group["backend"] for one in told for group in one.groups if group["backend"]}
+    return Snapshot(
+        time=TAKEN,
+        job=Job(
+            command=(),
+            launcher="",
+            world_size=world,
+            nodes_seen=len({one.host for one in told if one.host}) or 1,
+            hardware="cuda" if "nccl" in backends else "cpu" if backends else "",
+            backends=tuple(sorted(backends)),
+            exit_code=1 if failed else None,
+            ended=TAKEN if failed else None,
+            single_node=False,
+        ),
+        ranks=tuple(libraries.readable(views, sources)),
+        launchers=tuple(_process(-1000 - n, [one], {}, None, sources) for n, one in enumerate(nameless)),
+        memory_kills=sum(one.memory_kills for one in known),
+        warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
+    )
+
+
+def _by_rank(accounts: Iterable[Account]) -> dict[int, list[Account]]:
+    """Rank -> what is told of it."""
+    found: dict[int, list[Account]] = {}
+    for one in accounts:
+        if one.rank is not None and 0 <= one.rank < MOST_RANKS:
+            found.setdefault(one.rank, []).append(one)
+    return found
+
+
+def _members(by_rank: Mapping[int, Sequence[Account]], world: int | None) -> dict[str, list[int]]:
+    """Id of each group -> its members: as told, else the ranks that have issued something in it."""
+    told: dict[str, list[int]] = {}
+    used: dict[str, set[int]] = {}
+    for rank, accounts in by_rank.items():
+        for group in (group for one in accounts for group in one.groups):
+            used.setdefault(group["id"], set()).add(rank)
+            if group["ranks"] and min(group["ranks"]) >= 0 and max(group["ranks"]) < MOST_RANKS:
+                told[group["id"]] = group["ranks"]
+            elif group["name"] == "default":
+                used[group["id"]].update(range(world or 0), by_rank)
+    if (world or len(by_rank)) == PAIR:
+        used = {name: set(range(PAIR)) for name in used}  # a group of one waits for nobody
+    return {name: told.get(name) or sorted(ranks) for name, ranks in used.items()}
+
+
+def _view(
+    rank: int,
+    accounts: Sequence[Account],
+    members: Mapping[str, list[int]],
+    world: int | None,
+    sources: Sources,
+) -> RankView:
+    own, others = whose.apart(accounts, sources)
+    process = _process(rank, own, members, world, sources)
+    children = (_child(one, sources) for one in others)
+    return RankView(
+        rank,
+        local_rank=next((one.local_rank for one in own if one.local_rank is not None), None),
+        state=process.state,
+        process=process,
+        children=tuple(children),
+        joined=bool(process.groups),
+        master=next((one.master for one in own if one.master), None),
+    )
+
+
+def _child(account: Account, sources: Sources) -> ChildView:
+    kind = "process" if account.worker_id is None else "dataloader-worker"
+    process = _process(NOBODY, [account], {}, None, sources)
+    return ChildView(replace(process, kind=kind), worker_id=account.worker_id)
+
+
+def _process(
+    rank: int,
+    accounts: Sequence[Account],
+    members: Mapping[str, list[int]],
+    world: int | None,
+    sources: Sources,
+) -> ProcessView:
+    record = _record(rank, accounts, members, world, sources)
+    ended = next((one for one in accounts if _has_ended(one, accounts)), None)
+    pid = next((one.pid for one in accounts if one.pid is not None), None)
+    row = Row(-1 - abs(rank) if pid is None else pid, 0, 0.0, (), TAKEN)
+    row.work = Work(0.0, 0.0, TAKEN if any(one.busy for one in accounts) else 0.0)
+    if ended is not None:
+        row.ended = TAKEN
+        row.status = ended.signal if ended.signal is not None else (ended.exit_code or 1) << 8
+    process = process_view.view(
+        row,
+        record,
+        kind="rank" if rank >= 0 else "launcher",
+        now=TAKEN,
+        start=0.0,
+        sources=sources,
+        written=None,
+        stacks="",
+        ports=(),
+        log_tail="",
+    )
+    return replace(process, still=UNTOLD, idle=0.0 if process.idle < TAKEN else UNTOLD)
+
+
+def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:
+    """True where a file tells of a process's end, and no later one shows that it runs.
+
+    What was written before the stacks were dumped is about an attempt before that.
+    """
+    dumped = max((one.written or 0.0 for one in accounts if one.kind == pyspy_dump.KIND), default=0.0)
+    ended = account.error is not None or account.signal is not None or bool(account.exit_code)
+    return ended and dumped < (account.written or math.inf)
+
+
+def _at_work(view: RankView) -> RankView:
+    """A rank of which nothing shows that it has stopped."""
+    process = view.process
+    if process is None or process.stack:
+        return view
+    return replace(view, process=replace(process, still=0.0, idle=0.0))
+
+
+def _record(
+    rank: int,
+    accounts: Sequence[Account],
+    members: Mapping[str, list[int]],
+    world: int | None,
+    sources: Sources,
+) -> Record:
+    flight = _newest(accounts)
+    groups: list[Group] = [
+        {**group, "ranks": members[group["id"]], "guessed": not group["ranks"]}
+        for group in {group["id"]: group for one in accounts for group in one.groups}.values()
+    ]
+    return {
+        "source": "py-spy",
+        "ppid": 0,
+        "started": 0.0,
+        "argv": [],
+        "env": {},
+        "process": None,
+        "phase": "running",
+        "threads": _threads(accounts, sources),
+        "dist": {"rank": rank, "world_size": world or 0, "groups": groups, "made": None}
+        if groups
+        else None,
+        "flight": flight,
+        "torch": "",
+        "unseen": [],
+        "accelerator": "cpu",
+        "workers": {},
+        "spawned": {},
+        "joining": [],
+        "left": [],
+        "cut_off": [],
+        "reaped": {},
+        "error": next((one.error for one in accounts if one.error and _has_ended(one, accounts)), None),
+        "ended": False,
+    }
+
+
+def _newest(accounts: Sequence[Account]) -> Flight | None:
+    """The newest of a rank's dumps, its entries up to the oldest of each group that is pending.
+
+    Operations of a group are carried out one after the other: those behind it have not begun.
+    """
+    known = [one.flight for one in accounts if one.flight is not None]
+    if not known:
+        return None
+    newest = max(known, key=lambda flight: flight["since"])
+    pending: dict[str, int] = {}
+    for entry in newest["entries"]:
+        if not entry["done"]:
+            pending.setdefault(entry["group"], entry["seq"])
+    reached = [
+        entry for entry in newest["entries"] if entry["seq"] <= pending.get(entry["group"], entry["seq"])
+    ]
+    return {**newest, "since": 0.0, "entries": reached}
+
+
+def _threads(accounts: Sequence[Account], sources: Sources) -> list[Thread]:
+    """The threads as they were seen at rest, in the calls that they, or the Flight Recorder, tell of.
+
+    What the recorder has as pending is what the main thread waits for where it is at the line that has
+    issued it; with NCCL the device waits for it, at whatever line its process is.
+    """
+    seen = next((one.threads for one in accounts if one.threads and one.flight is None), ())
+    issued = next((one.threads for one in accounts if one.threads and one.flight is not None), ())
+    if not seen:
+        return [_at_rest(thread, sources) for thread in issued]
+    busy = any(one.busy for one in accounts)
+    found = [_at_rest(thread, sources) if not (busy and thread["main"]) else thread for thread in seen]
+    main = next((one for one in found if one["main"]), None)
+    if main is not None and _is_open(main["call"]):
+        nccl = any(group["backend"] == "nccl" for one in accounts for group in one.groups)
+        told = next((one for one in issued if nccl or _line(one) == _line(main) is not None), None)
+        main["call"] = told["call"] if told is not None else main["call"]
+    return found
+
+
+def _is_open(call: Call | None) -> bool:
+    """True where a stack does not tell what its rank is in, or not in which group."""
+    return call is None or (call["kind"] == "collective" and call["group"] is None)
+
+
+def _at_rest(thread: Thread, sources: Sources) -> Thread:
+    """A thread with the system call in which it rests: as its dump tells, else as its line does."""
+    return {**thread, "native": thread["native"] or rest.native_call(thread, sources)}
+
+
+def _line(thread: Thread) -> tuple[str, int] | None:
+    return next(((file, line) for file, line, _, user in thread["frames"] if user), None)

@@ -1,0 +1,54 @@
+"""What files do not tell, and what brings it in the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...model.facts import Snapshot
+from ...model.wording import plural, spoken
+from . import flight_dump
+from .account import Account
+
+RECORD = (
+    "what the ranks have issued: before the job, export TORCH_FR_BUFFER_SIZE=2000, "
+    "TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_FR_DUMP_TEMP_FILE=FOLDER/rank; NCCL's watchdog then leaves "
+    "a dump of each rank (docs/clusters.md)"
+)
+
+LISTED = 20
+"""Files that are not recognised, and are named: a folder may have thousands beside its dumps."""
+
+STACKS = (
+    "where the ranks are: while the job hangs, `py-spy dump --json --locals --pid PID > rankN.json` for "
+    "each rank, on its node"
+)
+
+
+def not_seen(
+    snapshot: Snapshot,
+    accounts: Sequence[Account],
+    unrecognised: Sequence[tuple[Path, int]],
+    damaged: Sequence[tuple[Path, str]],
+) -> Iterator[str]:
+    """One sentence for each thing that is missing."""
+    unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
+    if unseen:
+        yield f"no file tells of {spoken(unseen)}"
+    nameless = [one for one in accounts if one.rank is None and (one.threads or one.error)]
+    if nameless:
+        files = ", ".join(sorted({Path(one.file).name for one in nameless}))
+        are = plural(nameless, "is not told by its file", "are not told by their files")
+        yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"
+    kinds = {one.kind for one in accounts}
+    if kinds and flight_dump.KIND not in kinds:
+        yield RECORD
+    if kinds and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
+        yield STACKS
+    for file, problem in damaged:
+        yield f"{file.name} is not used: {problem}"
+    for file, size in unrecognised[:LISTED]:
+        yield f"{file.name} ({size} bytes) is not recognised"
+    if rest := unrecognised[LISTED:]:
+        are = plural(rest, "file is", "files are")
+        yield f"{len(rest)} more {are} not recognised ({sum(size for _, size in rest)} bytes)"

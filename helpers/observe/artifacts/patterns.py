@@ -1,0 +1,348 @@
+"""What foreign software writes into logs, as patterns: what takes a line apart, and where it comes from.
+
+Versions are those whose released libraries were found to hold the text, of 1.13.1 to 2.15.0 for torch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One message.
+
+    Attributes:
+        needles: texts of which each line with it has one: other lines are not looked at. None for a
+            prefix, which matters only together with what stands behind it.
+        regex: takes it apart.
+        source: software, versions and file.
+        examples: lines of it, one for each wording.
+    """
+
+    needles: tuple[str, ...]
+    regex: re.Pattern[str]
+    source: str
+    examples: tuple[str, ...]
+
+    def search(self, line: str) -> re.Match[str] | None:
+        """The message in a line, if it is there."""
+        if self.needles and not any(needle in line for needle in self.needles):
+            return None
+        return self.regex.search(line)
+
+
+def _pattern(needles: str | tuple[str, ...], regex: str, source: str, *examples: str) -> Pattern:
+    wanted = (needles,) if isinstance(needles, str) else needles
+    return Pattern(wanted, re.compile(regex), source, examples)
+
+
+def _prefix(regex: str, source: str, *examples: str) -> Pattern:
+    return Pattern((), re.compile(regex), source, examples)
+
+
+_NCCL = "torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"
+_TRACE = "torch/csrc/distributed/c10d/TraceUtils.h"
+_ELASTIC = "torch/distributed/elastic/multiprocessing"
+
+DOCKER = _prefix(
+    r'^\{"log":"',
+    "Docker 1.4 to 28, daemon/logger/jsonfilelog",
+    r'{"log":"[rank1]: Traceback (most recent call last):\n","stream":"stderr",'
+    '"time":"2026-11-23T12:00:00.123456789Z"}',
+)
+"""A line as a text in JSON, in the files of Docker's default log driver."""
+
+COLLECTED = _prefix(
+    r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP])? ",
+    "Kubernetes 1.9 to 1.34, pkg/kubelet/kuberuntime/logs/logs.go; `kubectl logs --timestamps`",
+    "2026-11-23T12:00:00.123456789Z stderr F [rank1]: Traceback (most recent call last):",
+    "2026-11-23T12:00:00.123456789Z [rank1]: Traceback (most recent call last):",
+)
+"""When a line of a container was written."""
+
+POD = _prefix(
+    r"^\[pod/(?P<writer>[^/\] ]+)/[^\] ]+\] ",
+    "Kubernetes 1.17 to 1.34, `kubectl logs --prefix`, staging/src/k8s.io/kubectl/pkg/cmd/logs/logs.go",
+    "[pod/train-worker-1/pytorch] Traceback (most recent call last):",
+)
+"""The pod that has written a line."""
+
+TASK = _prefix(
+    r"^(?:P\d+ )? *(?P<number>\d+): ?",
+    "Slurm 16.05 to 26.05, `srun --label`, src/common/write_labelled_message.c",
+    " 3: Traceback (most recent call last):",
+    "007: step 1",
+    "P1  2: step 1",
+)
+"""The task that has written a line; with one process a task it is the rank."""
+
+ACTOR = _prefix(
+    r"^\([\w.<>:]+(?:, [^()]*?)? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.:a-f]+))?\) ",
+    "Ray 1.0 to 2.50, python/ray/_private/worker.py, print_worker_logs",
+    "(RayTrainWorker pid=270291, ip=10.0.0.4) Traceback (most recent call last):",
+    "(RayWorkerWrapper pid=270291) step 1",
+)
+"""The process that has written a line."""
+
+TEE = _prefix(
+    r"^\[(?!rank\d)(?P<role>[A-Za-z_]\w*?)(?P<number>\d+)\]:",
+    "torch 1.9 to 2.15, `torchrun --tee`, torch/distributed/elastic/multiprocessing/tail_log.py",
+    "[default1]:Traceback (most recent call last):",
+    "[trainer12]:step 1",
+)
+"""The local rank that has written a line."""
+
+RANK = _prefix(
+    r"\[rank(?P<rank>\d+)\]: ?",
+    "torch 2.2 to 2.15, c10/util/Logging.cpp; 2.3 to 2.15, torch/distributed/distributed_c10d.py",
+    "[rank1]:[E ProcessGroupNCCL.cpp:1316] [PG 0 Rank 1] Heartbeat monitor timed out!",
+    "[default1]:[rank1]: Traceback (most recent call last):",
+)
+"""The rank that has written a line: the global one."""
+
+WORK = _pattern(
+    "WorkNCCL(",
+    r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[\d, ]*)\])?"
+    r"(?:, NumelIn=(?P<numel>\d+))?(?:, NumelOut=\d+)?, Timeout\(ms\)=\d+\)",
+    f"torch 1.13 to 2.15, {_NCCL}, operator<<",
+    "WorkNCCL(SeqNum=2, OpType=ALLREDUCE, TensorShape=[4, 8], Timeout(ms)=1800000)",
+    "WorkNCCL(SeqNum=2, OpType=BROADCAST, Timeout(ms)=1800000)",
+    "WorkNCCL(SeqNum=31, OpType=_REDUCE_SCATTER_BASE, NumelIn=67108864, NumelOut=8388608, "
+    "Timeout(ms)=600000)",
+    "WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=1800000)",
+)
+"""An operation, as the watchdog names it."""
+
+LATE = _pattern(
+    ("collective operation timeout", "timed out in "),
+    r"(?:Watchdog caught|Caught) collective operation timeout: WorkNCCL\("
+    r"|WorkNCCL\(.*\) timed out in (?:call to wait\(\)|blocking wait)",
+    f"torch 1.13 to 2.15, {_NCCL}, checkTimeout",
+    "[rank1]:[E1123 12:00:00.123456789 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=31, OpType=ALLREDUCE, NumelIn=12, NumelOut=12, "
+    "Timeout(ms)=600000) ran for 600031 milliseconds before timing out.",
+    "[Rank 1] Work WorkNCCL(SeqNum=2521, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, "
+    "Timeout(ms)=600000) timed out in blocking wait (TORCH_NCCL_BLOCKING_WAIT=1).",
+)
+"""That operation has taken longer than the timeout of its group."""
+
+STATUS = _pattern(
+    "ast enqueued ",
+    r"(?:(?:at work|at NCCL work|work sequence id): (?P<seq>\d+)[ ,].*?)?"
+    r"ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
+    r"last completed (?:NCCL )?work: (?P<completed>-?\d+)",
+    f"torch 2.3 to 2.15, {_NCCL}, watchdog and heartbeat monitor",
+    "[rank1]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 1] Timeout at NCCL work: 1, last enqueued NCCL "
+    "work: 1, last completed NCCL work: 3452013982.",
+    "[PG ID 2 PG GUID 3 Rank 1] Exception (either an error or timeout) detected by watchdog at work: "
+    "31, last enqueued NCCL work: 58, last completed NCCL work: 30.",
+    "[PG ID 0 PG GUID 0(default_pg) Rank 1]  failure detected by watchdog at work sequence id: 241 PG "
+    "status: last enqueued work: 315, last completed work: -1",
+    "[PG 0 Rank 0] Received a global timeout from another rank and will start to dump the debug info. "
+    "Last enqueued NCCL work: 2, last completed NCCL work: 1.",
+)
+"""How far a rank has come in a group; -1, or what happened to be in memory, where it has not begun."""
+
+GROUP = _pattern(
+    "[PG ",
+    r"\[PG (?:ID \d+ PG GUID (?P<guid>[^\s(]+)|GUID (?P<name>[^\s(]+)|(?P<id>[^\s(]+))"
+    r"(?: ?\((?P<description>[^()]*)\))? Rank (?P<rank>\d+)\]",
+    f"torch 2.3 to 2.15, {_NCCL}, createLogPrefix",
+    "[PG 0 Rank 1] Timeout at NCCL work: 7",
+    "[PG 0 (default_pg) Rank 1] Timeout at NCCL work: 7",
+    "[PG ID 14 PG GUID 117(EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP) Rank 0] x",
+    "[PG GUID 1 Rank 1] Watchdog caught collective operation timeout: x",
+)
+"""The group of which a line tells, and the rank in that group."""
+
+IN_GROUP = _pattern(
+    "[Rank ",
+    r"\[Rank (?P<rank>\d+)\]",
+    f"torch 1.13 to 2.13, {_NCCL}",
+    "[E ProcessGroupNCCL.cpp:821] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(x)",
+)
+"""The rank in a group that is not told."""
+
+TIMED_OUT = _pattern(
+    ("collective timeout", "got stuck for", "Heartbeat monitor timed out", "Operation timed out after"),
+    r"due to (?:a )?collective timeout|watchdog got stuck for \d+ seconds|Heartbeat monitor timed out!"
+    r"|watchdog detected a collective timeout|\[TC\].* Operation timed out after \d+ ms",
+    f"torch 2.2 to 2.15, {_NCCL}, heartbeat monitor; 2.14 and 2.15, torch/csrc/distributed/c10d/nccl2",
+    "[PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a collective timeout from  "
+    "rank 2 and we will try our best to dump the debug info.",
+    "[PG ID 0 PG GUID 0 Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making "
+    "progress in monitoring enqueued collectives.",
+    "[PG 0 Rank 0] Heartbeat monitor timed out! Process will be terminated after dumping debug info.",
+    "[rank3]:[E1123 12:00:00.123456789 WorkNCCL.cpp:160] [TC][rank=3][name=0] Operation timed out after "
+    "600031 ms",
+)
+"""Some operation has taken too long: of this rank, or of another one."""
+
+FRAME = _pattern(
+    " from ",
+    r"^#\d+ (?P<function>.+) from (?P<file>.+):(?P<line>\d+)$",
+    f"torch 2.6 to 2.15, {_NCCL}, printTraceback",
+    "#0 all_reduce from /opt/venv/lib/python3/site-packages/torch/distributed/distributed_c10d.py:2968",
+)
+"""A line that led to an operation that is late, innermost first."""
+
+DESYNC_ABSENT = _pattern(
+    "lagging ranks that caused",
+    r"ranks \[(?P<ranks>[\d, ]+)\] are the lagging ranks that caused this timeout\. They never joined",
+    f"torch 1.13 to 2.15, {_TRACE}, retrieveDesyncReport",
+    "\t - To our best knowledge, ranks [1, 3] are the lagging ranks that caused this timeout. They "
+    "never joined any collectives",
+)
+"""Ranks that have issued nothing in a group."""
+
+DESYNC_SEQ = _pattern(
+    " ranks:",
+    r"^\s*#(?P<seq>\d+) (?P<state>started|finished) ranks:",
+    f"torch 1.13 to 2.15, {_TRACE}, retrieveDesyncReport",
+    "\t   #182 finished ranks:",
+)
+
+DESYNC_RANKS = _pattern(
+    ("] started ", "] finished "),
+    r"^\s*\[(?P<ranks>[\d, ]+)\] (?P<state>started|finished) (?P<op>[A-Z_]+)$",
+    f"torch 1.13 to 2.15, {_TRACE}, retrieveDesyncReport",
+    "\t     [3, 4, 5, 6] started _ALLGATHER_BASE",
+)
+"""The newest operation of some ranks; its number comes before."""
+
+FAILED = _pattern(
+    "failed (exitcode:",
+    r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
+    f"torch 1.9 to 2.15, {_ELASTIC}/api.py",
+    "E1123 14:12:06.754000 974 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: "
+    "-6) local_rank: 1 (pid: 985) of binary: /opt/venv/bin/python",
+)
+"""The first process that has failed on a node."""
+
+SUMMARY_RANK = _pattern(
+    "(local_rank:",
+    r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)",
+    f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
+    "  rank      : 1 (local_rank: 1)",
+)
+
+SUMMARY_EXIT = _pattern(
+    "exitcode",
+    r"exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)",
+    f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
+    "  exitcode  : 1 (pid: 985)",
+    "  exitcode  : -9 (pid: 1134)  (SIGKILL)",
+)
+"""How a process has ended, in the summary at the end; its rank comes before."""
+
+TASK_ENDED = _pattern(
+    "srun: error:",
+    r"srun: error: (?P<host>[^:]+): tasks? (?P<tasks>[\d,\-]+): "
+    r"(?P<how>Out Of Memory|Killed|Segmentation fault|Aborted|Bus error"
+    r"|Exited with exit code (?P<code>\d+))",
+    "Slurm 18.08 to 26.05, srun/launch.c",
+    "srun: error: node7: task 3: Out Of Memory",
+    "srun: error: node[7-8]: tasks 1,3-5: Killed",
+    "srun: error: node7: task 3: Segmentation fault (core dumped)",
+    "srun: error: node7: task 0: Exited with exit code 1",
+)
+"""How tasks of Slurm have ended; with one process a task they are ranks."""
+
+CHILD_ENDED = _pattern(
+    "Child process with PID",
+    r"\[rank: (?P<local>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)",
+    "lightning 2.1 to 2.6, fabric/strategies/launchers/subprocess_script.py",
+    "[rank: 1] Child process with PID 4242 terminated with code -9. Forcefully terminating all other "
+    "processes to avoid zombies",
+)
+"""The first child of Lightning's that has failed on a node."""
+
+MEMBER = _pattern(
+    "GLOBAL_RANK: ",
+    r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<world>\d+)",
+    "lightning 1.4 to 2.6, fabric/utilities/distributed.py",
+    "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/8",
+)
+"""A rank is about to meet the others."""
+
+MEMORY_KILL = _pattern(
+    ("oom", "OOM", "emory: Kill", "Killed process", "OUT_OF_ME"),
+    r"Detected \d+ oom[-_]kill event|Out of memory(?: \([\w ]+\))?: Kill(?:ed)? process \d+"
+    r"|Memory cgroup out of memory: Kill(?:ed)? process \d+|oom-kill:constraint=\w+"
+    r"|Reason:\s+OOMKilled|\"reason\": \"OOMKilled\"|\bOUT_OF_ME(?:MORY\b|\+)",
+    "Linux 4.x to 6.x, mm/oom_kill.c and mm/memcontrol.c; Slurm 18.08 to 26.05, task/cgroup; "
+    "Kubernetes, kubectl/pkg/describe/describe.go; Slurm 18.08 to 26.05, sacct, scontrol and mails",
+    "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=123.0. Some of your processes may have "
+    "been killed by the cgroup out-of-memory handler.",
+    "[  510.917639] Memory cgroup out of memory: Killed process 2343 (python3) total-vm:31763532kB",
+    "Out of memory: Kill process 1234 (python) score 850 or sacrifice child",
+    "[  510.910332] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0",
+    "      Reason:       OOMKilled",
+    '                        "reason": "OOMKilled",',
+    "123.0            python    gpu     ml          8 OUT_OF_ME+    0:125",
+    "   JobState=OUT_OF_MEMORY Reason=OutOfMemory Dependency=(null)",
+)
+"""The kernel has killed a process for memory."""
+
+NCCL_WARN = _pattern(
+    "NCCL WARN",
+    r"(?:(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ .*?)?NCCL WARN (?P<said>\S.*)",
+    "NCCL 2.14 to 2.30, src/debug.cc, ncclDebugLog",
+    "node7:110:697 [3] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer "
+    "node8<55912>",
+    "[2026-11-23 12:00:00] node7:110:697 [3] transport/net_ib.cc:1909 NCCL WARN NET/IB : Got completion "
+    "from peer 10.0.0.2<42311> with status=12 opcode=32544 len=0 vendor err 129 (Send)",
+)
+"""What NCCL has found wrong: with the network, a device, or a peer."""
+
+STORE_BARRIER = _pattern(
+    "in store based barrier",
+    r"in store based barrier on rank:? (?P<rank>\d+), for key: \S+ "
+    r"\(world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<count>\d+)",
+    "torch 1.8 to 2.15, torch/distributed/distributed_c10d.py",
+    "RuntimeError: Timed out initializing process group in store based barrier on rank: 7, for key: "
+    "store_based_barrier_key:32 (world_size=8, worker_count=4, timeout=0:00:30)",
+    "torch.distributed.DistStoreError: Timed out initializing process group in store based barrier on "
+    "rank 0, for key: store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00 "
+    "error=x)",
+)
+"""A rank has waited in vain for the others, at the end of `init_process_group`."""
+
+GAVE_UP = _pattern(
+    "failed to pass monitoredBarrier",
+    r"(?P<said>\[Rank (?P<rank>\d+)\]: Ranks? [\d, ]+ failed to pass monitoredBarrier.*)",
+    "torch 1.8 to 2.15, torch/csrc/distributed/c10d/ProcessGroupGloo.cpp",
+    "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 1800000 ms",
+    "[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 2000 ms",
+)
+"""Rank 0 has waited in vain for some ranks."""
+
+REACHED = _pattern(
+    "successfully reached monitoredBarrier",
+    r"(?P<said>Rank (?P<rank>\d+) successfully reached monitoredBarrier, but received errors while .*)",
+    "torch 1.8 to 2.15, torch/csrc/distributed/c10d/ProcessGroupGloo.cpp",
+    "[Rank 5]: Rank 5 successfully reached monitoredBarrier, but received errors while waiting for "
+    "send/recv from rank 0. Please check rank 0 logs for faulty rank.",
+)
+"""Another rank has waited in vain for rank 0's answer."""
+
+BIND = _pattern(
+    "server socket has failed to",
+    r"(?P<said>The server socket has failed to (?:listen on any|bind to) .*)",
+    "torch 1.13 to 2.15, torch/csrc/distributed/c10d/socket.cpp",
+    "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:25641 (errno: 98 - Address "
+    "already in use).",
+)
+"""A process could not listen on a port."""
+
+WATCHDOG_ENDS = _pattern(
+    "watchdog thread terminated with exception",
+    r"(?:NCCL|Process group) watchdog thread terminated with exception: "
+    r"(?P<said>(?!\[[^]]*\] (?:Watchdog )?[Cc]aught|NCCL error: remote process exited).+)",
+    f"torch 1.13 to 2.15, {_NCCL}",
+    "[E ProcessGroupNCCL.cpp:915] [Rank 1] NCCL watchdog thread terminated with exception: CUDA error: "
+    "an illegal memory access was encountered",
+)
+"""The device has failed: that is what the watchdog was the first to see."""

@@ -1,0 +1,49 @@
+"""The sources of a job that is dead or elsewhere, where this machine has them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..look import AnyQuestion, Source
+from ..source import Sources
+from .account import Account
+
+LONGEST = 4 << 20
+"""Bytes of a source that is read."""
+
+
+def sources(accounts: Iterable[Account]) -> Sources:
+    """The sources of the user's files, unless they have been changed since the job ran."""
+    known = list(accounts)
+    written = min((one.written for one in known if one.written is not None), default=None)
+    return Sources(folder(known), _answer, written)
+
+
+def folder(accounts: Iterable[Account]) -> str:
+    """That of the script which most processes run: the user's files are told relative to it."""
+    scripts = Counter(
+        os.path.dirname(file)
+        for one in accounts
+        for thread in one.threads
+        for file, _, function, user in thread["frames"][-1:]
+        if user and function == "<module>" and os.path.isabs(file)
+    )
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+def _answer(question: AnyQuestion) -> object:
+    """The text of a source file, and when it was last changed."""
+    if not isinstance(question, Source):
+        return None
+    path = Path(question.path)
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST or path.suffix != ".py":
+            return None
+        return path.read_text("utf-8", "replace"), found.st_mtime
+    except (OSError, ValueError):
+        return None

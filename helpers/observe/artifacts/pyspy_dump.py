@@ -1,0 +1,167 @@
+"""What `py-spy dump` prints, as text or as JSON -> where the threads of a process are.
+
+The text has, for each process, `Process PID: COMMAND`, `Python vVERSION (PATH)`, and for each thread
+`Thread ID (idle): "NAME"` with its frames, innermost first: `    function (file:line)`; with `--locals`
+also `        Locals:` and `            name: value`; with `--native` frames of C without a line (py-spy
+0.4, src/dump.rs). The text shortens the names of files to what Python imports: `torch/utils/...`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ...beacon import torch_names
+from ...beacon.record import NativeCall, Thread
+from .. import pyspy_record as dumped
+from .account import Account, UnreadableError
+
+KIND = "py-spy dump"
+
+PROCESS = re.compile(r"Process (\d+): ?(.*)")
+_THREAD = re.compile(r'Thread (0x[0-9A-Fa-f]+|\d+) \(([\w+]+)\)(?:: "(.*)")?$')
+PART = re.compile(r'    |  File "|Python v|Thread (0x[0-9A-Fa-f]+|\d+) |Parent Process ')
+"""How lines of a dump begin, also of one by faulthandler."""
+
+_FRAME = re.compile(r" {4}(\S.*) \((.+?)(?::(\d+))?\)$")
+_VALUE = re.compile(r" {12}(\w+): (.*)")
+
+SYSTEM_CALLS: Mapping[str, str] = {
+    "nanosleep": "nanosleep",
+    "clock_nanosleep": "nanosleep",
+    "pause": "pause",
+    "flock": "flock",
+    "fcntl": "fcntl",
+    "read": "read",
+    "recv": "recvfrom",
+    "recvfrom": "recvfrom",
+    "poll": "poll",
+    "select": "select",
+    "epoll_wait": "epoll_wait",
+    "accept4": "accept",
+    "wait4": "wait4",
+    "waitpid": "wait4",
+    "waitid": "waitid",
+    "pthread_cond_wait": "futex",
+    "pthread_cond_timedwait": "futex",
+    "futex_abstimed_wait_common": "futex",
+    "futex_abstimed_wait_common64": "futex",
+    "new_sem_wait_slow": "futex",
+    "sem_wait": "futex",
+    "lll_lock_wait": "futex",
+    "syscall": "futex",
+}
+"""Function of the C library -> the system call in which it waits (glibc 2.31 to 2.41)."""
+
+
+class _Thread(msgspec.Struct):
+    """A thread as py-spy prints it; of a text, without what the text does not have."""
+
+    pid: int
+    thread_id: int = 0
+    thread_name: str | None = None
+    os_thread_id: int | None = None
+    active: bool = False
+    frames: list[dumped.Frame] = []
+
+
+def is_json(value: object) -> bool:
+    """True for what `py-spy dump --json` prints."""
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and {"frames", "thread_id", "pid"} <= first.keys()
+
+
+def from_json(value: object, path: str) -> Account:
+    """What a JSON dump tells.
+
+    Raises:
+        UnreadableError: it is not as py-spy writes it.
+    """
+    try:
+        threads = msgspec.convert(value, list[_Thread])
+    except msgspec.ValidationError as problem:
+        raise UnreadableError(f"its threads are not as py-spy prints them: {problem}") from None
+    return _account(threads, (), path)
+
+
+def from_text(lines: Iterable[str], path: str) -> Account | None:
+    """What one process of a text tells; None where there is no thread in it.
+
+    Args:
+        lines: from `Process ...` on.
+    """
+    threads: list[_Thread] = []
+    pid, command = 0, list[str]()
+    for line in lines:
+        begun = PROCESS.match(line)
+        if begun:
+            pid, command = int(begun[1]), [begun[2]]
+        elif thread := _THREAD.match(line):
+            number = int(thread[1], 0)
+            os_id = number if not thread[1].startswith("0x") else None
+            active = "active" in thread[2]
+            threads.append(_Thread(pid, number, thread[3], os_id, active, []))
+        elif threads and (frame := _FRAME.match(line)):
+            found: dumped.Frame = {
+                "name": frame[1],
+                "filename": frame[2],
+                "line": int(frame[3] or 0),
+                "locals": [],
+            }
+            threads[-1].frames.append(found)
+        elif threads and threads[-1].frames and (value := _VALUE.match(line)):
+            values = threads[-1].frames[-1]["locals"]
+            if values is not None:
+                values.append({"name": value[1], "repr": value[2]})
+    words = tuple(" ".join(command).split())
+    return _account(threads, words, path) if threads else None
+
+
+def _account(threads: list[_Thread], command: tuple[str, ...], path: str) -> Account:
+    pid = threads[0].pid
+    natives = [_native(thread) for thread in threads]
+    dump: list[dumped.DumpedThread] = [
+        {
+            "thread_id": thread.thread_id,
+            "thread_name": thread.thread_name,
+            "os_thread_id": thread.os_thread_id,
+            "frames": [frame for frame in thread.frames if frame["line"] > 0],
+        }
+        for thread in threads
+    ]
+    record = dumped.record(dump, pid=pid, parent=0, started=0.0, argv=command, environment={}, cwd="")
+    told: list[Thread] = record["threads"]
+    for thread, native in zip(told, natives, strict=True):
+        thread["native"] = native
+    main = next((thread.frames for thread in threads if thread.os_thread_id == pid), threads[0].frames)
+    rank, world_size = dumped.joining(main)
+    part = record["process"]
+    index = part["index"] if part is not None else None
+    worker = part is not None and part["target"] == torch_names.DATALOADER_WORKER
+    env = record["env"]
+    return Account(
+        file=path,
+        kind=KIND,
+        rank=index if rank is None and not worker else rank,
+        worker_id=index if worker else None,
+        world_size=world_size,
+        master=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_PORT" in env else None,
+        pid=pid,
+        command=command,
+        threads=tuple(told),
+        busy=any(one.active and thread["main"] for one, thread in zip(threads, told, strict=True)),
+    )
+
+
+def _native(thread: _Thread) -> NativeCall | None:
+    """The system call that blocks a thread, where its innermost frames are of C."""
+    for frame in thread.frames:
+        if frame["line"] > 0:
+            return None
+        name = frame["name"].partition("@")[0].lstrip("_")
+        call = SYSTEM_CALLS.get(name)
+        if call is not None:
+            return {"call": call, "fd": None, "target": None, "limited": "timed" in name}
+    return None

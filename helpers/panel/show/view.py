@@ -8,7 +8,9 @@ from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot, Verdict
 from ...model.wording import one_line
+from ...report.parts import table
 from ...report.stable import stable
+from ...report.text import HEAD
 from ...report.timeline import timeline
 from .style import INLINE, OUTCOMES
 from .templates import html
@@ -70,6 +72,11 @@ def advice(report: Report) -> str:
 def rendezvous(said: str) -> str:
     """Which ranks have joined, above the ports; nothing while that is not known."""
     return html("rendezvous", said) if said else Markup("")
+
+
+def left(report: Report, caption: str) -> str:
+    """The ranks of a job that is over, those in the same place together, with their stacks."""
+    return html("left", caption, HEAD, table(report))
 
 
 def result(report: Report) -> str:

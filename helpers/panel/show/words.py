@@ -15,7 +15,7 @@ MOST = 16
 def hardware_line(job: Job) -> str:
     """`cpu, gloo, 2 ranks`."""
     ranks = [] if job.world_size is None else [ranks_text(job.world_size)]
-    return ", ".join([job.hardware, *job.backends, *ranks])
+    return ", ".join(filter(None, [job.hardware, *job.backends, *ranks]))
 
 
 def ranks_text(count: int) -> str:

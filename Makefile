@@ -26,7 +26,7 @@ steady: $(VENV)/stamp-test ## repeat the real and browser tests ten times, three
 	@$(VENV)/bin/python tools/steady.py
 
 score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with every setting; count what is right
-	@$(VENV)/bin/python tools/make_score.py tests/jobs --controls 100 --attach --markdown benchmarks/score.md \
+	@$(VENV)/bin/python tools/make_score.py tests/jobs --controls 100 --outside --markdown benchmarks/score.md \
 		&& $(VENV)/bin/python -m helpers lab --all
 	@$(MAKE) --no-print-directory fresh
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("", "tools", "tests/support")]  # histories are the tests'
 
 from histories import in_collective, snapshot, steady, working  # noqa: E402
+from reading import reading  # noqa: E402
 from score.score import made  # noqa: E402
 
 from helpers.diagnose.diagnose import diagnose  # noqa: E402
@@ -97,6 +98,7 @@ def main() -> None:
     """Measure, print the page, and write it where the first argument says."""
     lines = ["# Cost and speed", "", f"Measured with {made()}.", "", "## The beacon", "", *beacon()]
     lines += ["", "## A verdict and a picture", "", *verdicts()]
+    lines += ["", "## Reading what a job has left", "", *reading()]
     page = "\n".join(lines) + "\n"
     print(page, end="")
     for file in sys.argv[1:2]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from score import jobs, score
+from score import jobs, outside, score
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,7 +26,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--controls", type=int, default=0, metavar="N", help="repeat controls up to N runs"
     )
-    made.add_argument("--attach", action="store_true", help="attach to the jobs that hang, too")
+    made.add_argument(
+        "--outside", action="store_true", help="have `attach` and `read` judge the jobs that hang, too"
+    )
     made.add_argument("--record", type=Path, metavar="DIR", help="write a recording of each job there")
     made.add_argument("--markdown", type=Path, metavar="FILE", help="write the result as a page, too")
     return made
@@ -46,14 +48,18 @@ def main(words: Sequence[str] | None = None) -> int:
         options.record.mkdir(parents=True, exist_ok=True)
     found = score.measure(wanted, controls=options.controls, record=options.record)
     page = score.to_markdown(found)
-    if options.attach and len(found.trials) == found.planned:
-        page += score.attached_to_markdown(score.measure_attached(wanted))
+    met = all(found.bar().values())
+    if options.outside and len(found.trials) == found.planned:
+        for way in (outside.ATTACH, outside.READ):
+            looked = outside.measure(way, wanted)
+            page += outside.to_markdown(looked)
+            met = met and all(looked.bar().values())
     print(page, end="", flush=True)
     if options.markdown:
         options.markdown.write_text(page)
     if len(found.trials) < found.planned:
         return 130
-    return int(not all(found.bar().values()))
+    return int(not met)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ USED = 0.05
 
 PATIENCE = "5"
 
+EMPTY: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True)
 class Attached:
@@ -70,22 +72,44 @@ def run(job: Job) -> Attached:
     Raises:
         TimeoutError: it does not come to rest.
     """
+    with workplace() as folder, resting(job, folder) as process:
+        return _attach(job, process.pid, folder / "report.json")
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """A folder for a run, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True) as name:
-        folder, mark = Path(name), uuid.uuid4().hex
-        (folder / "tmp").mkdir()
-        shutil.copytree(job.folder, folder / "place", ignore=shutil.ignore_patterns(FILE, "__pycache__"))
-        environment = {
-            **os.environ,
-            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
-            "TMPDIR": str(folder / "tmp"),
-            "OMP_NUM_THREADS": "1",
-            MARKER: mark,
-        }
-        with foreign_process(job, folder / "place", environment) as (_, said):
-            command = job.command.format(port=free_port(), taken_port=said, beside=said)
-            with _started(command, folder / "place", environment) as process:
-                _wait_for_rest(process.pid)
-                return _attach(job, process.pid, folder / "report.json")
+        yield Path(name)
+
+
+@contextmanager
+def resting(
+    job: Job, folder: Path, more: Mapping[str, str] = EMPTY, log: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A job that has come to its hang, by itself; all of it has ended afterwards.
+
+    Args:
+        more: variables of its environment; log: what it prints goes there.
+
+    Raises:
+        TimeoutError: it does not come to rest.
+    """
+    (folder / "tmp").mkdir()
+    shutil.copytree(job.folder, folder / "place", ignore=shutil.ignore_patterns(FILE, "__pycache__"))
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "TMPDIR": str(folder / "tmp"),
+        "OMP_NUM_THREADS": "1",
+        MARKER: uuid.uuid4().hex,
+        **more,
+    }
+    with foreign_process(job, folder / "place", environment) as (_, said):
+        command = job.command.format(port=free_port(), taken_port=said, beside=said)
+        with _started(command, folder / "place", environment, log) as process:
+            wait_for_rest(process.pid)
+            yield process
 
 
 def _attach(job: Job, pid: int, file: Path) -> Attached:
@@ -106,17 +130,18 @@ def _attach(job: Job, pid: int, file: Path) -> Attached:
 
 @contextmanager
 def _started(
-    command: str, place: Path, environment: Mapping[str, str]
+    command: str, place: Path, environment: Mapping[str, str], log: Path | None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A command that runs by itself; all of it has ended afterwards."""
     silence, keep_open = os.pipe()
+    output = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT, 0o600)
     process = subprocess.Popen(
         shlex.split(command),
         cwd=place,
         env=environment,
         stdin=silence,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
         start_new_session=True,
     )
     try:
@@ -126,8 +151,8 @@ def _started(
             with suppress(psutil.Error):
                 one.kill()
         process.wait()
-        os.close(silence)
-        os.close(keep_open)
+        for one in (silence, keep_open, output):
+            os.close(one)
 
 
 def _carriers(mark: str) -> Iterator[psutil.Process]:
@@ -137,7 +162,7 @@ def _carriers(mark: str) -> Iterator[psutil.Process]:
                 yield process
 
 
-def _wait_for_rest(pid: int) -> None:
+def wait_for_rest(pid: int) -> None:
     """Wait until no process of a job has used the processor for `RESTS` seconds."""
     root = psutil.Process(pid)
     end = time.monotonic() + STARTS

@@ -19,9 +19,7 @@ import psutil
 
 from helpers.observe.recording import provenance
 
-from . import attached
 from . import trial as trials
-from .attached import Attached
 from .jobs import Job
 from .trial import Check, Trial
 
@@ -97,11 +95,11 @@ class Score:
         """Each demand in words, and whether it is met."""
         delays = [verdict for verdict, _ in self.delays]
         demands = {
-            "outcome right: 100 %": _share(self.right("outcome")) == 1.0,
-            f"cause right: {LEAST * 100:.0f} % at least": _share(self.right("cause")) >= LEAST,
-            f"lines right: {LEAST * 100:.0f} % at least": _share(self.right("line")) >= LEAST,
-            f"statements right: {LEAST * 100:.0f} % at least": _share(self.right("parting")) >= LEAST,
-            f"fixes right: {LEAST * 100:.0f} % at least": _share(self.right("applies")) >= LEAST,
+            "outcome right: 100 %": share(self.right("outcome")) == 1.0,
+            f"cause right: {LEAST * 100:.0f} % at least": share(self.right("cause")) >= LEAST,
+            f"lines right: {LEAST * 100:.0f} % at least": share(self.right("line")) >= LEAST,
+            f"statements right: {LEAST * 100:.0f} % at least": share(self.right("parting")) >= LEAST,
+            f"fixes right: {LEAST * 100:.0f} % at least": share(self.right("applies")) >= LEAST,
             "wrong statements and fixes: none": self.misnamed == 0,
             "false alarms: none": self.false_alarms == 0,
             "leftovers: none": self.leftovers == 0,
@@ -112,71 +110,6 @@ class Score:
                 prompt
             )
         return demands
-
-
-@dataclass(frozen=True)
-class AttachedScore:
-    """What `attach` made of jobs that hang; `failed` says of others why they could not be asked."""
-
-    done: tuple[Attached, ...]
-    failed: Mapping[str, str]
-
-    def right(self, kind: str) -> tuple[int, int]:
-        """How many checks of a kind are right of how many."""
-        checks = [check for one in self.done for check in one.checks() if check.kind == kind]
-        return sum(check.right for check in checks), len(checks)
-
-
-def measure_attached(jobs: Mapping[str, Job]) -> AttachedScore:
-    """Attach to every job that hangs, one after the other."""
-    done: list[Attached] = []
-    failed: dict[str, str] = {}
-    for job in jobs.values():
-        if job.outcome != "hang":
-            continue
-        try:
-            done.append(attached.run(job))
-            wrong = "; ".join(said(check) for check in done[-1].checks() if not check.right)
-        except (TimeoutError, psutil.Error) as problem:
-            wrong = failed[job.name] = str(problem)
-        print(f"attach {job.name}: {wrong or 'right'}", file=sys.stderr, flush=True)
-    return AttachedScore(tuple(done), failed)
-
-
-def attached_to_markdown(score: AttachedScore) -> str:
-    """The result as a part of a page."""
-    parts = [
-        "",
-        "## With `attach`",
-        "",
-        f"{len(score.done)} jobs that hang, started by themselves and looked at from outside for "
-        f"{attached.PATIENCE} s and as long as that takes.",
-        "",
-        "| measure | result |",
-        "|---|---|",
-    ]
-    for kind in ("outcome", "cause", "culprits", "line", "parting"):
-        right, asked = score.right(kind)
-        parts.append(f"| {kind} right | {right} of {asked} ({_share((right, asked)):.1%}) |")
-    parts += ["", "| job | outcome | cause | culprits | lines | seconds |", "|---|---|---|---|---|---|"]
-    for one in score.done:
-        wrong: dict[str, list[Check]] = {}
-        for check in one.checks():
-            if not check.right:
-                wrong.setdefault(check.kind, []).append(check)
-        lines = [check for check in one.checks() if check.kind == "line"]
-        culprits = ", ".join(map(str, one.report.get("culprits", ()))) or "none"
-        cells = [
-            one.job.name,
-            _cell(one.report.get("outcome"), wrong.get("outcome")),
-            _cell(one.report.get("cause"), wrong.get("cause")),
-            _cell(culprits, wrong.get("culprits")),
-            f"{sum(check.right for check in lines)} of {len(lines)}",
-            f"{one.took:.1f}",
-        ]
-        parts.append(f"| {' | '.join(cells)} |")
-    parts += [f"- {name}: {why}" for name, why in score.failed.items()]
-    return "\n".join(parts) + "\n"
 
 
 def measure(
@@ -271,7 +204,7 @@ def _summary(score: Score) -> Iterator[str]:
     ):
         right, asked = score.right(kind)
         if asked:
-            yield f"| {name} | {right} of {asked} ({_share((right, asked)):.1%}) |"
+            yield f"| {name} | {right} of {asked} ({share((right, asked)):.1%}) |"
     yield f"| wrong statements and fixes | {score.misnamed} in {len(score.failing)} runs |"
     yield f"| false alarms | {score.false_alarms} in {len(score.controls)} runs of controls |"
     yield f"| left behind | {score.leftovers} in {len(score.trials)} runs |"
@@ -294,12 +227,12 @@ def _row(trial: Trial) -> str:
     lines = [check for check in trial.checks() if check.kind == "line"]
     cells = [
         trial.job.name,
-        _cell(trial.report.get("outcome"), wrong.get("outcome")),
-        _cell(trial.report.get("cause"), wrong.get("cause")),
-        _cell(", ".join(map(str, trial.report.get("culprits", ()))) or "none", wrong.get("culprits")),
+        cell(trial.report.get("outcome"), wrong.get("outcome")),
+        cell(trial.report.get("cause"), wrong.get("cause")),
+        cell(", ".join(map(str, trial.report.get("culprits", ()))) or "none", wrong.get("culprits")),
         f"{sum(check.right for check in lines)} of {len(lines)}",
-        _cell(_plain(next((c.seen for c in trial.of_kind("parting")), None)), wrong.get("parting")),
-        _cell(_plain(tuple(trial.report.get("applies", ()))), wrong.get("applies")),
+        cell(_plain(next((c.seen for c in trial.of_kind("parting")), None)), wrong.get("parting")),
+        cell(_plain(tuple(trial.report.get("applies", ()))), wrong.get("applies")),
         "" if trial.verdict is None or not trial.job.prompt else f"{trial.verdict:.2f}",
         "" if trial.ended is None or not trial.job.prompt else f"{trial.ended:.2f}",
         str(len(trial.left)),
@@ -314,7 +247,8 @@ def _fewer(check: Check) -> bool:
     return both and set(seen) <= set(wanted)
 
 
-def _cell(seen: object, wrong: Sequence[Check] | None) -> str:
+def cell(seen: object, wrong: Sequence[Check] | None) -> str:
+    """A cell of a table: what came out, or in bold what is wrong with it."""
     return str(seen) if not wrong else f"**{'; '.join(said(check) for check in wrong)}**"
 
 
@@ -345,7 +279,8 @@ def _first_of_each(found: Sequence[Trial]) -> list[Trial]:
     return list({trial.job.name: trial for trial in reversed(found)}.values())[::-1]
 
 
-def _share(counted: tuple[int, int]) -> float:
+def share(counted: tuple[int, int]) -> float:
+    """Those that are right of those that were asked, 1.0 of none."""
     right, asked = counted
     return right / asked if asked else 1.0
 

@@ -173,9 +173,15 @@ class Table:
     def ensure(
         self, pid: int, parent: int, command: tuple[str, ...], started: float, now: float
     ) -> None:
-        """Make sure that a process has a row, however soon it has ended."""
-        if pid not in self.rows:
+        """Make sure that a process has a row, however soon it has ended, and a command in it.
+
+        While a process is replaced by another program, and while it ends, the kernel shows none.
+        """
+        row = self.rows.get(pid)
+        if row is None:
             self.rows[pid] = Row(pid, parent, started, command, seen=now, found=now)
+        elif not row.command:
+            row.command = command
 
     def ancestors(self, pid: int) -> list[Row]:
         """Rows above `pid`, nearest first."""

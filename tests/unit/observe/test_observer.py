@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from helpers.beacon.record import Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.look import Look, Program, Threads, Told, Usage
+from helpers.observe.look import Look, Output, Program, Threads, Told, Usage
 from helpers.observe.observer import Observer
 
 PYTHON = ("python", "train.py")
@@ -51,6 +51,15 @@ def test_a_program_of_one_process_is_rank_0_of_one_from_its_first_look() -> None
     _, snapshot = run(look(1.0, python()))
     assert [(view.rank, view.process is not None) for view in snapshot.ranks] == [(0, True)]
     assert snapshot.job.world_size == 1
+
+
+def test_a_script_that_is_not_there_is_told_although_its_command_was_never_seen() -> None:
+    said = "python: can't open file '/job/train.py': [Errno 2] No such file or directory"
+    answers = ((Output(900), said),)
+    dying = Program(900, 0, 1, 0.5, (), {})
+    gone = look(2.0, status=2 << 8, answers=answers)
+    _, snapshot = run(look(1.0, dying), gone)
+    assert snapshot.job.script_error is not None
 
 
 def test_what_it_starts_are_its_children() -> None:

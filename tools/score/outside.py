@@ -14,8 +14,9 @@ from .jobs import Job
 from .score import cell, said, share
 from .trial import Check
 
-UNTOLD = ("unknown", "none")
-"""Causes that a report may give where the true one cannot be told from outside."""
+UNTOLD = ("unknown", "none", None)
+"""Causes that a report may give where the true one cannot be told from outside; None: there is no report,
+since nothing that the job has left tells of a rank."""
 
 
 @dataclass(frozen=True)

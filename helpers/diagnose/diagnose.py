@@ -164,7 +164,8 @@ def _live_line(facts: Facts) -> str | None:
             continue
         if view.process.still < WORTH_TELLING:
             continue
-        waiting = [r for r in sorted(facts.alive) if facts.graph.waited_for[r] == peers]
+        waited_for = facts.graph.waited_for
+        waiting = [r for r in sorted(facts.alive) if waited_for[r] is peers or waited_for[r] == peers]
         peer = min(peers)
         process = facts.graph.ranks[peer].process if peer in facts.graph.ranks else None
         waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {spoken(sorted(peers))}"

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
 from ..model.waits import Wait
-from .needs import Need, Needs
+from .needs import NOBODY, Need, Needs
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,18 @@ class Graph:
 
     def freed_by(self, ranks: Iterable[int]) -> frozenset[int]:
         """The ranks that go on once these do: one that goes on arrives wherever it is waited for."""
-        free = set(ranks)
-        while (
-            woken := {r for r, needs in self._could_free.items() if any(n.is_met(free) for n in needs)}
-            - free
-        ):
+        free = {*ranks}
+        reached = [*free]
+        left = {need: 1 if need.any_one else len(need.ranks) for need in self._frees}
+        met = [need for need, number in left.items() if number == 0]
+        while met or reached:
+            woken = {rank for need in met for rank in self._frees[need]} - free
             free |= woken
+            reached += woken
+            met = []
+            for need in self._part_of.get(reached.pop(), ()) if reached else ():
+                left[need] -= 1
+                met += [need] if left[need] == 0 else []
         return frozenset(free)
 
     @cached_property
@@ -81,7 +87,7 @@ class Graph:
         unmoved = frozenset(rank for rank in self.alive if self._unmoved(rank))
         if unmoved and unmoved == self.alive.keys():
             return unmoved | {rank for rank, view in self.ranks.items() if view.state == "missing"}
-        return unmoved & {peer for peers in self.waited_for.values() for peer in peers}
+        return unmoved & self.awaited
 
     @cached_property
     def core(self) -> frozenset[int]:
@@ -89,42 +95,56 @@ class Graph:
 
         A rank that waits for the core goes on as soon as the core does: it is in no way odd.
         """
-        reached = self._reached()
-        return frozenset(
-            rank
-            for rank, bits in reached.items()
-            if all(reached[other] >> rank & 1 for other in reached if bits >> other & 1)
-        )
+        import networkx  # takes a tenth of a second, and a job that goes well needs none of it
 
-    def _reached(self) -> dict[int, int]:
-        """Stuck rank -> the stuck ranks that waits lead to from there, as bits by their number."""
-        reached = {
-            rank: sum(1 << other for other in self._held_by(rank) & self.stuck) for rank in self.stuck
-        }
-        for middle in reached:
-            for rank, bits in reached.items():
-                if bits >> middle & 1:
-                    reached[rank] = bits | reached[middle]
-        return reached
+        leads = networkx.DiGraph()
+        leads.add_nodes_from(self.stuck)
+        for rank in self.stuck:
+            for need in self._held_by(rank):
+                leads.add_edge(rank, need)
+        for need in [node for node in leads if isinstance(node, Need)]:
+            leads.add_edges_from((need, peer) for peer in need.ranks & self.stuck)
+        loops = networkx.strongly_connected_components(leads)
+        ends = (loop for loop in loops if not any({*leads[node]} - loop for node in loop))
+        return self.stuck & frozenset(node for loop in ends for node in loop)
 
-    def _held_by(self, rank: int) -> frozenset[int]:
-        """The ranks that could end what `rank` waits for, one of them alone or all together."""
-        return frozenset(
-            peer for wait in self.waits(rank) for peer in self.needs.of_ranks(rank, wait).ranks
-        )
+    def _held_by(self, rank: int) -> list[Need]:
+        """What stuck ranks could end what `rank` waits for, one of them alone or all together."""
+        needs = [self.needs.of_ranks(rank, wait) for wait in self.waits(rank)]
+        return [need for need in needs if not need.ranks.isdisjoint(self.stuck)]
 
     @cached_property
     def waited_for(self) -> dict[int, frozenset[int]]:
         """Rank -> the ranks that it waits for now (those that have not arrived)."""
-        return {
-            rank: frozenset(peer for wait in self.waits(rank) for peer in self.needs.absent(rank, wait))
-            for rank in self.ranks
-        }
+        found = {}
+        for rank in self.ranks:
+            first, *more = [self.needs.absent(rank, wait) for wait in self.waits(rank)] or [NOBODY]
+            found[rank] = first.union(*more) if more else first
+        return found
+
+    @cached_property
+    def awaited(self) -> frozenset[int]:
+        """The ranks that another one waits for."""
+        return self.awaited_by(self.ranks)
+
+    def awaited_by(self, ranks: Iterable[int]) -> frozenset[int]:
+        """The ranks that one of `ranks` waits for."""
+        return NOBODY.union(*{self.waited_for[rank] for rank in ranks})
+
+    def waiting_for(self, ranks: Iterable[int]) -> list[int]:
+        """The ranks that wait for one of `ranks`, in order."""
+        asked = frozenset(ranks)
+        meant = {peers for peers in {*self.waited_for.values()} if peers & asked}
+        return sorted(rank for rank, peers in self.waited_for.items() if peers in meant)
 
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
-        process = self.ranks[rank].process
-        return () if process is None or process.state == "stopped" else process.blocking
+        return self._waits[rank]
+
+    @cached_property
+    def _waits(self) -> dict[int, tuple[Wait, ...]]:
+        processes = ((rank, view.process) for rank, view in self.ranks.items())
+        return {r: () if p is None or p.state == "stopped" else p.blocking for r, p in processes}
 
     def _blocked(self, rank: int, view: RankView) -> bool:
         """True when the rank is gone, was never started here, is given up, or rests in a known wait."""
@@ -161,10 +181,23 @@ class Graph:
         return quiet and process.acting_thread is None
 
     @cached_property
-    def _could_free(self) -> dict[int, tuple[Need, ...]]:
-        """What could set each blocked rank free; each of these would do."""
-        blocked = (rank for rank in self.alive if self._blocked(rank, self.ranks[rank]))
-        return {rank: tuple(self._needs_of(rank)) for rank in blocked}
+    def _frees(self) -> dict[Need, list[int]]:
+        """Need -> the blocked ranks that it would set free; of several, one will do."""
+        found: dict[Need, list[int]] = {}
+        for rank in self.alive:
+            if self._blocked(rank, self.ranks[rank]):
+                for need in self._needs_of(rank):
+                    found.setdefault(need, []).append(rank)
+        return found
+
+    @cached_property
+    def _part_of(self) -> dict[int, list[Need]]:
+        """Rank -> the needs that it is named in."""
+        found: dict[int, list[Need]] = {}
+        for need in self._frees:
+            for rank in need.ranks:
+                found.setdefault(rank, []).append(need)
+        return found
 
     def _needs_of(self, rank: int) -> Iterator[Need]:
         """What could set a blocked rank free.

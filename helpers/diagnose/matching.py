@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..model.facts import Collective, ProcessView, RankView
 from ..model.waits import SEND_OR_RECEIVE, ForRanks, InCollective, InP2P
@@ -31,7 +31,7 @@ def arrived(process: ProcessView | None, wait: InCollective) -> bool:
             return False
         if issued and issued[0].seq > wait.seq:
             return True
-        return any(entry.seq == wait.seq and _matches(entry, wait) for entry in issued)
+        return any(entry.seq == wait.seq and _matches(entry, wait) for entry in reversed(issued))
     place = (wait.op, wait.group)
     same = [other for other in _collectives(process) if (other.op, other.group) == place]
     if wait.group_number is None or process.groups_made is None:
@@ -39,6 +39,16 @@ def arrived(process: ProcessView | None, wait: InCollective) -> bool:
     if any(other.group_number == wait.group_number for other in same):
         return any(other.members == wait.members for other in same)
     return process.groups_made >= wait.group_number
+
+
+def likeness(wait: InCollective) -> tuple[object, ...]:
+    """The same for two calls where `arrived` and `contradicts` say the same of both, for any process.
+
+    Members go by identity: thousands of ranks share one tuple of thousands.
+    """
+    elements = sum(map(math.prod, wait.sizes)) if wait.sizes else None
+    tensors = (elements, wait.dtype) if wait.op in SAME_SIZE else ()
+    return wait.op, wait.group, wait.seq, wait.root, wait.group_number, id(wait.members), tensors
 
 
 def _collectives(process: ProcessView) -> list[InCollective]:
@@ -102,13 +112,15 @@ def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = No
     Returns (group, sequence number, rank -> what it issued there, other ranks too), or None.
     """
     asked = ranks if among is None else among
+    tails = {rank: view.process.collectives for rank, view in ranks.items() if view.process}
+    pending = {(entry.group, entry.seq) for tail in tails.values() for entry in tail if not entry.done}
     by_place: dict[tuple[str, int], dict[int, Collective]] = {}
-    for rank, view in ranks.items():
-        for entry in view.process.collectives if view.process else ():
-            by_place.setdefault((entry.group, entry.seq), {})[rank] = entry
+    for rank, tail in tails.items():
+        for entry in tail:
+            if (entry.group, entry.seq) in pending:
+                by_place.setdefault((entry.group, entry.seq), {})[rank] = entry
     for (group, seq), issued in sorted(by_place.items(), key=lambda item: item[0][1]):
-        pending = any(not entry.done for entry in issued.values())
-        if pending and len({entry.op for rank, entry in issued.items() if rank in asked}) > 1:
+        if len({entry.op for rank, entry in issued.items() if rank in asked}) > 1:
             return group, seq, issued
     return None
 
@@ -119,7 +131,12 @@ def disputed_groups(ranks: Mapping[int, RankView]) -> dict[str, dict[int, tuple[
     for rank, view in ranks.items():
         for group in view.process.groups if view.process is not None else ():
             by_id.setdefault(group.id, {})[rank] = group.members
-    return {name: told for name, told in by_id.items() if len(set(told.values())) > 1}
+    return {name: told for name, told in by_id.items() if _differ(told.values())}
+
+
+def _differ(found: Iterable[tuple[int, ...]]) -> bool:
+    """True for members that are not all the same; most ranks share one tuple of them."""
+    return len({*{id(members): members for members in found}.values()}) > 1
 
 
 def addresses(ranks: Mapping[int, RankView]) -> dict[str, list[int]]:

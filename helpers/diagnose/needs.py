@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
 from ..model.waits import (
@@ -25,25 +26,23 @@ from ..model.waits import (
     OnThread,
     Wait,
 )
-from .matching import arrived, contradicts, disputed_groups, serves
+from .matching import arrived, contradicts, disputed_groups, likeness, serves
 
 AGENTS = ("torchrun", "accelerate", "deepspeed")
 """Launchers that start all their ranks at once and then only watch them."""
 
 
-@dataclass(frozen=True)
-class Need:
+NOBODY = frozenset[int]()
+
+
+class Need(NamedTuple):
     """What sets a blocked rank free: that all of some ranks may go on, or any one of them.
 
     To need all of no ranks is to go on without them; any one of no ranks never comes.
     """
 
-    ranks: Collection[int] = ()
+    ranks: frozenset[int] = NOBODY
     any_one: bool = False
-
-    def is_met(self, free: set[int]) -> bool:
-        """True when the ranks that may go on suffice."""
-        return (any if self.any_one else all)(rank in free for rank in self.ranks)
 
 
 BY_ITSELF = (Need(),)
@@ -57,38 +56,54 @@ NEVER: tuple[Need, ...] = ()
 class Needs:
     """The needs of the ranks of one snapshot.
 
+    Ranks in one and the same call share what is found, so that thousands of them cost little more than
+    one: sets are handed out as they are, but for the rank that asks.
+
     Attributes:
         ranks: those of known number, by it.
     """
 
     snapshot: Snapshot
     ranks: Mapping[int, RankView]
-    _late: dict[object, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _absent: dict[object, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
+    _late: dict[object, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
+    _lost: dict[object, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
-    def absent(self, rank: int, wait: Wait) -> tuple[int, ...]:
-        """The ranks whose arrival `wait` of `rank` needs and that are not there."""
+    def absent(self, rank: int, wait: Wait) -> frozenset[int]:
+        """The ranks whose arrival `wait` of `rank` needs and that are not there.
+
+        A wait goes by its identity here: it has to be one of the snapshot's.
+        """
+        asked = rank, id(wait)
+        if asked not in self._absent:
+            self._absent[asked] = self._absent_at(rank, wait)
+        return self._absent[asked]
+
+    def _absent_at(self, rank: int, wait: Wait) -> frozenset[int]:
         match wait:
             case InCollective(group=None):
-                return ()
+                return NOBODY
             case InCollective():
-                return tuple(member for member in self._late_at(wait) if member != rank)
+                away = self._late_at(wait)
             case InP2P():
-                peers = wait.peers or tuple(r for r in wait.members or self.ranks if r != rank)
-                away = tuple(peer for peer in peers if not serves(self._process(peer), rank, wait))
-                return away if wait.peers or away == peers else ()
+                peers = frozenset(wait.peers or wait.members or self.ranks)
+                peers = peers if wait.peers else peers - {rank}
+                away = frozenset(peer for peer in peers if not serves(self._process(peer), rank, wait))
+                return away if wait.peers or away == peers else NOBODY
             case JoinsRPC():
-                return tuple(r for r in self.ranks if r != rank and not self.ranks[r].reached_rpc)
+                away = self._outside_rpc
             case AtRendezvous():
-                return tuple(r for r in self.ranks if r != rank and not self._meets(rank, r))
+                away = self._not_met_at(self.ranks[rank].master)
             case InRPC(meets_all=True):
-                return tuple(r for r in self.ranks if r != rank and not self._leaves_rpc(r))
+                away = self._staying_in_rpc
             case InRPC():
-                return wait.peers
+                return frozenset(wait.peers)
             case OnLock(holder=int(pid)):
                 holder = self.rank_of(pid)
-                return () if holder is None or holder == rank else (holder,)
+                return NOBODY if holder is None or holder == rank else frozenset((holder,))
             case InStore() | OnLock() | OnThread() | OnChild() | OnInput() | OnIO():
-                return ()
+                return NOBODY
+        return away - {rank} if rank in away else away
 
     def of_ranks(self, rank: int, wait: Wait) -> Need:
         """The ranks that could end a wait by going on: any rank may set a key."""
@@ -110,7 +125,7 @@ class Needs:
             case OnThread():
                 return NEVER
             case InStore():
-                return BY_ITSELF if self._others_act() else NEVER
+                return BY_ITSELF if self._others_act else NEVER
             case OnLock():
                 by_nobody_else = isinstance(wait.holder, str) and wait.holder != "unknown"
                 return NEVER if by_nobody_else or self.absent(rank, wait) else BY_ITSELF
@@ -127,8 +142,8 @@ class Needs:
             return False
         if self._is_disputed(rank, wait):
             return True
-        others = [self.ranks[peer] for peer in self.absent(rank, wait) if peer in self.ranks]
-        return any(self.never_comes(view) or contradicts(view.process, wait) for view in others)
+        absent = self.absent(rank, wait)
+        return not (absent.isdisjoint(self._never) and absent.isdisjoint(self._contradict(wait)))
 
     @cached_property
     def disputed(self) -> dict[str, dict[int, tuple[int, ...]]]:
@@ -152,12 +167,12 @@ class Needs:
         """
         processes = {rank: view.process for rank, view in self.ranks.items()}
         act = [r for r, p in processes.items() if p and p.alive and (p.may_act or not p.blocked)]
-        return (Need(act, any_one=True), *(BY_ITSELF if self._others_act() else NEVER))
+        return (Need(frozenset(act), any_one=True), *(BY_ITSELF if self._others_act else NEVER))
 
-    @property
+    @cached_property
     def anybody(self) -> Need:
         """Any rank that goes on."""
-        return Need(self.ranks, any_one=True)
+        return Need(frozenset(self.ranks), any_one=True)
 
     def never_comes(self, view: RankView) -> bool:
         """True for a rank that has ended, or that will never be started.
@@ -166,44 +181,71 @@ class Needs:
         """
         if view.process is None:
             gone = view.state == "exited"
-            return gone or (view.state == "missing" and not self._may_start_more())
+            return gone or (view.state == "missing" and not self._may_start_more)
         ended = view.process.ended
         return ended is not None and self.snapshot.time - ended >= STILL
 
     def rank_of(self, pid: int) -> int | None:
         """The rank that process `pid` is, or belongs to."""
-        for rank, view in self.ranks.items():
-            pids = [child.process.pid for child in view.children]
-            if view.process is not None and pid in (view.process.pid, *pids):
-                return rank
-        return None
+        return self._owners.get(pid)
 
-    def _late_at(self, wait: InCollective) -> tuple[int, ...]:
+    @cached_property
+    def _owners(self) -> dict[int, int]:
+        """Pid -> the rank that the process is, or belongs to."""
+        return {
+            process.pid: rank
+            for rank, view in reversed([*self.ranks.items()])
+            if view.process is not None
+            for process in (view.process, *(child.process for child in view.children))
+        }
+
+    @cached_property
+    def _children(self) -> dict[int, ProcessView]:
+        """Pid -> child of a rank."""
+        views = reversed([*self.ranks.values()])
+        return {child.process.pid: child.process for view in views for child in reversed(view.children)}
+
+    @cached_property
+    def _never(self) -> frozenset[int]:
+        return frozenset(rank for rank, view in self.ranks.items() if self.never_comes(view))
+
+    def _late_at(self, wait: InCollective) -> frozenset[int]:
         """The members that have not arrived at a collective: the same for all who are in it."""
-        place = (wait.op, wait.group, wait.members, wait.seq, wait.sizes, wait.root, wait.group_number)
-        if place not in self._late:
-            members = wait.members or tuple(self.ranks)
-            self._late[place] = tuple(m for m in members if not arrived(self._process(m), wait))
-        return self._late[place]
+        call = likeness(wait)
+        if call not in self._late:
+            members = wait.members or self.ranks
+            self._late[call] = frozenset(m for m in members if not arrived(self._process(m), wait))
+        return self._late[call]
+
+    def _contradict(self, wait: ForRanks) -> frozenset[int]:
+        """The members that have issued another operation where a collective is."""
+        if not isinstance(wait, InCollective) or wait.group is None:
+            return NOBODY
+        call = likeness(wait)
+        if call not in self._lost:
+            late = self._late_at(wait)
+            self._lost[call] = frozenset(m for m in late if contradicts(self._process(m), wait))
+        return self._lost[call]
+
+    def _not_met_at(self, master: str | None) -> frozenset[int]:
+        """The ranks that have not joined, and are not in the rendezvous at an address either."""
+        if master not in self._late:
+            away = (rank for rank, view in self.ranks.items() if not _meets(view, master))
+            self._late[master] = frozenset(away)
+        return self._late[master]
+
+    @cached_property
+    def _outside_rpc(self) -> frozenset[int]:
+        return frozenset(rank for rank, view in self.ranks.items() if not view.reached_rpc)
+
+    @cached_property
+    def _staying_in_rpc(self) -> frozenset[int]:
+        """The ranks that are not in `rpc.shutdown`."""
+        return frozenset(rank for rank in self.ranks if not _leaves_rpc(self._process(rank)))
 
     def _process(self, rank: int) -> ProcessView | None:
         view = self.ranks.get(rank)
         return None if view is None else view.process
-
-    def _meets(self, rank: int, other: int) -> bool:
-        """True when `other` has joined, or is in the rendezvous at the address of `rank`."""
-        here, there = self.ranks[rank], self.ranks[other]
-        if there.joined:
-            return True
-        alive = there.process is not None and there.process.alive
-        same = None in (here.master, there.master) or here.master == there.master
-        return alive and there.state == "rendezvous" and same
-
-    def _leaves_rpc(self, other: int) -> bool:
-        """True when `other` is in `rpc.shutdown`."""
-        process = self._process(other)
-        waits = process.waits if process is not None and process.alive else ()
-        return any(isinstance(wait, InRPC) and wait.meets_all for wait in waits)
 
     def _of_children(self, view: RankView) -> list[Need]:
         """A rank that waits for its children goes on when one of them does, or has ended."""
@@ -230,23 +272,38 @@ class Needs:
 
     def _of_process(self, pid: int, passed: Collection[int]) -> Sequence[Need]:
         """What lets a process go on: it may be a rank, a child of one, or none of the job's."""
-        children = [child.process for view in self.ranks.values() for child in view.children]
-        child = next((process for process in children if process.pid == pid), None)
+        child = self._children.get(pid)
         if child is not None:
             return self._of_child(child, passed) if child.alive else NEVER
         rank = self.rank_of(pid)
-        return BY_ITSELF if rank is None else (Need((rank,)),)
+        return BY_ITSELF if rank is None else (Need(frozenset((rank,))),)
 
+    @cached_property
     def _others_act(self) -> bool:
         """True while a process that is not a rank may still set a key, or let a stopped one go on."""
-        children = [child.process for view in self.ranks.values() for child in view.children]
-        return self._may_start_more() or any(
-            child.kind == "process" and child.where is not None and child.may_act for child in children
+        return self._may_start_more or any(
+            child.kind == "process" and child.where is not None and child.may_act
+            for child in self._children.values()
         )
 
+    @cached_property
     def _may_start_more(self) -> bool:
         """True while some process outside the ranks could still start one."""
         if self.snapshot.job.launcher in AGENTS:
             return False
         launchers = self.snapshot.launchers
         return any(process.alive and not process.waits_for_child for process in launchers)
+
+
+def _meets(there: RankView, master: str | None) -> bool:
+    """True for a rank that has joined, or that is in the rendezvous at an address."""
+    if there.joined:
+        return True
+    alive = there.process is not None and there.process.alive
+    same = None in (master, there.master) or master == there.master
+    return alive and there.state == "rendezvous" and same
+
+
+def _leaves_rpc(process: ProcessView | None) -> bool:
+    waits = process.waits if process is not None and process.alive else ()
+    return any(isinstance(wait, InRPC) and wait.meets_all for wait in waits)

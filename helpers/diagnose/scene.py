@@ -70,12 +70,12 @@ class Facts:
         """Ranks that nothing can wake any more."""
         return self.graph.stuck
 
-    @property
+    @cached_property
     def alive(self) -> dict[int, RankView]:
         """Ranks whose process runs."""
         return {r: v for r, v in self.graph.ranks.items() if v.process and v.process.alive}
 
-    @property
+    @cached_property
     def gone(self) -> dict[int, RankView]:
         """Ranks whose process has ended."""
         return {r: v for r, v in self.graph.ranks.items() if v.process and not v.process.alive}
@@ -148,5 +148,5 @@ def minority(places: Mapping[int, object]) -> tuple[int, ...]:
         groups.setdefault(place, []).append(rank)
     largest = max(groups.values(), key=len, default=[])
     if len(groups) > 1 and 2 * len(largest) > len(places):
-        return tuple(sorted(rank for rank in places if rank not in largest))
+        return tuple(sorted(rank for ranks in groups.values() if ranks is not largest for rank in ranks))
     return tuple(sorted(places))

@@ -163,7 +163,8 @@ def _against(calls: dict[int, Communication], diverged: Divergence | None) -> st
 
 
 def _summary(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) -> str:
-    rest = {rank: wait for rank, wait in calls.items() if rank not in odd}
+    among = {*odd}
+    rest = {rank: wait for rank, wait in calls.items() if rank not in among}
     if not rest:
         roots = _roots_differ(calls)
         listed = "; ".join(_sentence(ranks, wait, roots) for ranks, wait in _together(calls))
@@ -172,9 +173,9 @@ def _summary(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) 
         return f"The ranks wait in calls that never match: {listed}"
     is_in = "; ".join(
         _sentence(ranks, wait)
-        for ranks, wait in _together({rank: wait for rank, wait in calls.items() if rank in odd})
+        for ranks, wait in _together({rank: wait for rank, wait in calls.items() if rank in among})
     )
-    direct = {r: wait for r, wait in rest.items() if facts.graph.waited_for[r] & set(odd)}
+    direct = {rank: rest[rank] for rank in facts.graph.waiting_for(odd) if rank in rest}
     come, answer = plural(odd, ("comes to", "answers"), ("come to", "answer"))
     missed = " and never ".join(
         f"{answer if isinstance(wait, InP2P) else come} {operation(wait)}{_at(wait)}, "
@@ -208,14 +209,16 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
         return ()
     group, seq, issued = diverged
     at_barrier = [rank for rank, entry in sorted(issued.items()) if entry.op == "barrier"]
-    others = [rank for rank in sorted(issued) if rank not in at_barrier]
+    others = [rank for rank, entry in sorted(issued.items()) if entry.op != "barrier"]
+    if not at_barrier or not others:
+        return ()
     before = {
         (entry.op, entry.done)
         for process in facts.processes(sorted(issued))
         for entry in process.collectives
         if (entry.group, entry.seq) == (group, seq - 1)
     }
-    if not at_barrier or not others or before != {("barrier", True)}:
+    if before != {("barrier", True)}:
         return ()
     come = plural(at_barrier, "comes", "come")
     twice = f"{spoken(at_barrier)} {come} to a barrier twice in a row, at #{seq - 1} and #{seq}"
@@ -263,8 +266,9 @@ def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:
     one_line = len({wait.where for wait in calls.values()}) == 1
     apart = one_line and len({path[shared:][-1:] for path in paths}) > 1
     return {
-        rank: replace(wait, within=wait.within[shared:][-1:] if apart else ())
+        rank: wait if wait.within == within else replace(wait, within=within)
         for rank, wait in calls.items()
+        for within in [wait.within[shared:][-1:] if apart else ()]
     }
 
 

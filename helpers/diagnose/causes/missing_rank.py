@@ -84,7 +84,7 @@ def _is_elsewhere(facts: Facts, rank: int) -> bool:
         return False
     shows_why = waits or process.beacon or process.asleep or process.state == "stopped"
     alone = len(facts.graph.ranks) == 1
-    return bool(shows_why) or alone or any(rank in peers for peers in facts.graph.waited_for.values())
+    return bool(shows_why) or alone or rank in facts.graph.awaited
 
 
 def _is_untraced(process: ProcessView | None) -> bool:
@@ -94,23 +94,16 @@ def _is_untraced(process: ProcessView | None) -> bool:
 
 def _late(facts: Facts) -> list[int]:
     """The ranks at work for which others have waited longer than patience."""
-    waited_for = facts.graph.waited_for
-    late = {
-        peer
-        for rank, process in facts.graph.alive.items()
-        if process.still >= facts.patience
-        for peer in waited_for[rank] & facts.alive.keys()
-    }
-    return sorted(peer for peer in late if not waited_for[peer])
+    alive = facts.graph.alive
+    long = [rank for rank, process in alive.items() if process.still >= facts.patience]
+    late = facts.graph.awaited_by(long) & alive.keys()
+    return sorted(peer for peer in late if not facts.graph.waited_for[peer])
 
 
 def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     """The verdict on `ranks` that are elsewhere than where the others wait."""
-    waiting = sorted(
-        rank
-        for rank, peers in facts.graph.waited_for.items()
-        if rank not in ranks and peers & set(ranks)
-    )
+    culprits = {*ranks}
+    waiting = [rank for rank in facts.graph.waiting_for(culprits) if rank not in culprits]
     view = facts.graph.ranks[ranks[0]]
     state = doing(view.process)
     where = view.process.where if view.process else None

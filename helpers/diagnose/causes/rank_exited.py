@@ -25,12 +25,8 @@ def find(facts: Facts) -> Verdict | None:
         return None
     gone = tuple(rank for rank, view in sorted(facts.graph.ranks.items()) if _left(view))
     early = tuple(rank for rank in gone if _before(facts, rank))
-    needed = tuple(
-        rank
-        for rank in gone
-        if any(rank in facts.graph.waited_for.get(other, ()) for other in facts.stuck)
-        or _only_they_could_have_set_it(facts)
-    )
+    awaited = facts.graph.awaited_by(facts.stuck)
+    needed = tuple(rank for rank in gone if rank in awaited or _only_they_could_have_set_it(facts))
     left = early if event is not None else needed
     return _verdict(facts, left, _how(facts, left)) if left else None
 

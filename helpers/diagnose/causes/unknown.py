@@ -48,7 +48,7 @@ def _for_unseen(facts: Facts) -> Verdict | None:
     unseen = {rank for rank, view in facts.graph.ranks.items() if view.state == "unseen"}
     if facts.patience == math.inf or any(p.still < UNTOLD for p in facts.graph.alive.values()):
         return None
-    waiting = [rank for rank in sorted(facts.alive) if facts.graph.waited_for[rank] & unseen]
+    waiting = [rank for rank in facts.graph.waiting_for(unseen) if rank in facts.alive]
     if not waiting:
         return None
     missing = sorted(facts.graph.waited_for[waiting[0]] & unseen)

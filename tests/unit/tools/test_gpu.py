@@ -301,7 +301,7 @@ def test_no_run_starts_when_the_minutes_are_over(
 def test_all_that_the_package_needs_is_there_or_brought_or_for_notebooks_only() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     there, notebooks = (
-        {"torch", "lightning", "psutil", "rich"},
+        {"torch", "networkx", "lightning", "psutil", "rich"},  # torch needs networkx
         {"jupyterlab", "ipykernel", "ipywidgets", "anywidget", "sidecar"},
     )
     needed = {Requirement(text).name for text in declared} - there - notebooks

@@ -15,8 +15,8 @@ from .score import cell, said, share
 from .trial import Check
 
 UNTOLD = ("unknown", "none", None)
-"""Causes that a report may give where the true one cannot be told from outside; None: there is no report,
-since nothing that the job has left tells of a rank."""
+"""Causes that a report may give where the true one cannot be told from outside; None: nothing that the
+job has left tells of a rank, so there is no report."""
 
 
 @dataclass(frozen=True)

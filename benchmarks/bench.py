@@ -102,8 +102,9 @@ def _milliseconds(work: Callable[[], object]) -> str:
 def main() -> None:
     """Measure, print the page, and write it where the first argument says."""
     lines = ["# Cost and speed", "", f"Measured with {made()}.", "", "## The beacon", "", *beacon()]
-    lines += ["", "## A verdict and a picture", "", *verdicts()]
+    # Reading first: the memory of this process counts as that of the ones it starts.
     lines += ["", "## Reading what a job has left", "", *reading()]
+    lines += ["", "## A verdict and a picture", "", *verdicts()]
     page = "\n".join(lines) + "\n"
     print(page, end="")
     for file in sys.argv[1:2]:

@@ -146,7 +146,7 @@ def record(
     importing = any(file.startswith("<frozen importlib") for file in files)
     ran = any(entry[3] for thread in threads if thread["main"] for entry in thread["frames"])
     return {
-        "source": "py-spy",
+        **blank(),
         "ppid": parent,
         "started": started,
         "argv": list(argv),
@@ -154,6 +154,20 @@ def record(
         "process": _own_part(main),
         "phase": "importing" if importing else "running" if ran else "starting",
         "threads": threads,
+    }
+
+
+def blank() -> Record:
+    """The record of a process without a beacon, of which nothing is known but that it runs."""
+    return {
+        "source": "py-spy",
+        "ppid": 0,
+        "started": 0.0,
+        "argv": [],
+        "env": {},
+        "process": None,
+        "phase": "running",
+        "threads": [],
         "dist": None,
         "accelerator": "cpu",
         "flight": None,

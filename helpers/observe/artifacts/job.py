@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...beacon.record import Call, Flight, Group, Record, Thread
 from ...model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
-from .. import libraries, process_view
+from .. import libraries, process_view, pyspy_record
 from ..process_table import Row, Work
 from ..source import Sources
 from . import pyspy_dump, rest, whose
@@ -186,29 +186,13 @@ def _record(
         for group in {group["id"]: group for one in accounts for group in one.groups}.values()
     ]
     return {
-        "source": "py-spy",
-        "ppid": 0,
-        "started": 0.0,
-        "argv": [],
-        "env": {},
-        "process": None,
-        "phase": "running",
+        **pyspy_record.blank(),
         "threads": _threads(accounts, sources),
         "dist": {"rank": rank, "world_size": world or 0, "groups": groups, "made": None}
         if groups
         else None,
         "flight": flight,
-        "torch": "",
-        "unseen": [],
-        "accelerator": "cpu",
-        "workers": {},
-        "spawned": {},
-        "joining": [],
-        "left": [],
-        "cut_off": [],
-        "reaped": {},
         "error": next((one.error for one in accounts if one.error and _has_ended(one, accounts)), None),
-        "ended": False,
     }
 
 

@@ -88,7 +88,7 @@ class Artifacts:
     def _sources(self) -> Sources:
         return program.sources(self.accounts)
 
-    @property
+    @cached_property
     def _tell_of_ranks(self) -> bool:
         known = placed(self.accounts, self._sources)
         return any(one.rank is not None or one.error or one.memory_kills for one in known)

@@ -11,7 +11,7 @@ from ..observe.artifacts.files import MissingError
 from ..observe.recording import RecordingError
 from ..session import report_of_artifacts
 from .arguments import UsageError, add_html, add_json
-from .watch import publish, write_page
+from .watch import publish
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -29,7 +29,5 @@ def run(options: argparse.Namespace) -> int:
         report, history = report_of_artifacts(artifacts.read(options.path))
     except (MissingError, NothingError, RecordingError) as problem:
         raise UsageError(str(problem)) from None
-    publish(report, options.json)
-    if options.html:
-        write_page(options.html, report, history)
+    publish(report, history, options.json, options.html)
     return EXIT_CODES[report.verdict.outcome]

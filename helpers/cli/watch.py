@@ -43,9 +43,7 @@ def watch(
     history = History()
 
     def put_out(report: Report) -> None:
-        publish(report, json_path)
-        if html_path is not None:
-            write_page(html_path, report, history.snapshots)
+        publish(report, history.snapshots, json_path, html_path)
         published.append(report)
 
     def on_event(event: Event) -> None:
@@ -85,11 +83,6 @@ def watch(
             signal.signal(number, handler)
 
 
-def write_page(path: str, report: Report, snapshots: Sequence[Snapshot]) -> None:
-    """Write the report as a page, with the picture of what was seen."""
-    write_atomically(Path(path), reports.to_html(report, snapshots))
-
-
 def _wait(session: Session, asked: list[int]) -> Report:
     """The report; Ctrl-C and SIGTERM, noted in `asked`, end the run first, however often they come."""
     while True:
@@ -99,12 +92,20 @@ def _wait(session: Session, asked: list[int]) -> Report:
             session.stop()
 
 
-def publish(report: Report, json_path: str | None) -> None:
-    """Print the report, and write it as JSON where that is wanted.
+def publish(
+    report: Report, snapshots: Sequence[Snapshot], json_path: str | None, html_path: str | None
+) -> None:
+    """Print the report, and write it as JSON, and as a page with its picture, where that is wanted.
 
     Raises:
         LostFileError: it could not be written, and was printed.
     """
+    _print(report, json_path)
+    if html_path is not None:
+        write_atomically(Path(html_path), reports.to_html(report, snapshots))
+
+
+def _print(report: Report, json_path: str | None) -> None:
     text = reports.to_text(report).rstrip("\n")
     if json_path is not None:
         document = json.dumps(reports.to_json(report), indent=2) + "\n"

@@ -11,8 +11,7 @@ import psutil
 from . import attached, left
 from .attached import Attached
 from .jobs import Job
-from .score import cell, said, share
-from .trial import Check
+from .score import judged, said, share
 
 UNTOLD = ("unknown", "none", None)
 """Causes that a report may give where the true one cannot be told from outside; None: nothing that the
@@ -114,17 +113,5 @@ def to_markdown(score: OutsideScore) -> str:
 
 
 def _row(one: Attached) -> str:
-    wrong: dict[str, list[Check]] = {}
-    for check in one.checks():
-        if not check.right:
-            wrong.setdefault(check.kind, []).append(check)
-    lines = [check for check in one.checks() if check.kind == "line"]
-    cells = [
-        one.job.name,
-        cell(one.report.get("outcome"), wrong.get("outcome")),
-        cell(one.report.get("cause"), wrong.get("cause")),
-        cell(", ".join(map(str, one.report.get("culprits", ()))) or "none", wrong.get("culprits")),
-        f"{sum(check.right for check in lines)} of {len(lines)}",
-        f"{one.took:.1f}",
-    ]
+    cells = [*judged(one.job, one.report, one.checks()), f"{one.took:.1f}"]
     return f"| {' | '.join(cells)} |"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -221,18 +222,12 @@ def _summary(score: Score) -> Iterator[str]:
 
 
 def _row(trial: Trial) -> str:
-    wrong: dict[str, list[Check]] = {}
-    for check in trial.wrong():
-        wrong.setdefault(check.kind, []).append(check)
-    lines = [check for check in trial.checks() if check.kind == "line"]
+    checks = trial.checks()
+    parting = _plain(next((check.seen for check in trial.of_kind("parting")), None))
     cells = [
-        trial.job.name,
-        cell(trial.report.get("outcome"), wrong.get("outcome")),
-        cell(trial.report.get("cause"), wrong.get("cause")),
-        cell(", ".join(map(str, trial.report.get("culprits", ()))) or "none", wrong.get("culprits")),
-        f"{sum(check.right for check in lines)} of {len(lines)}",
-        cell(_plain(next((c.seen for c in trial.of_kind("parting")), None)), wrong.get("parting")),
-        cell(_plain(tuple(trial.report.get("applies", ()))), wrong.get("applies")),
+        *judged(trial.job, trial.report, checks),
+        _cell("parting", parting, checks),
+        _cell("applies", _plain(tuple(trial.report.get("applies", ()))), checks),
         "" if trial.verdict is None or not trial.job.prompt else f"{trial.verdict:.2f}",
         "" if trial.ended is None or not trial.job.prompt else f"{trial.ended:.2f}",
         str(len(trial.left)),
@@ -247,9 +242,23 @@ def _fewer(check: Check) -> bool:
     return both and set(seen) <= set(wanted)
 
 
-def cell(seen: object, wrong: Sequence[Check] | None) -> str:
+def judged(job: Job, report: Mapping[str, Any], checks: Sequence[Check]) -> list[str]:
+    """The cells for a job, its outcome, cause, culprits and lines, in a row of any table."""
+    lines = [check for check in checks if check.kind == "line"]
+    culprits = ", ".join(map(str, report.get("culprits", ()))) or "none"
+    return [
+        job.name,
+        _cell("outcome", report.get("outcome"), checks),
+        _cell("cause", report.get("cause"), checks),
+        _cell("culprits", culprits, checks),
+        f"{sum(check.right for check in lines)} of {len(lines)}",
+    ]
+
+
+def _cell(kind: str, seen: object, checks: Sequence[Check]) -> str:
     """A cell of a table: what came out, or in bold what is wrong with it."""
-    return str(seen) if not wrong else f"**{'; '.join(said(check) for check in wrong)}**"
+    wrong = [said(check) for check in checks if check.kind == kind and not check.right]
+    return f"**{'; '.join(wrong)}**" if wrong else str(seen)
 
 
 def said(check: Check) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import NoReturn
 
 from ..report.files import UnwritableError, check_writable
@@ -36,7 +37,12 @@ def add_html(verb: argparse.ArgumentParser) -> None:
 
 def add_record(verb: argparse.ArgumentParser) -> None:
     """The option for a recording."""
-    verb.add_argument("--record", type=writable, metavar="FILE", help="write every look, for `read`")
+    verb.add_argument(
+        "--record",
+        type=recordable,
+        metavar="FILE",
+        help="write every look, for `read`; into a folder, as HOST-ID.rec",
+    )
 
 
 def add_patience(verb: argparse.ArgumentParser, seconds: float) -> None:
@@ -74,6 +80,17 @@ def pid(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
     return int(text)
+
+
+def recordable(text: str) -> Path:
+    """A file that can be written, or a folder in which files can be made.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    path = Path(text)
+    writable(str(path / "new.rec") if path.is_dir() else text)
+    return path
 
 
 def writable(text: str) -> str:

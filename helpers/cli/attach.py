@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ..launch.attach import AttachError
-from ..observe.recording import Recorder
 from ..session import PATIENCE_ATTACHED, Session
 from .arguments import UsageError, add_html, add_json, add_patience, add_record, pid
 from .watch import watch
@@ -29,5 +27,4 @@ def run(options: argparse.Namespace) -> int:
         session = Session.attach(options.pid, patience=options.patience)
     except AttachError as problem:
         raise UsageError(str(problem)) from None
-    recorder = Recorder(Path(options.record)) if options.record else None
-    return watch(session, options.json, options.html, recorder)
+    return watch(session, options.json, options.html, options.record)

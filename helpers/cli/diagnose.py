@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from ..observe.recording import Recorder
 from ..session import Session
 from .arguments import UsageError, add_html, add_json, add_patience, add_record, positive
 from .watch import watch
@@ -40,5 +38,4 @@ def run(options: argparse.Namespace) -> int:
         stop_on_suspicion=options.stop_on_suspicion,
         keep_running=options.keep_running,
     )
-    recorder = Recorder(Path(options.record)) if options.record else None
-    return watch(session, options.json, options.html, recorder)
+    return watch(session, options.json, options.html, options.record)

@@ -30,14 +30,15 @@ def watch(
     session: Session,
     json_path: str | None = None,
     html_path: str | None = None,
-    recorder: Recorder | None = None,
+    record: Path | None = None,
 ) -> int:
     """Run a session, write its report when the verdict is there, and return the exit code.
 
     Raises:
-        UsageError: the command cannot be started.
+        UsageError: the command cannot be started, or the recording cannot be made.
         LostFileError: the report could not be written, and was printed.
     """
+    recorder = _recorder(record) if record is not None else None
     decided: list[Report] = []
     published: list[Report] = []
     history = History()
@@ -81,6 +82,13 @@ def watch(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _recorder(path: Path) -> Recorder:
+    try:
+        return Recorder(path)
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be written: {problem.strerror}") from None
 
 
 def _wait(session: Session, asked: list[int]) -> Report:

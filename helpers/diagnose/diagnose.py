@@ -96,6 +96,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     return Verdict(
         outcome="running",
         cause="none",
+        proved=False,
         summary=waiting or "The job is running.",
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
@@ -190,7 +191,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
     return replace(
         verdict,
         outcome="error" if failed else verdict.outcome,
-        proved=facts.patience == math.inf,
+        proved=facts.patience == math.inf and verdict.outcome != "running",
         masked=verdict.masked or _masked(facts, verdict),
         evidence=(
             *verdict.evidence,

@@ -1,6 +1,7 @@
 """A run as it was looked at, for a replay that derives everything else from that.
 
-A recording is a gzip file of JSON objects, one a line: a label, then the looks, one for each snapshot.
+A recording is a gzip file of JSON objects, one a line: a label, then the looks, one for each snapshot,
+and a line that says that the run is over.
 Later versions only add fields that may be left out.
 """
 
@@ -10,13 +11,16 @@ import gzip
 import json
 import os
 import platform
+import re
+import socket
+import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -35,6 +39,16 @@ NEWEST = 32
 """Looks at the end that a tape keeps one by one: a verdict needs half of them."""
 
 
+GZIP = 16 + zlib.MAX_WBITS
+"""How zlib is told to write and to expect the head of a gzip file."""
+
+PIECE = 1 << 16
+"""Bytes of a packed file that are read at once."""
+
+OVER = {"over": True}
+"""The last line of a recording whose run is over."""
+
+
 class RecordingError(Exception):
     """A file is not a recording, or has another version; the text says which in one sentence."""
 
@@ -49,6 +63,7 @@ class Recording:
         name: of the run.
         logs: the newest lines of each process at the end; a stream from `Recorder` has none.
         sources: lines of the user's files by `file:line`.
+        over: False for one that breaks off, or goes on: the run may have ended otherwise.
     """
 
     made: Mapping[str, str]
@@ -57,6 +72,7 @@ class Recording:
     name: str = ""
     logs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    over: bool = True
 
     def snapshots(self) -> Iterator[Snapshot]:
         """What was known of the job after each look.
@@ -87,7 +103,10 @@ class Keeper(Protocol):
 
 
 class Recorder:
-    """Keeps looks in a file.
+    """Keeps looks in a file, which can be read at any moment, up to the newest look.
+
+    Args:
+        path: of the file; in a folder, a file named after this machine is made.
 
     Attributes:
         problem: why the recording stops before its run, in one sentence; None while it does not.
@@ -98,24 +117,31 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         self.problem: str | None = None
-        self._path = path
-        self._file: TextIO = gzip.open(path, "wt", encoding="utf-8")  # noqa: SIM115 (closed by `close`)
+        self._path = path / _own_name() if path.is_dir() else path
+        opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._file = open(opened, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
+        self._packer = zlib.compressobj(wbits=GZIP)
 
     def begin(self, watched: Watched) -> None:
         """Write the label, which says what is watched, and where and with what."""
-        self._write({"recording": VERSION, "made": provenance(), "watched": watched})
+        label = {"recording": VERSION, "made": provenance(), "watched": watched, "over": False}
+        self._write(label)
 
     def add(self, look: Look) -> None:
         """Append one look; a full disk ends the recording and nothing else."""
         self._write(look)
 
     def close(self) -> None:
-        """Finish the file."""
+        """Note that the run is over, and finish the file."""
+        self._write(OVER)
+        if self.problem is None:
+            self._attempt(lambda: self._file.write(self._packer.flush()))
         self._attempt(self._file.close)
 
     def _write(self, value: object) -> None:
         if self.problem is None:
-            self._attempt(lambda: self._file.write(_safe_line(value)))
+            line = self._packer.compress(_safe_line(value).encode())
+            self._attempt(lambda: self._file.write(line + self._packer.flush(zlib.Z_SYNC_FLUSH)))
 
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
@@ -123,6 +149,12 @@ class Recorder:
         except OSError as problem:
             said = f"the recording {self._path} is not complete: {problem.strerror}"
             self.problem = self.problem or said
+
+
+def _own_name() -> str:
+    """Unlike that of any other recording, also of one from a machine of the same name."""
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname()) or "host"
+    return f"{host}-{uuid.uuid4().hex[:8]}.rec"
 
 
 class Tape:
@@ -216,25 +248,42 @@ def provenance() -> dict[str, str]:
 def load(path: Path) -> Recording:
     """A recording with at least one look; of a long run, looks are merged as a `Tape` does.
 
+    One that breaks off, as that of a machine that was switched off does, is read as far as it goes.
+
     Raises:
         RecordingError: the file cannot be read as a recording, or holds no look.
     """
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return _loaded(path, file)
-    except (OSError, EOFError, ValueError, RecursionError, zlib.error, msgspec.MsgspecError) as problem:
+        with path.open("rb") as file:
+            return _loaded(path, _lines(file))
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as problem:
         raise RecordingError(f"{path} cannot be read as a recording: {problem}") from problem
 
 
-def _loaded(path: Path, file: TextIO) -> Recording:
-    label = json.loads(file.readline())
+def _lines(file: BinaryIO) -> Iterator[str]:
+    """The whole lines of a gzip file, as far as they can be unpacked."""
+    unpacker = zlib.decompressobj(wbits=GZIP)
+    rest = b""
+    while piece := file.read(PIECE):
+        try:
+            *whole, rest = (rest + unpacker.decompress(piece)).split(b"\n")
+        except zlib.error:
+            return
+        yield from (line.decode() for line in whole)
+
+
+def _loaded(path: Path, lines: Iterator[str]) -> Recording:
+    label = json.loads(next(lines, "null"))
     if not isinstance(label, dict) or label.get("recording") != VERSION:
         raise RecordingError(f"{path} is not a recording of version {VERSION}")
     recording = msgspec.convert({**label, "looks": []}, Recording)
     tape = Tape()
     tape.begin(recording.watched)
-    for look in map(_look, file):
-        tape.add(look)
+    for line in lines:
+        if line + "\n" == _line(OVER):
+            recording = replace(recording, over=True)
+        else:
+            tape.add(_look(line))
     looks = tape.recording().looks
     if not looks:
         raise RecordingError(f"{path} holds no look at a job")

@@ -8,6 +8,9 @@ import itertools
 import json
 import math
 import os
+import re
+import socket
+import stat
 from pathlib import Path
 from typing import Any, cast
 
@@ -113,10 +116,50 @@ def test_a_recording_says_what_it_was_made_with_and_of_what(tmp_path: Path) -> N
 
 def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
     with gzip.open(written(tmp_path / "run.gz", rich()), "rt") as file:
-        head, line = file.read().splitlines()
+        head, line, _ = file.read().splitlines()
     value = json.loads(line)
     value["mood"] = value["told"][0]["mood"] = value["told"][0]["record"]["mood"] = "calm"
     assert load(saved(tmp_path / "new.gz", packed(head, json.dumps(value)))).looks == (rich(),)
+
+
+def test_a_recording_that_breaks_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    looks = tuple(Look(float(second)) for second in range(40))
+    whole = written(tmp_path / "run.gz", *looks).read_bytes()
+    read = []
+    for kept in range(len(whole)):
+        try:
+            found = load(saved(tmp_path / "cut.gz", whole[:kept]))
+        except RecordingError:
+            assert not read, "what can be read stays readable as more is written"
+            continue
+        read.append(len(found.looks))
+        assert found.looks == looks[: read[-1]]
+    assert set(read) == set(range(1, 41))
+    assert read == sorted(read)
+
+
+def test_every_look_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "run.gz")
+    recorder.begin(watched())
+    for number in range(1, 4):
+        recorder.add(Look(float(number)))
+        found = load(tmp_path / "run.gz")
+        assert len(found.looks) == number
+        assert not found.over
+    recorder.close()
+    assert load(tmp_path / "run.gz").over
+
+
+def test_recorders_make_files_of_their_own_in_a_folder(tmp_path: Path) -> None:
+    for _ in range(3):
+        recorder = Recorder(tmp_path)
+        recorder.begin(watched())
+        recorder.add(rich())
+        recorder.close()
+    found = sorted(tmp_path.iterdir())
+    assert [load(file).looks for file in found] == [(rich(),)] * 3
+    assert all(re.fullmatch(rf"{re.escape(socket.gethostname())}-\w+\.rec", file.name) for file in found)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in found} == {0o600}
 
 
 def long_tape(looks: int, processes: int = 0) -> tuple[Look, ...]:

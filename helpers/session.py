@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from .diagnose.diagnose import diagnose
+from .diagnose.nodes import judge
 from .diagnose.settling import HISTORY, Settling, SettlingOfAttached
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
@@ -368,13 +369,15 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
         NothingError: nothing was recognised.
         RecordingError: a recording cannot be replayed.
     """
-    history = artifacts.snapshots()
     if artifacts.are_one_run:
+        history = artifacts.run()
         return report_of(history), history
-    verdict = replace(diagnose(history, final=True), since=None)
+    verdict, newest = judge(artifacts.parts())
+    newest = replace(newest, not_seen=(*newest.not_seen, *artifacts.not_seen(newest)), timed=False)
+    verdict = replace(verdict, since=None)
     if (verdict.outcome, verdict.cause) == ("running", "none"):
         verdict = replace(verdict, summary=NOTHING_WRONG)
-    return reports.build(verdict, history[-1]), history
+    return reports.build(verdict, newest), (replace(newest, time=newest.time - 1.0), newest)
 
 
 def clear_up(spared: Iterable[int] = ()) -> None:

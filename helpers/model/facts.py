@@ -284,6 +284,7 @@ class RankView:
         process: None for a rank that was never started here.
         joined: True once its process group is initialised; rpc: the same of `torch.distributed.rpc`.
         master: `address:port` at which it looks for the store.
+        host: name of its machine; empty when unknown.
     """
 
     rank: int | None
@@ -295,6 +296,7 @@ class RankView:
     joined: bool = False
     rpc: bool = False
     master: str | None = None
+    host: str = ""
 
     @property
     def reached_rpc(self) -> bool:
@@ -412,6 +414,20 @@ class Snapshot:
     store_ranks: tuple[int, ...] = ()
     asked: bool = False
     timed: bool = True
+
+
+@dataclass(frozen=True)
+class Part:
+    """What was seen of a job from one place.
+
+    Attributes:
+        last: how it was at last; before: the last moment at which no rank had failed.
+        over: False where what was seen breaks off, or goes on.
+    """
+
+    last: Snapshot
+    before: Snapshot
+    over: bool = True
 
 
 @dataclass(frozen=True)

@@ -260,6 +260,7 @@ class Observer:
             rank=rank if rank >= 0 else None,
             local_rank=identity.local_rank,
             node=identity.node,
+            host=self.watched.host,
             state=process.state,
             process=process,
             children=children,

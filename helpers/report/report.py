@@ -159,6 +159,7 @@ def _rank(view: RankView) -> dict[str, object]:
         "rank": view.rank,
         "local_rank": view.local_rank,
         "node": view.node,
+        "host": view.host or None,
         "pid": view.process.pid if view.process and view.process.pid > 0 else None,
         "state": view.state,
         "where": where_of(process),

@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from ..model.facts import Report
 from ..model.parting import Parting
 from ..model.waits import InCollective
-from ..model.wording import group_name, one_line, place, place_in, spans, spoken, verdict_line
+from ..model.wording import by_number, group_name, one_line, place, place_in, spans, spoken, verdict_line
 from .markdown import plain
 from .parts import Row, table, what_to_do
 
 WIDTH = 100
 _GAP = "  "
+SEVERAL = 2
+MOST_NODES = 8
+"""Nodes that a line names."""
+
 HEAD = ("rank", "state", "waits in, or ended with", "at")
 
 
@@ -36,9 +40,10 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("First at", place_in(verdict.where)),
         ("Parted at", parted_line(verdict.parting)),
         ("Calls differ", history_line(report)),
-        ("Look first at", f"rank {spans(verdict.culprits)}" if verdict.culprits else ""),
+        ("Look first at", culprits_line(report)),
         ("In the way", one_line(blockers)),
         ("Job", job_line(report)),
+        ("Nodes", nodes_line(report)),
         ("Command", one_line(" ".join(report.snapshot.job.command))),
         ("Seconds", seconds_line(report)),
     ]
@@ -107,6 +112,44 @@ def job_line(report: Report) -> str:
     if job.signal is not None:
         parts.append(f"signal {job.signal}")
     return one_line(", ".join(parts))
+
+
+def culprits_line(report: Report) -> str:
+    """`rank 1`; of several nodes, `rank 2, 3 on node 1 (host n1)`."""
+    culprits = report.verdict.culprits
+    if not culprits:
+        return ""
+    nodes = _nodes(report)
+    said = f"rank {spans(culprits)}"
+    on = {name: ranks for name, ranks in nodes.items() if not ranks.isdisjoint(culprits)}
+    if len(nodes) < SEVERAL or not on:
+        return said
+    parts = [f"rank {spans(sorted(ranks & {*culprits}))} on {name}" for name, ranks in on.items()]
+    return one_line("; ".join(_listed(parts)))
+
+
+def nodes_line(report: Report) -> str:
+    """`node 0 (host n0): rank 0, 1; node 1 (host n1): rank 2, 3`; nothing of a job on one node."""
+    nodes = _nodes(report)
+    if len(nodes) < SEVERAL:
+        return ""
+    parts = [f"{name}: rank {spans(sorted(ranks))}" for name, ranks in nodes.items()]
+    return one_line("; ".join(_listed(parts)))
+
+
+def _nodes(report: Report) -> dict[str, set[int]]:
+    """Each node that was seen, in words, and the ranks on it."""
+    found: dict[str, set[int]] = {}
+    for view in by_number(report.snapshot.ranks):
+        if view.rank is not None and view.process is not None:
+            host = f" (host {view.host})" if view.host else ""
+            found.setdefault(f"node {view.node}{host}", set()).add(view.rank)
+    return found
+
+
+def _listed(parts: list[str]) -> list[str]:
+    more = len(parts) - MOST_NODES
+    return parts if more <= 0 else [*parts[:MOST_NODES], f"and {more} more"]
 
 
 def seconds_line(report: Report) -> str:

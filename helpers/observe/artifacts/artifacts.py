@@ -7,23 +7,21 @@ import os
 import queue
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
-from ...model.facts import Snapshot
-from ..recording import load
+from ...model.facts import Part, ProcessView, Snapshot
+from ..recording import Recording, load
 from ..source import Sources
 from . import job, program, reader
 from .account import Account
 from .files import UNPACKED, files
 from .missing import not_seen
-from .nodes import together
 from .reading import Found
 from .whose import placed
 
@@ -65,24 +63,36 @@ class Artifacts:
         """True for one recording and nothing beside it: all that was seen of a run, with its seconds."""
         return len(self.recordings) == 1 and not self._tell_of_ranks
 
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """The job as it was; its last moment alone, where that is all there is.
+    def run(self) -> tuple[Snapshot, ...]:
+        """The snapshots of the one run that they are, in order.
+
+        Raises:
+            RecordingError: it cannot be replayed.
+        """
+        return tuple(load(self.recordings[0]).snapshots())
+
+    def parts(self) -> tuple[Part, ...]:
+        """The last moments of the job, from each place from which it was seen.
 
         Raises:
             NothingError: nothing was recognised.
             RecordingError: a recording cannot be replayed.
         """
-        if self.are_one_run:
-            return tuple(load(self.recordings[0]).snapshots())
-        parts = [_last(load(file).snapshots()) for file in self.recordings]
+        found = [_part(load(file)) for file in self.recordings]
         if self._tell_of_ranks:
-            parts.append(job.snapshot(self.accounts, self._sources))
-        if not parts:
+            seen = job.snapshot(self.accounts, self._sources)
+            found.append(Part(seen, seen))
+        if not found:
             raise NothingError(self._nothing())
-        seen = together(parts)
-        missing = not_seen(seen, self.accounts, self.unrecognised, self.damaged)
-        seen = replace(seen, not_seen=(*seen.not_seen, *missing), timed=False)
-        return (replace(seen, time=seen.time - 1.0), seen)
+        return tuple(found)
+
+    def not_seen(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """What is missing, one sentence each.
+
+        Args:
+            snapshot: of all parts together.
+        """
+        return tuple(not_seen(snapshot, self.accounts, self.unrecognised, self.damaged))
 
     @cached_property
     def _sources(self) -> Sources:
@@ -101,8 +111,18 @@ class Artifacts:
         return f"nothing here tells of a rank: {listed}"
 
 
-def _last(snapshots: Iterable[Snapshot]) -> Snapshot:
-    return deque(snapshots, maxlen=1).pop()
+def _part(recording: Recording) -> Part:
+    before = last = None
+    for last in recording.snapshots():
+        if before is None or not any(_has_failed(view.process) for view in last.ranks):
+            before = last
+    assert last is not None and before is not None, "a recording has a look"
+    return Part(last, before, recording.over)
+
+
+def _has_failed(process: ProcessView | None) -> bool:
+    ended = process is not None and (process.error or process.signal or process.exit_code)
+    return bool(ended)
 
 
 def read(paths: Iterable[str]) -> Artifacts:

@@ -111,6 +111,7 @@ def _view(
     return RankView(
         rank,
         local_rank=next((one.local_rank for one in own if one.local_rank is not None), None),
+        host=next((one.host for one in own if one.host), ""),
         state=process.state,
         process=process,
         children=tuple(children),

@@ -46,7 +46,7 @@ JOB = {
     "hardware", "backends",
 }  # fmt: skip
 RANK = {
-    "rank", "local_rank", "node", "pid", "state", "where", "stack", "waits", "children", "ports",
+    "rank", "local_rank", "node", "host", "pid", "state", "where", "stack", "waits", "children", "ports",
     "exit_code", "signal", "error",
 }  # fmt: skip
 WAIT = {

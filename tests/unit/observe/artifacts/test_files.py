@@ -50,7 +50,7 @@ def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
         ("model.bin", 256),
         ("notes.txt", 30),
     ]
-    told = found.snapshots()[-1].not_seen
+    told = found.not_seen(found.parts()[0].last)
     assert any("model.bin (256 bytes) is not recognised" in one for one in told)
 
 
@@ -58,7 +58,8 @@ def test_of_many_files_that_are_not_recognised_some_are_named(tmp_path: Path) ->
     (tmp_path / "rank_0").write_bytes(DUMP)
     for number in range(30):
         (tmp_path / f"part{number:02}.py").write_text("x = 1\n")
-    told = read([str(tmp_path)]).snapshots()[-1].not_seen
+    found = read([str(tmp_path)])
+    told = found.not_seen(found.parts()[0].last)
     assert told[-2:] == (
         "part19.py (6 bytes) is not recognised",
         "10 more files are not recognised (60 bytes)",
@@ -158,9 +159,9 @@ def test_a_value_of_another_type_is_damage(tmp_path: Path) -> None:
 def test_nothing_that_is_recognised(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no job\n")
     with pytest.raises(NothingError, match=r"notes\.txt \(7 bytes\) is not recognised"):
-        read([str(tmp_path)]).snapshots()
+        read([str(tmp_path)]).parts()
     with pytest.raises(NothingError, match="there is no file"):
-        read([]).snapshots()
+        read([]).parts()
 
 
 SEEDS = [

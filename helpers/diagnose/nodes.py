@@ -1,0 +1,143 @@
+"""What was seen of a job from several places -> the verdict on all of it. No I/O, and no clocks.
+
+The clocks of machines differ, so their times tell nothing: ranks are brought together by the groups and
+the numbers of their calls, and ends by what the errors themselves say of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..model.facts import Job, Part, ProcessView, RankView, Snapshot, Verdict
+from .diagnose import diagnose
+from .events import events
+
+
+def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
+    """The verdict on a job of which each part shows some ranks, and the moment that shows it best.
+
+    An instrument that ends its part of a job, and a machine that is switched off, make ranks fail
+    elsewhere. Where every failure says itself that it follows from the end of another process, and ranks
+    were alive when last seen, the moment before is judged. If that shows no hang, the ranks whose
+    recording breaks off have been lost.
+
+    Args:
+        parts: at least one; of a rank that several show, the first counts.
+    """
+    last = together([part.last for part in parts])
+    verdict = _judged(last)
+    failed = events(last)
+    unfinished = [part for part in parts if _runs(part.last)]
+    followed = failed and failed[0].consequence and verdict.cause in ("error", "unknown")
+    if len(parts) == 1 or not followed or not unfinished:
+        return verdict, last
+    before = together([part.before for part in parts])
+    earlier = _judged(before)
+    if earlier.outcome != "hang" and not all(part.over for part in unfinished):
+        lost = together([part.last if part.over else _lost(part.last) for part in parts])
+        return _judged(lost), lost
+    masked = [f"{event.text} (rank {event.rank})" for event in failed if event.rank is not None]
+    return replace(earlier, masked=tuple(dict.fromkeys((*earlier.masked, *masked)))), before
+
+
+def _runs(snapshot: Snapshot) -> bool:
+    return any(view.process is not None and view.process.alive for view in snapshot.ranks)
+
+
+def _judged(snapshot: Snapshot) -> Verdict:
+    return diagnose((replace(snapshot, time=snapshot.time - 1.0), snapshot), final=True)
+
+
+def _lost(snapshot: Snapshot) -> Snapshot:
+    """What ran when its recording broke off has ended, in a way that nobody saw."""
+    return replace(
+        snapshot,
+        ranks=tuple(
+            replace(view, state="exited", process=_gone(view.process, snapshot.time))
+            if view.process is not None and view.process.alive
+            else view
+            for view in snapshot.ranks
+        ),
+    )
+
+
+def _gone(process: ProcessView, time: float) -> ProcessView:
+    return replace(process, ended=time, state="exited", beacon=False, waits=())
+
+
+def together(seen: Sequence[Snapshot]) -> Snapshot:
+    """The job of which each snapshot shows some ranks; of a rank that several show, the first counts.
+
+    Args:
+        seen: at least one.
+    """
+    time = max(one.time for one in seen)
+    parts = [_moved(one, time - one.time) for one in seen]
+    views: dict[int, RankView] = {}
+    nameless: list[RankView] = []
+    for part in parts:
+        for view in part.ranks:
+            if view.rank is None:
+                nameless.append(view)
+            elif view.rank not in views or views[view.rank].process is None:
+                views[view.rank] = view
+    numbered = _numbered([views[rank] for rank in sorted(views)])
+    nodes = len({(view.host, view.node) for view in numbered if view.process is not None})
+    return replace(
+        parts[0],
+        time=time,
+        job=_job([part.job for part in parts], nodes),
+        ranks=(*numbered, *nameless),
+        launchers=tuple(process for part in parts for process in part.launchers),
+        strangers=tuple(one for part in parts for one in part.strangers),
+        memory_kills=sum(part.memory_kills for part in parts),
+        warned=tuple(dict.fromkeys(said for part in parts for said in part.warned)),
+        not_seen=tuple(dict.fromkeys(said for part in parts for said in part.not_seen)),
+        store_ranks=tuple(sorted({rank for part in parts for rank in part.store_ranks})),
+        timed=len(parts) == 1 and parts[0].timed,
+    )
+
+
+def _moved(part: Snapshot, by: float) -> Snapshot:
+    """With its ends as long before its last look as they were, on the clock of another part."""
+
+    def moved(process: ProcessView) -> ProcessView:
+        return process if process.ended is None else replace(process, ended=process.ended + by)
+
+    if not by:
+        return part
+    ranks = (
+        view if view.process is None else replace(view, process=moved(view.process))
+        for view in part.ranks
+    )
+    return replace(part, ranks=tuple(ranks), launchers=tuple(map(moved, part.launchers)))
+
+
+def _numbered(views: Sequence[RankView]) -> list[RankView]:
+    """The ranks with the number of their node: as their launchers tell, else by their hosts."""
+    seen = [view for view in views if view.process is not None]
+    hosts = dict.fromkeys((view.host, view.node) for view in seen)
+    if len({node for _, node in hosts}) == len(hosts):
+        return [*views]
+    number = {host: index for index, host in enumerate(hosts)}
+    return [
+        view if view.process is None else replace(view, node=number[view.host, view.node])
+        for view in views
+    ]
+
+
+def _job(jobs: Sequence[Job], nodes: int) -> Job:
+    """The first of some that has failed, else the first, with what the others know."""
+    failed = next((job for job in jobs if job.exit_code or job.signal), jobs[0])
+    if len(jobs) == 1:
+        return failed
+    return replace(
+        failed,
+        world_size=max((job.world_size for job in jobs if job.world_size), default=None),
+        nodes_seen=nodes or len(jobs),
+        attempt=max(job.attempt for job in jobs),
+        backends=tuple(sorted({name for job in jobs for name in job.backends})),
+        master=next((job.master for job in jobs if job.master), None),
+        single_node=False,
+    )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..model.facts import STILL, Attempt, Cause, ErrorView, ProcessView, Snapshot, Verdict
+from ..model.facts import STILL, Attempt, Cause, ErrorView, RankView, Snapshot, Verdict
 from ..model.wording import doing, place, plural, sentence, spoken
 from .causes import (
     address_in_use,
@@ -168,14 +168,17 @@ def _live_line(facts: Facts) -> str | None:
         waited_for = facts.graph.waited_for
         waiting = [r for r in sorted(facts.alive) if waited_for[r] is peers or waited_for[r] == peers]
         peer = min(peers)
-        process = facts.graph.ranks[peer].process if peer in facts.graph.ranks else None
+        seen = facts.graph.ranks.get(peer)
         waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {spoken(sorted(peers))}"
-        return f"{sentence(waits)}, {plural(peers, 'which', f'of which rank {peer}')} {_is_at(process)}."
+        return f"{sentence(waits)}, {plural(peers, 'which', f'of which rank {peer}')} {_is_at(seen)}."
     return None
 
 
-def _is_at(process: ProcessView | None) -> str:
+def _is_at(view: RankView | None) -> str:
     """`is at prep.py:12 (asleep)`, `is importing`, `has ended`, `is not there yet`."""
+    if view is not None and view.state == "unseen":
+        return "is not seen from here"
+    process = view.process if view is not None else None
     if process is None:
         return "is not there yet"
     if process.where is not None:

@@ -234,6 +234,9 @@ NOT_ALL_JOINED = _any_of(
 NOT_PASSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
 """The ranks that have not come to a `monitored_barrier`: a row of `FOLLOWS`."""
 
+PEER = re.compile(r"\[([0-9A-Fa-f.:]+)\]:\d+")
+"""The address at the other end of a connection: gloo/transport/tcp/pair.cc writes `[10.0.0.1]:4242`."""
+
 WORKERS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 """Pids of the workers that a rank has lost: the last row of `FOLLOWS`."""
 

@@ -54,11 +54,15 @@ class Facts:
         """The event that the others follow from, if any has happened."""
         return self.events[0] if self.events else None
 
+    @cached_property
+    def unseen(self) -> tuple[int, ...]:
+        """The ranks that are out of sight."""
+        return tuple(r for r, view in sorted(self.graph.ranks.items()) if view.state == "unseen")
+
     @property
     def all_seen(self) -> bool:
         """True when no rank is out of sight."""
-        views = self.graph.ranks.values()
-        return bool(views) and all(view.state != "unseen" for view in views)
+        return bool(self.graph.ranks) and not self.unseen
 
     @property
     def follows_from_unseen(self) -> bool:

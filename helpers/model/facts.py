@@ -245,8 +245,9 @@ class ProcessView:
     @property
     def awaits_nodes(self) -> bool:
         """True for a launcher in its rendezvous, where it waits for those of other nodes."""
-        # torch/distributed/elastic/rendezvous/api.py, 2.11 to 2.15
-        return is_in(self.stack, "next_rendezvous")
+        # torch/distributed/elastic/rendezvous/api.py, 2.11 to 2.15; the static rendezvous returns at
+        # once, and the launcher waits for the others in agent/server/api.py
+        return any(is_in(self.stack, name) for name in ("next_rendezvous", "_assign_worker_ranks"))
 
     @property
     def waits_for_task(self) -> bool:

@@ -128,7 +128,7 @@ def _without_ranks(facts: Facts) -> Verdict | None:
             "The launcher has started no rank: it waits in its rendezvous for other nodes, which have "
             f"not joined for {waiting[0].idle:.0f} s."
         ),
-        evidence=("the launcher is in next_rendezvous",),
+        evidence=("the launcher is in the rendezvous of torchrun",),
     )
 
 
@@ -144,7 +144,7 @@ def _other_job(facts: Facts) -> Verdict:
             f"{owner.pid} outside the job, and there it waits for a place."
         ),
         evidence=(
-            "the launcher is in next_rendezvous",
+            "the launcher is in the rendezvous of torchrun",
             f"port {port} belongs to process {owner.pid}: {owner.command}",
         ),
         blockers=(owner,),

@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 
 from ...model.facts import UNTOLD, Verdict
+from ...model.frames import Frame
 from ...model.waits import InCollective
 from ...model.wording import operation, place, plural, sentence, spoken
+from ..events import Event
+from ..messages import PEER
 from ..scene import Facts, passed_unnumbered
+
+SEE_THE_REST = (
+    "To see all of them, put `stuck-ranks diagnose --record FOLDER --` before the command on every "
+    "node, and run `stuck-ranks read FOLDER`."
+)
 
 
 def find(facts: Facts) -> Verdict | None:
     """Something failed, or ranks are stuck, and no other cause applies."""
     event = facts.first
     job = facts.snapshot.job
+    if event is not None and facts.follows_from_unseen and job.command:
+        return _from_elsewhere(facts, event)
     if event is not None:
         who = "The command" if event.rank is None else f"Rank {event.rank}"
         failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
@@ -43,9 +53,33 @@ def find(facts: Facts) -> Verdict | None:
     return None
 
 
+def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
+    """A rank has lost one that is out of sight, or waited for it in vain: the cause is there."""
+    who = "the command" if event.rank is None else f"rank {event.rank}"
+    address = PEER.search(event.text)
+    peer = f" at {address[1]}" if address else ""
+    because = f"because of a rank{peer} that is not seen here"
+    elsewhere = f"{spoken(facts.unseen)} {plural(facts.unseen, 'is', 'are')} on other machines"
+    return Verdict(
+        outcome="error",
+        cause="unknown",
+        detail=f"{who} failed {because}: {event.text}",
+        summary=(
+            f"{sentence(who)} failed{_at(event.where)} {because}: {elsewhere}, and what happened there "
+            f"has to be looked at first. {SEE_THE_REST}"
+        ),
+        where=event.where,
+        evidence=(f"{who}: {event.text}",),
+    )
+
+
+def _at(where: Frame | None) -> str:
+    return f" at {place(where)}" if where is not None else ""
+
+
 def _for_unseen(facts: Facts) -> Verdict | None:
     """All ranks whose last moment is known waited for ranks of which nothing is."""
-    unseen = {rank for rank, view in facts.graph.ranks.items() if view.state == "unseen"}
+    unseen = {*facts.unseen}
     if facts.patience == math.inf or any(p.still < UNTOLD for p in facts.graph.alive.values()):
         return None
     waiting = [rank for rank in facts.graph.waiting_for(unseen) if rank in facts.alive]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...model.facts import UNTOLD, RankView, Verdict
+from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
 from ...model.waits import JoinsRPC, OnLock
 from ...model.wording import doing, place, spoken
 from ..events import Event
@@ -114,7 +114,7 @@ def _without_ranks(facts: Facts) -> Verdict | None:
     waiting = [
         process
         for process in facts.snapshot.launchers
-        if process.alive and process.idle >= facts.patience and process.awaits_nodes
+        if process.alive and _waited(process) >= facts.patience and process.awaits_nodes
     ]
     if not waiting:
         return None
@@ -126,10 +126,15 @@ def _without_ranks(facts: Facts) -> Verdict | None:
         detail="the launcher waits for nodes that have not joined its rendezvous",
         summary=(
             "The launcher has started no rank: it waits in its rendezvous for other nodes, which have "
-            f"not joined for {waiting[0].idle:.0f} s."
+            f"not joined for {_waited(waiting[0]):.0f} s."
         ),
         evidence=("the launcher is in the rendezvous of torchrun",),
     )
+
+
+def _waited(process: ProcessView) -> float:
+    """Seconds for which a launcher has waited: its store takes processor time now and then."""
+    return max(process.idle, process.still)
 
 
 def _other_job(facts: Facts) -> Verdict:

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from .diagnose.diagnose import diagnose
 from .diagnose.nodes import judge
+from .diagnose.one_job import of_one_job
 from .diagnose.settling import HISTORY, Settling, SettlingOfAttached
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
@@ -372,8 +373,10 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     if artifacts.are_one_run:
         history = artifacts.run()
         return report_of(history), history
-    verdict, newest = judge(artifacts.parts())
-    newest = replace(newest, not_seen=(*newest.not_seen, *artifacts.not_seen(newest)), timed=False)
+    parts, left_out = of_one_job(artifacts.parts())
+    verdict, newest = judge(parts)
+    missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest))
+    newest = replace(newest, not_seen=missing, timed=False)
     verdict = replace(verdict, since=None)
     if (verdict.outcome, verdict.cause) == ("running", "none"):
         verdict = replace(verdict, summary=NOTHING_WRONG)

@@ -78,7 +78,7 @@ class Artifacts:
             NothingError: nothing was recognised.
             RecordingError: a recording cannot be replayed.
         """
-        found = [_part(load(file)) for file in self.recordings]
+        found = [_part(file.name, load(file)) for file in self.recordings]
         if self._tell_of_ranks:
             seen = job.snapshot(self.accounts, self._sources)
             found.append(Part(seen, seen))
@@ -111,13 +111,13 @@ class Artifacts:
         return f"nothing here tells of a rank: {listed}"
 
 
-def _part(recording: Recording) -> Part:
+def _part(name: str, recording: Recording) -> Part:
     before = last = None
     for last in recording.snapshots():
         if before is None or not any(_has_failed(view.process) for view in last.ranks):
             before = last
     assert last is not None and before is not None, "a recording has a look"
-    return Part(last, before, recording.over)
+    return Part(last, before, recording.over, name, recording.made.get("date", ""))
 
 
 def _has_failed(process: ProcessView | None) -> bool:

@@ -44,7 +44,7 @@ JOB_KEYS = {
     "backends",
 }  # fmt: skip
 RANK_KEYS = {
-    "rank", "local_rank", "node", "pid", "state", "where", "stack", "waits", "children", "ports",
+    "rank", "local_rank", "node", "host", "pid", "state", "where", "stack", "waits", "children", "ports",
     "exit_code", "signal", "error",
 }  # fmt: skip
 

@@ -43,6 +43,7 @@ RUN = {
 BY_OTHERS = {
     "stuck-ranks attach PID": "tests/real/test_attach.py",
     "stuck-ranks read PATH ...": "tests/real/test_read.py",
+    "stuck-ranks read FOLDER": "tests/real/test_several_nodes.py",
     "make test": ".ci/run",
     "make nightly": ".ci/run",
     "pip install .": "tools/setup_env.py",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..model.facts import Job, Part, ProcessView, RankView, Snapshot, Verdict
+from ..model.facts import Job, ProcessView, RankView, Snapshot, Verdict
+from ..model.part import Part
 from .diagnose import diagnose
 from .events import events
 

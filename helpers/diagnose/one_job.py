@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..model.facts import Part
+from ..model.part import Part
 from ..model.wording import spoken
 
 
@@ -27,7 +27,7 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
         return [*parts], []
     most = max(jobs.values(), key=lambda same: (len(_all_ranks(same)), max(one.begun for one in same)))
     left = {
-        id(part): f"{part.name} is left out: it is of another job ({' '.join(part.last.job.command)})"
+        part: f"{part.name} is left out: it is of another job ({' '.join(part.last.job.command)})"
         for same in jobs.values()
         if same is not most
         for part in same
@@ -41,13 +41,13 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
             continue
         earlier.append(part)
         both = spoken(sorted(_ranks(twin) & _ranks(part)))
-        left[id(part)] = f"{part.name} is left out: {twin.name}, begun later, tells of {both}, too"
-    for part in newest:
+        left[part] = f"{part.name} is left out: {twin.name}, begun later, tells of {both}, too"
+    for part in newest if earlier else ():
         others = [one for one in (*newest, *earlier) if one is not part]
         with_it = min(others, key=lambda one: _apart(one, part), default=part)
         if with_it in earlier and not any(_ranks(one) & _ranks(part) for one in earlier):
-            left[id(part)] = f"{part.name} is left out: it was begun with {with_it.name}"
-    return [part for part in parts if id(part) not in left], [*left.values()]
+            left[part] = f"{part.name} is left out: it was begun with {with_it.name}"
+    return [part for part in parts if part not in left], [*left.values()]
 
 
 def _ranks(part: Part) -> frozenset[int]:

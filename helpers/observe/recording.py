@@ -279,8 +279,9 @@ def _loaded(path: Path, lines: Iterator[str]) -> Recording:
     recording = msgspec.convert({**label, "looks": []}, Recording)
     tape = Tape()
     tape.begin(recording.watched)
+    over = _line(OVER).rstrip("\n")
     for line in lines:
-        if line + "\n" == _line(OVER):
+        if line == over:
             recording = replace(recording, over=True)
         else:
             tape.add(_look(line))

@@ -15,7 +15,6 @@ from .parts import Row, table, what_to_do
 
 WIDTH = 100
 _GAP = "  "
-SEVERAL = 2
 MOST_NODES = 8
 """Nodes that a line names."""
 
@@ -119,10 +118,9 @@ def culprits_line(report: Report) -> str:
     culprits = report.verdict.culprits
     if not culprits:
         return ""
-    nodes = _nodes(report)
     said = f"rank {spans(culprits)}"
-    on = {name: ranks for name, ranks in nodes.items() if not ranks.isdisjoint(culprits)}
-    if len(nodes) < SEVERAL or not on:
+    on = {name: ranks for name, ranks in _nodes(report).items() if not ranks.isdisjoint(culprits)}
+    if not on:
         return said
     parts = [f"rank {spans(sorted(ranks & {*culprits}))} on {name}" for name, ranks in on.items()]
     return one_line("; ".join(_listed(parts)))
@@ -130,21 +128,18 @@ def culprits_line(report: Report) -> str:
 
 def nodes_line(report: Report) -> str:
     """`node 0 (host n0): rank 0, 1; node 1 (host n1): rank 2, 3`; nothing of a job on one node."""
-    nodes = _nodes(report)
-    if len(nodes) < SEVERAL:
-        return ""
-    parts = [f"{name}: rank {spans(sorted(ranks))}" for name, ranks in nodes.items()]
+    parts = [f"{name}: rank {spans(sorted(ranks))}" for name, ranks in _nodes(report).items()]
     return one_line("; ".join(_listed(parts)))
 
 
 def _nodes(report: Report) -> dict[str, set[int]]:
-    """Each node that was seen, in words, and the ranks on it."""
+    """Each node that was seen, in words, and the ranks on it; nothing of a job on one node."""
     found: dict[str, set[int]] = {}
     for view in by_number(report.snapshot.ranks):
         if view.rank is not None and view.process is not None:
             host = f" (host {view.host})" if view.host else ""
             found.setdefault(f"node {view.node}{host}", set()).add(view.rank)
-    return found
+    return found if len(found) > 1 else {}
 
 
 def _listed(parts: list[str]) -> list[str]:

@@ -61,17 +61,6 @@ class Machine:
             start_new_session=True,
         )
 
-    def set_link(self, state: str) -> None:
-        """Put its network cable in (`up`) or pull it (`down`)."""
-        _ip("-n", self.name, "link", "set", "eth0", state)
-
-    def drop(self, port: int) -> None:
-        """Drop whatever comes for a port, without a word, as some firewalls do."""
-        rule = ("-n", self.name, "rule")
-        _ip(*rule, "add", "pref", "10", "iif", "eth0", "ipproto", "tcp", "dport", str(port), "blackhole")
-        _ip(*rule, "add", "pref", "20", "lookup", "local")
-        _ip(*rule, "del", "pref", "0")
-
 
 def why_not() -> str:
     """Why there can be no machines here; empty where there can."""

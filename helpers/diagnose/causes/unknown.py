@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from ...model.facts import UNTOLD, Verdict
-from ...model.frames import Frame
 from ...model.waits import InCollective
 from ...model.wording import operation, place, plural, sentence, spoken
 from ..events import Event
@@ -58,6 +57,7 @@ def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
     who = "the command" if event.rank is None else f"rank {event.rank}"
     address = PEER.search(event.text)
     peer = f" at {address[1]}" if address else ""
+    at = f" at {place(event.where)}" if event.where else ""
     because = f"because of a rank{peer} that is not seen here"
     elsewhere = f"{spoken(facts.unseen)} {plural(facts.unseen, 'is', 'are')} on other machines"
     return Verdict(
@@ -65,16 +65,12 @@ def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
         cause="unknown",
         detail=f"{who} failed {because}: {event.text}",
         summary=(
-            f"{sentence(who)} failed{_at(event.where)} {because}: {elsewhere}, and what happened there "
+            f"{sentence(who)} failed{at} {because}: {elsewhere}, and what happened there "
             f"has to be looked at first. {SEE_THE_REST}"
         ),
         where=event.where,
         evidence=(f"{who}: {event.text}",),
     )
-
-
-def _at(where: Frame | None) -> str:
-    return f" at {place(where)}" if where is not None else ""
 
 
 def _for_unseen(facts: Facts) -> Verdict | None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.facts import Part, ProcessView, Snapshot
+from ...model.facts import ProcessView, Snapshot
+from ...model.part import Part
 from ..recording import Recording, load
 from ..source import Sources
 from . import job, program, reader

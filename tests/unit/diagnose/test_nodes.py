@@ -9,7 +9,8 @@ from repository import RECORDINGS
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.nodes import judge, together
-from helpers.model.facts import ErrorView, Part, ProcessView, RankView, Snapshot
+from helpers.model.facts import ErrorView, ProcessView, RankView, Snapshot
+from helpers.model.part import Part
 from helpers.observe.recording import load
 
 JOBS = ("barrier_for_one", "skips_bad_loss", "uneven_batches", "left_early")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from helpers.diagnose.one_job import of_one_job
-from helpers.model.facts import Job, Part, ProcessView, RankView, Snapshot
+from helpers.model.facts import Job, ProcessView, RankView, Snapshot
+from helpers.model.part import Part
 
 
 def part(name: str, ranks: set[int], begun: str, *, program: str = "train.py", world: int = 4) -> Part:

@@ -1,0 +1,25 @@
+"""What was seen of a job from one place, where several have seen some of its ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .facts import Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What was seen of a job from one place.
+
+    Attributes:
+        last: how it was at last; before: the last moment at which no rank had failed.
+        over: False where what was seen breaks off, or goes on.
+        name: of the file that tells it; begun: when that was begun, by the clock of its machine, as
+            ISO 8601 in UTC. Empty for what several files tell.
+    """
+
+    last: Snapshot
+    before: Snapshot
+    over: bool = True
+    name: str = ""
+    begun: str = ""

@@ -18,6 +18,9 @@ from .text import NEEDLES, Text
 HEAD = 4096
 """Bytes by which a file is recognised."""
 
+LABEL = 64
+"""Bytes by which a recording is recognised: few, since one that is still written may end soon."""
+
 LINE = 1 << 16
 """Bytes of a line that are looked at."""
 
@@ -49,10 +52,11 @@ def found_in(file: Path, budget: Budget) -> Found:
     """What a file holds, recognised by its content."""
     try:
         with opened(file) as content:
+            if RECORDING.match(content.read(LABEL)):
+                return Found(recording=True)
+            content.seek(0)
             head = content.read(HEAD)
             content.seek(0)
-            if RECORDING.match(head):
-                return Found(recording=True)
             found = list(_accounts(head, content, str(file), budget))
         written = file.stat().st_mtime
     except UnreadableError as problem:

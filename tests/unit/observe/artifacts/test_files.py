@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 from dumps import dump, entry
+from looks import watched
 
 from helpers.observe.artifacts import files as files_module
 from helpers.observe.artifacts.account import UnreadableError
 from helpers.observe.artifacts.artifacts import ENDS_ITS_READER, NothingError, read
 from helpers.observe.artifacts.files import Budget, MissingError, files, pieces, whole
 from helpers.observe.artifacts.reading import found_in
+from helpers.observe.look import Look
 from helpers.observe.recording import Recorder
 from helpers.session import report_of_artifacts
 
@@ -52,6 +54,15 @@ def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
     ]
     told = found.not_seen(found.parts()[0].last)
     assert any("model.bin (256 bytes) is not recognised" in one for one in told)
+
+
+def test_a_recording_is_recognised_from_its_first_look_on(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    recorder.begin(watched())
+    recorder.add(Look(1.0))
+    found = read([str(tmp_path)])
+    recorder.close()
+    assert (len(found.recordings), found.damaged) == (1, ())
 
 
 def test_of_many_files_that_are_not_recognised_some_are_named(tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ class ProcessView:
 
     Attributes:
         pid: not above 0 where it is not known.
-        kind: `rank`, `dataloader-worker`, `process` (any other child of a rank) or `launcher`.
+        kind: `rank`, `dataloader-worker`, `helper` (a bookkeeping process of `multiprocessing`), `process`
+            (any other child of a rank) or `launcher`.
         stack: innermost frame first, of the thread that waits, else of the main thread.
         issued: what each of its groups has seen, call after call.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is

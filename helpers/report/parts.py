@@ -63,9 +63,12 @@ def matters(child: ChildView) -> bool:
 
     A DataLoader worker that waits for its next task is inside torch's own code and is left out. So is
     a program that ends with an exit code: that is how `grep` or a test of a compiler answers, and so
-    short a process is only seen by chance.
+    short a process is only seen by chance. A bookkeeping process of `multiprocessing` is never told: it
+    runs none of the job's code, and outlives the job by a moment.
     """
     process = child.process
+    if process.kind == "helper":
+        return False
     program = process.kind == "process" and not process.beacon
     failed = (
         process.error is not None

@@ -363,6 +363,15 @@ def test_what_a_child_adds_to_a_run_that_ended_well(process: ProcessView, told: 
     assert ("\n  " in text) is told
 
 
+@pytest.mark.parametrize(("kind", "told"), [("helper", False), ("process", True)])
+def test_bookkeeping_of_multiprocessing_is_not_told(kind: str, told: bool) -> None:
+    child = ChildView(ProcessView(pid=5, kind=kind, state="starting", gil_held=True))
+    rank = RankView(0, process=ProcessView(pid=4, kind="rank", exit_code=1), children=(child,))
+    found = Verdict("error", "error", culprits=(0,))
+    text = stable_text(build(found, Snapshot(1.0, Job(("x",)), ranks=(rank,))))
+    assert ("\n  " in text) is told
+
+
 def test_culprits_are_sorted_and_what_never_happened_is_null() -> None:
     verdict = Verdict("running", "missing-rank", culprits=(3, 1, 2))
     said = to_json(build(verdict, Snapshot(1.0, Job(("x",))), interrupted=True))

@@ -15,6 +15,9 @@ import json
 import os
 from typing import Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
+INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+"""The variables that name a network interface."""
+
 ENVIRONMENT = (
     "RANK",
     "LOCAL_RANK",
@@ -27,6 +30,7 @@ ENVIRONMENT = (
     "MASTER_PORT",
     "TORCHELASTIC_RESTART_COUNT",
     "TORCHELASTIC_MAX_RESTARTS",
+    *INTERFACES,
 )
 """The launch variables that a record carries."""
 

@@ -77,6 +77,11 @@ FOLLOWS = _any_of(
         "nccl 2.14 to 2.30, src/init.cc, in torch/csrc/distributed/c10d/NCCLUtils.cpp's words",
     ),
     (
+        r"connectFullMesh failed",
+        "the process at the other end cannot be reached",
+        "gloo/rendezvous/context.cc",
+    ),
+    (
         r"DataLoader worker \(pid",
         "the rank lost its worker, which has the first error",
         "torch/utils/data/dataloader.py and torch/csrc/DataLoader.cpp",
@@ -234,8 +239,37 @@ NOT_ALL_JOINED = _any_of(
 NOT_PASSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
 """The ranks that have not come to a `monitored_barrier`: a row of `FOLLOWS`."""
 
-PEER = re.compile(r"\[([0-9A-Fa-f.:]+)\]:\d+")
-"""The address at the other end of a connection: gloo/transport/tcp/pair.cc writes `[10.0.0.1]:4242`."""
+CANNOT_CONNECT = _any_of(
+    (
+        r"connectFullMesh failed",
+        "a rank cannot open a connection to another one",
+        "gloo/rendezvous/context.cc; wrong interface in tests/real/test_several_nodes.py",
+    ),
+    (
+        r"[Cc]onnect to \S+<\d+> (failed|returned)",
+        "the same, by NCCL's bootstrap and socket transport",
+        "nccl 2.4 to 2.28, src/misc/socket.cc: `socketStartConnect`, `socketPollConnect`",
+    ),
+)
+"""A rank cannot reach the address that another one has given."""
+
+NO_INTERFACE = _any_of(
+    (
+        r"Unable to find address for: (\S+)",
+        "no interface of that name on this machine",
+        "gloo/transport/tcp/device.cc; tests/real/test_several_nodes.py",
+    ),
+    (
+        r"Bootstrap : no socket interface found",
+        "the same: NCCL_SOCKET_IFNAME leaves none",
+        "nccl 2.4 to 2.28, src/bootstrap.cc",
+    ),
+)
+"""The network interface that a setting names is not there."""
+
+PEER = re.compile(r"\[([0-9A-Fa-f.:]+)\]:\d+|[Cc]onnect to (\S+)<\d+>")
+"""The address at the other end of a connection, in one of two groups: gloo/transport/tcp/pair.cc writes
+`[10.0.0.1]:4242`, NCCL's src/misc/socket.cc `10.0.0.1<4242>`."""
 
 WORKERS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 """Pids of the workers that a rank has lost: the last row of `FOLLOWS`."""

@@ -95,7 +95,8 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
         memory_kills=sum(part.memory_kills for part in parts),
         warned=tuple(dict.fromkeys(said for part in parts for said in part.warned)),
         not_seen=tuple(dict.fromkeys(said for part in parts for said in part.not_seen)),
-        store_ranks=tuple(sorted({rank for part in parts for rank in part.store_ranks})),
+        stores=tuple(store for part in parts for store in part.stores),
+        interfaces=tuple(dict.fromkeys(one for part in parts for one in part.interfaces)),
         timed=len(parts) == 1 and parts[0].timed,
     )
 

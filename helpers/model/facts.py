@@ -140,13 +140,55 @@ class ErrorView:
 
 
 @dataclass(frozen=True)
+class Rendezvous:
+    """Where a launcher meets those of the other nodes, as its command line says.
+
+    Attributes:
+        address: `address:port`.
+        node, nodes: the number of its own node, and how many there are; None where that is not said.
+        host: name of its machine.
+    """
+
+    address: str
+    node: int | None = None
+    nodes: int | None = None
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An address of a machine, and the network interface that has it."""
+
+    host: str
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class StoreView:
+    """What a look at a store has shown.
+
+    Attributes:
+        address: `address:port` of the store.
+        host: name of the machine from which it was looked at.
+        problem: why it cannot be used, as what it does: `refuses the connection`; empty when it answers.
+        ranks: those that have left their gloo address in it, on other nodes too.
+    """
+
+    address: str
+    host: str = ""
+    problem: str = ""
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class ProcessView:
     """What is known of one process of the job: a rank, a child of a rank, or a launcher.
 
     Attributes:
         pid: not above 0 where it is not known.
-        kind: `rank`, `dataloader-worker`, `helper` (a bookkeeping process of `multiprocessing`), `process`
-            (any other child of a rank) or `launcher`.
+        kind: `rank`, `dataloader-worker`, `launcher`, `helper` (a bookkeeping process of
+            `multiprocessing`) or `process` (any other child of a rank).
         stack: innermost frame first, of the thread that waits, else of the main thread.
         issued: what each of its groups has seen, call after call.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
@@ -169,6 +211,8 @@ class ProcessView:
         ended_in_call: True when it has ended and was last in a collective, a send or a receive.
         compiles: what its children compile for it, in words.
         wraps: of a launcher, the rank whose number it carries and whose process it has started.
+        rendezvous: of a launcher, where it meets those of other nodes.
+        unanswered: the other ends, as `address:port`, that have long not answered what it has sent.
         memory: resident bytes, cpu: percent of one core over the last sample.
     """
 
@@ -203,6 +247,8 @@ class ProcessView:
     ended_in_call: bool = False
     compiles: str | None = None
     wraps: int | None = None
+    rendezvous: Rendezvous | None = None
+    unanswered: tuple[str, ...] = ()
     memory: int = 0
     cpu: float = 0.0
 
@@ -287,6 +333,8 @@ class RankView:
         joined: True once its process group is initialised; rpc: the same of `torch.distributed.rpc`.
         master: `address:port` at which it looks for the store.
         host: name of its machine; empty when unknown.
+        interface: the setting that names the network interface it uses: `GLOO_SOCKET_IFNAME=eth0`;
+            empty without one.
     """
 
     rank: int | None
@@ -299,6 +347,7 @@ class RankView:
     rpc: bool = False
     master: str | None = None
     host: str = ""
+    interface: str = ""
 
     @property
     def reached_rpc(self) -> bool:
@@ -395,8 +444,8 @@ class Snapshot:
         limit: the limit on the job's memory, where the instrument has set one.
         not_seen: what could not be seen, one sentence each.
         stdin: the standard input of the command.
-        store_answers: whether the store listens at its address; None when that is not known.
-        store_ranks: ranks that have left their address in the store, on other nodes too.
+        stores: what looks at the stores of the job and of its launchers have shown.
+        interfaces: the addresses of the machines.
         asked: whether servers in the job have been asked what it has recorded, and may yet answer.
         timed: False where its seconds mean nothing, as in what was read from files.
     """
@@ -412,8 +461,8 @@ class Snapshot:
     limit: LimitView | None = None
     not_seen: tuple[str, ...] = ()
     stdin: Stdin = "inherit"
-    store_answers: bool | None = None
-    store_ranks: tuple[int, ...] = ()
+    stores: tuple[StoreView, ...] = ()
+    interfaces: tuple[Interface, ...] = field(default=(), repr=False)
     asked: bool = False
     timed: bool = True
 

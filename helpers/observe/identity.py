@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..beacon.record import Call, FrameEntry, Record
+from ..beacon.record import INTERFACES, Call, FrameEntry, Record
 from ..beacon.torch_names import MP_SPAWN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
@@ -29,6 +29,7 @@ class Identity:
         loaded: True once torch is loaded there, False before; None where no beacon can say.
         rpc: True once it has (or had) a place among those that call each other by `rpc`.
         joined_from: the stack of its call of `init_process_group`, innermost first.
+        interface: the setting that names the network interface it uses, `NAME=VALUE`, else empty.
         together: True where its launcher has started all ranks of the machine at once, as torchrun does.
     """
 
@@ -50,6 +51,7 @@ class Identity:
     backends: tuple[str, ...] = ()
     single_node: bool = True
     joined_from: Sequence[FrameEntry] = ()
+    interface: str = ""
     together: bool = False
 
     def update(
@@ -70,6 +72,7 @@ class Identity:
         """
         env = record["env"] if record else environment
         self.together = "TORCHELASTIC_RESTART_COUNT" in env
+        self.interface = next((f"{name}={env[name]}" for name in INTERFACES if env.get(name)), "")
         self.attempt = _int(env.get("TORCHELASTIC_RESTART_COUNT")) or 0
         self.restarts = max(0, (_int(env.get("TORCHELASTIC_MAX_RESTARTS")) or 0) - self.attempt)
         self.node = _int(env.get("GROUP_RANK", env.get("NODE_RANK"))) or 0

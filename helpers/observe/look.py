@@ -148,6 +148,7 @@ class Watched(msgspec.Struct, frozen=True):
         host: name of the machine.
         stdin: its standard input.
         attached: True for a job that was started without the instrument, and so without beacons.
+        interfaces: [name, address] of each network interface of the machine.
     """
 
     command: tuple[str, ...]
@@ -157,6 +158,7 @@ class Watched(msgspec.Struct, frozen=True):
     host: str = ""
     stdin: Stdin = "inherit"
     attached: bool = False
+    interfaces: tuple[tuple[str, str], ...] = ()
 
 
 class Program(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -187,6 +189,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         stalled: True while it sleeps without being interruptible, as one that wants more memory than a
             control group has.
         sockets: (address, port) of its listening TCP sockets; None when they were not looked at.
+        unanswered: `address:port` of the other ends that do not answer, as `sockets.unanswered` tells.
     """
 
     pid: int
@@ -197,6 +200,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     waits_for_child: bool = False
     stalled: bool = False
     sockets: tuple[tuple[str, int], ...] | None = None
+    unanswered: tuple[str, ...] = ()
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -248,15 +252,17 @@ class Look(msgspec.Struct, frozen=True, omit_defaults=True):
 def merged(earlier: Look, later: Look) -> Look:
     """Two looks that follow each other, as if only the later one had been taken."""
     programs = {(program.pid, program.number): program for program in earlier.programs + later.programs}
-    sockets = {usage.pid: usage.sockets for usage in earlier.alive}
+    before = {usage.pid: usage for usage in earlier.alive}
     alive = (
-        replace(usage, sockets=sockets.get(usage.pid)) if usage.sockets is None else usage
+        replace(usage, sockets=known.sockets, unanswered=known.unanswered)
+        if usage.sockets is None and (known := before.get(usage.pid)) is not None
+        else usage
         for usage in later.alive
     )
     told = {one.pid: one for one in earlier.told}
     for one in later.told:
-        before = told.get(one.pid)
-        told[one.pid] = one if before is None else _told(before, one)
+        first = told.get(one.pid)
+        told[one.pid] = one if first is None else _told(first, one)
     return replace(
         later,
         reaped={**earlier.reaped, **later.reaped},

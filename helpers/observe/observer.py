@@ -10,9 +10,11 @@ import msgspec
 
 from ..beacon.record import Error, Record
 from ..beacon.torch_names import DATALOADER_WORKER, MP_SPAWN
+from ..launch.processes import is_launcher
 from ..model.facts import (
     Attempt,
     ChildView,
+    Interface,
     Job,
     LimitView,
     Port,
@@ -20,6 +22,7 @@ from ..model.facts import (
     RankView,
     Snapshot,
     State,
+    StoreView,
 )
 from ..model.frames import Frame, innermost_user
 from . import debug_server, libraries, no_beacon, process_view, ranks, tracebacks, waits
@@ -29,8 +32,9 @@ from .inbox import Inbox
 from .look import AnyQuestion, Dump, ErrorFile, Failure, Issued, Look, Output, Store, Threads, Watched
 from .outside import Outside
 from .process_table import Row, Table
+from .rendezvous import rendezvous
 from .source import Sources
-from .store import StoreView, address_to_look_at
+from .store import addresses_to_look_at, store_view
 
 KERNEL_CLOCK = 2.0
 """Seconds within which the kernel tells when a process was started."""
@@ -58,7 +62,8 @@ class Observer:
         self.ended: float | None = None
         self.limit: LimitView | None = None
         self.kills = 0
-        self.store: StoreView | None = None
+        self.stores: dict[str, StoreView] = {}
+        self.interfaces = tuple(Interface(watched.host, *one) for one in watched.interfaces)
         self.wanted: set[AnyQuestion] = set()
         self._answers: dict[AnyQuestion, Any] = {}
         self._asked_at: float | None = None
@@ -216,26 +221,32 @@ class Observer:
         for number in range(job.world_size or 0):
             if number not in roles.ranks and not single and job.script_error is None:
                 views_of_ranks.append(RankView(number, state=absent))
-        address = address_to_look_at(views_of_ranks)
-        store = self._store(address) if address is not None else self.store
+        launchers = tuple(
+            self._launcher(pid, roles, job, now)
+            for pid in roles.launchers
+            if not self.table.rows[pid].is_helper
+        )
+        for address in addresses_to_look_at(views_of_ranks, launchers):
+            self._look_into_store(address)
         return Snapshot(
             time=now - self.start,
             job=job,
             ranks=tuple(sorted(libraries.readable(views_of_ranks, self.sources), key=_order)),
-            launchers=tuple(
-                replace(self._view(pid, "launcher", job, now), wraps=roles.wrappers.get(pid))
-                for pid in roles.launchers
-                if not self.table.rows[pid].is_helper
-            ),
+            launchers=launchers,
             earlier=self._earlier(roles, job, now),
             strangers=tuple(self.outside.strangers.items()),
             memory_kills=self.kills,
             limit=self.limit,
             not_seen=self._not_seen(now),
             stdin=self.watched.stdin,
-            store_answers=store.reachable if store else None,
-            store_ranks=store.joined if store else (),
+            stores=tuple(self.stores.values()),
+            interfaces=self.interfaces,
         )
+
+    def _launcher(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ProcessView:
+        found = self._view(pid, "launcher", job, now)
+        meets = rendezvous(found.command, self.watched.host) if is_launcher(found.command) else None
+        return replace(found, wraps=roles.wrappers.get(pid), rendezvous=meets)
 
     def _earlier(self, roles: ranks.Roles, job: Job, now: float) -> tuple[Attempt, ...]:
         """The ranks of attempts before the newest, which the roles no longer know."""
@@ -267,6 +278,7 @@ class Observer:
             joined=identity.joined,
             rpc=identity.rpc,
             master=identity.master,
+            interface=identity.interface,
         )
 
     def _child(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ChildView:
@@ -363,11 +375,10 @@ class Observer:
         """What the beacon of a process said when it could not start, or look."""
         return self.inbox.failures.get(pid) or self._ask(Failure(pid)) or ""
 
-    def _store(self, address: str) -> StoreView | None:
+    def _look_into_store(self, address: str) -> None:
         found = self._ask(Store(address))
         if found is not None:
-            self.store = StoreView(bool(found["reachable"]), tuple(found["keys"]))
-        return self.store
+            self.stores[address] = store_view(address, self.watched.host, found)
 
     def _not_seen(self, now: float) -> tuple[str, ...]:
         environments = (row.environment for row in self.table.rows.values())

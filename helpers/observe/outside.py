@@ -10,9 +10,10 @@ from typing import Any
 from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
 from ..model.waits import OnInput, OnIO, OnLock, Wait
-from . import locks, ranks, waits
+from . import locks, waits
 from .look import AnyQuestion, Ends, Held, Holder, Owner, Peer
 from .process_table import Row
+from .rendezvous import own_port
 
 
 class Outside:
@@ -44,7 +45,7 @@ class Outside:
         if view.error is not None:
             self._look_for_stranger(refused(view.error), rows)
         if view.awaits_nodes:
-            self._look_for_stranger(ranks.own_rendezvous(view.command, self._host), rows)
+            self._look_for_stranger(own_port(view.command, self._host), rows)
         if not view.waits:
             return view
         found = (self.wait(wait, view.pid, rows) for wait in view.waits)

@@ -65,6 +65,7 @@ class Row:
         forked: True while it runs the program of its parent.
         environment: what its program was given at its start; None where we may not look.
         sockets: (address, port) of its listening TCP sockets; all_sockets: those it ever had.
+        unanswered: `address:port` of the other ends that do not answer.
     """
 
     pid: int
@@ -86,6 +87,7 @@ class Row:
     found: float = 0.0
     sockets: tuple[tuple[str, int], ...] = ()
     all_sockets: set[tuple[str, int]] = field(default_factory=set)
+    unanswered: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
     forked: bool = False
     work: Work = field(init=False)
@@ -222,3 +224,4 @@ class Table:
         if usage.sockets is not None:
             row.sockets = usage.sockets
             row.all_sockets |= set(usage.sockets)
+            row.unanswered = usage.unanswered

@@ -123,6 +123,7 @@ def view(
         collectives=waits.collectives(record) if record else (),
         issued=issued(record, sources) if record else (),
         ports=tuple(ports),
+        unanswered=row.unanswered if alive else (),
         still=max(0.0, seen - since),
         idle=row.idle(now, apart),
         asleep=asleep,

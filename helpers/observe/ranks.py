@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..beacon.record import Record
 from ..launch.processes import LAUNCHERS, is_launcher
-from .identity import LOOPBACK, Identity, spawned_number
+from .identity import Identity, spawned_number
 from .process_table import Row, Table
 
 SHELL_ENDS = 1.0
@@ -130,16 +129,6 @@ def tell_ends(table: Table, roles: Roles) -> None:
             continue
         code = shell.exit_code
         rank.status = code - 128 if 128 < code < 128 + signal.NSIG else code << 8
-
-
-def own_rendezvous(command: Sequence[str], host: str) -> int | None:
-    """The port on this machine at which a launcher of one node is to meet no other node, or None."""
-    words = " ".join(command).replace("_", "-")
-    nodes = re.search(r"--nnodes[= ](\S+)", words)
-    endpoint = re.search(r"--rdzv-endpoint[= ](\S+):(\d+)", words)
-    if endpoint is None or (nodes is not None and nodes[1] not in ("1", "1:1")):
-        return None
-    return int(endpoint[2]) if endpoint[1] in (*LOOPBACK, host) else None
 
 
 def launcher_name(table: Table, roles: Roles, records: Mapping[int, Record]) -> str:

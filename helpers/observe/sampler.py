@@ -108,6 +108,7 @@ class Sampler:
             host=socket.gethostname(),
             stdin=stdin,
             attached=launch.folder is None,
+            interfaces=sockets.interfaces(),
         )
         self._launch = launch
         self._limit = limit
@@ -299,6 +300,7 @@ class _Process:
             self.told = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        listening, unanswered = self._sockets(now)
         return Usage(
             pid=process.pid,
             cpu=self._cpu,
@@ -306,7 +308,8 @@ class _Process:
             stopped=stopped,
             traced=stopped and _tracer(process.pid) != 0,
             waits_for_child=_kernel_function(process.pid) in ("do_wait", "wait_consider_task"),
-            sockets=self._sockets(now),
+            sockets=listening,
+            unanswered=unanswered,
         )
 
     def threads(self) -> list[tuple[int, float, str]]:
@@ -321,15 +324,22 @@ class _Process:
                 self._cpu_of_threads = self._cpu
         return self._threads
 
-    def _sockets(self, now: float) -> tuple[tuple[str, int], ...] | None:
+    def _sockets(self, now: float) -> tuple[tuple[tuple[str, int], ...] | None, tuple[str, ...]]:
+        """Its listening sockets, None when it is not yet time to look; ends that do not answer."""
         if now < self._sockets_next:
-            return None
+            return None, ()
         begun = time.monotonic()
         found = self.process.net_connections(kind="tcp")
+        listening = {(c.laddr.ip, c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN}
+        abroad = [c for c in found if c.raddr and c.raddr.ip != c.laddr.ip]
+        silent = sockets.unanswered(self.process.pid) if abroad else ()
         self._sockets_next = now + max(PORTS_EVERY, (time.monotonic() - begun) / PORTS_SHARE)
-        return tuple(
-            sorted({(c.laddr.ip, c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN})
-        )
+        ends = {
+            f"{c.raddr.ip.removeprefix('::ffff:')}:{c.raddr.port}"
+            for c in abroad
+            if f"{c.laddr.ip}:{c.laddr.port}>{c.raddr.ip}:{c.raddr.port}" in silent
+        }
+        return tuple(sorted(listening)), tuple(sorted(ends))
 
 
 def source(path: str) -> str | None:

@@ -1,38 +1,35 @@
-"""What the job's store holds, and when to look into it. No I/O."""
+"""What a look into a store has shown, and when to look into one. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..beacon import torch_names
-from ..model.facts import RankView
+from ..model.facts import ProcessView, RankView, StoreView
 
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""
 
+NOT_THERE = "has nobody who listens there"
+"""The problem with a store in recordings that do not say which it was."""
 
-@dataclass(frozen=True)
-class StoreView:
-    """What a store holds.
 
-    Attributes:
-        reachable: False when nothing listens at its address.
-        keys: names of the keys that are set.
+def store_view(address: str, host: str, found: Mapping[str, Any]) -> StoreView:
+    """What was found at an address.
+
+    Args:
+        host: name of the machine from which it was looked at.
+        found: as `store_probe.look` gives it.
     """
-
-    reachable: bool
-    keys: tuple[str, ...] = ()
-
-    @property
-    def joined(self) -> tuple[int, ...]:
-        """Ranks whose gloo address is in the store: they have come to the default process group."""
-        found = {torch_names.rank_of_key(key) for key in self.keys}
-        return tuple(sorted(rank for rank in found if rank is not None))
+    told = (torch_names.rank_of_key(str(key)) for key in found["keys"])
+    ranks = tuple(sorted(rank for rank in told if rank is not None))
+    problem = "" if found["reachable"] else found.get("problem") or NOT_THERE
+    return StoreView(address, host, problem, ranks)
 
 
-def address_to_look_at(ranks: Sequence[RankView]) -> str | None:
-    """Where ranks have been in the rendezvous for a while, and no process seen here explains why."""
+def addresses_to_look_at(ranks: Sequence[RankView], launchers: Iterable[ProcessView]) -> set[str]:
+    """Where ranks or launchers have met nobody for a while, and no process seen here explains why."""
     addresses = {
         view.master
         for view in ranks
@@ -41,4 +38,10 @@ def address_to_look_at(ranks: Sequence[RankView]) -> str | None:
     explained = all(view.process is not None for view in ranks) and any(
         view.state != "rendezvous" for view in ranks
     )
-    return addresses.pop() if len(addresses) == 1 and not explained else None
+    if ranks:
+        return {address for address in addresses if address is not None and not explained}
+    return {
+        launcher.rendezvous.address
+        for launcher in launchers
+        if launcher.rendezvous is not None and launcher.awaits_nodes and launcher.still >= FIRST_AFTER
+    }

@@ -18,7 +18,7 @@ from typing import Any
 TIMEOUT = 2.0
 """Seconds that a connection to the store may take."""
 
-UNREACHABLE: dict[str, Any] = {"reachable": False, "keys": []}
+UNREACHABLE: dict[str, Any] = {"reachable": False, "problem": "does not answer as a store", "keys": []}
 
 
 class Probe:
@@ -58,11 +58,11 @@ class Probe:
 
 
 def look(host: str, port: int) -> dict[str, Any]:
-    """{reachable, keys} of a store; connecting to it and listing take `TIMEOUT` seconds at most each."""
+    """{reachable, problem, keys} of a store; connecting and listing may take `TIMEOUT` seconds each."""
     try:
-        socket.create_connection((host, port), timeout=TIMEOUT).close()
-    except OSError:
-        return dict(UNREACHABLE)
+        socket.create_connection((host.strip("[]"), port), timeout=TIMEOUT).close()
+    except OSError as error:
+        return {**UNREACHABLE, "problem": _problem(error)}
     from datetime import timedelta
 
     import torch.distributed as dist
@@ -70,7 +70,18 @@ def look(host: str, port: int) -> dict[str, Any]:
     store = dist.TCPStore(
         host, port, is_master=False, timeout=timedelta(seconds=TIMEOUT), wait_for_workers=False
     )
-    return {"reachable": True, "keys": [str(key) for key in store.list_keys()]}
+    return {"reachable": True, "problem": "", "keys": [str(key) for key in store.list_keys()]}
+
+
+def _problem(error: OSError) -> str:
+    """Why nobody can be reached at an address, as what that does."""
+    if isinstance(error, ConnectionRefusedError):
+        return "refuses the connection: nobody listens there"
+    if isinstance(error, TimeoutError):
+        return "does not answer, as if a firewall dropped what comes"
+    if isinstance(error, socket.gaierror):
+        return "has a name that cannot be resolved"
+    return f"cannot be reached: {(error.strerror or 'unknown error').lower()}"
 
 
 def main(arguments: Sequence[str]) -> int:

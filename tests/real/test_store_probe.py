@@ -6,7 +6,7 @@ import pytest
 from torch.distributed import TCPStore
 from waiting import until
 
-from helpers.observe.store_probe import UNREACHABLE, Probe
+from helpers.observe.store_probe import Probe
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
@@ -35,4 +35,6 @@ def test_all_keys_of_a_store_with_many_are_told() -> None:
 
 
 def test_where_no_store_is_nothing_is_found() -> None:
-    assert looked_at("127.0.0.1:1") == UNREACHABLE
+    found = looked_at("127.0.0.1:1")
+    assert (found["reachable"], found["keys"]) == (False, [])
+    assert found["problem"] == "refuses the connection: nobody listens there"

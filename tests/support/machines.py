@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-NETWORK = "10.77.0"
+NETWORK = "192.168.77"
 """All but the last number of the machines' addresses; the namespaces see nobody but each other."""
 
 ENTER = """hostname "$1" && mount --make-rprivate / && mount --bind "$2" /etc/hosts \
@@ -31,17 +31,35 @@ class Machine:
     Attributes:
         name: of its network namespace; host: its host name.
         hosts: the file that is its `/etc/hosts`.
+        hub: the network namespace of the switch; port: the switch's end of this machine's cable.
     """
 
     name: str
     host: str
     address: str
     hosts: Path
+    hub: str
+    port: str
 
     def words(self, *command: str) -> list[str]:
         """A command that runs another one on this machine."""
         enter = ("unshare", "--uts", "--mount", "sh", "-c", ENTER, "sh", self.host, str(self.hosts))
         return ["ip", "netns", "exec", self.name, *enter, *command]
+
+    def cut(self) -> None:
+        """Pull the cable: what is sent is lost, and nobody is told."""
+        _ip("-n", self.hub, "link", "set", self.port, "down")
+
+    def mend(self) -> None:
+        """Plug the cable in again."""
+        _ip("-n", self.hub, "link", "set", self.port, "up")
+
+    def drop(self, port: int) -> None:
+        """Lose every packet that comes for a port, as a firewall does."""
+        rule = ("-n", self.name, "rule")
+        _ip(*rule, "add", "pref", "100", "lookup", "local")
+        _ip(*rule, "del", "pref", "0")
+        _ip(*rule, "add", "pref", "10", "iif", "eth0", "ipproto", "tcp", "dport", str(port), "blackhole")
 
     def start(
         self,
@@ -97,13 +115,13 @@ def machines(number: int, folder: Path, hosts: Sequence[str] = ()) -> Iterator[t
         made = []
         for index, host in enumerate(names):
             name, address = f"{mark}-{index}", f"{NETWORK}.{index + 1}"
-            one = Machine(name, host, address, folder / f"hosts-{name}")
+            one = Machine(name, host, address, folder / f"hosts-{name}", hub, f"p{index}")
             own = f"{one.address} {host}"
             one.hosts.write_text("\n".join(["127.0.0.1 localhost", own, *listed]) + "\n")
             at_end.callback(one.hosts.unlink)
             _namespace(one.name, at_end)
-            _ip("-n", hub, "link", "add", f"p{index}", "type", "veth", "peer", "eth0", "netns", one.name)
-            _ip("-n", hub, "link", "set", f"p{index}", "master", "br0", "up")
+            _ip("-n", hub, "link", "add", one.port, "type", "veth", "peer", "eth0", "netns", one.name)
+            _ip("-n", hub, "link", "set", one.port, "master", "br0", "up")
             _ip("-n", one.name, "addr", "add", f"{one.address}/24", "dev", "eth0")
             _ip("-n", one.name, "link", "set", "eth0", "up")
             made.append(one)

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import math
 
-from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
+from ...model.facts import UNTOLD, RankView, StoreView, Verdict
 from ...model.waits import JoinsRPC, OnLock
-from ...model.wording import doing, place, spoken
+from ...model.wording import doing, place, plural, sentence, spoken
 from ..events import Event
+from ..launchers import launchers_wait
 from ..matching import addresses
 from ..messages import JOINED, NOT_ALL_JOINED
+from ..network import (
+    SET_INTERFACE,
+    in_words,
+    no_interface,
+    offering,
+    on_hosts,
+    settings,
+    unanswered,
+    wrong_interface,
+)
 from ..scene import Facts, minority
 
 
 def find(facts: Facts) -> Verdict | None:
     """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
     event = facts.first
+    if event is not None and (wrong := wrong_interface(facts, event) or no_interface(facts, event)):
+        return wrong
     if event is not None:
         if event.error is None or not NOT_ALL_JOINED.search(event.error.message):
             return None
@@ -24,8 +37,8 @@ def find(facts: Facts) -> Verdict | None:
             return _counted(event, *sorted(int(number) for number in counted.groups() if number))
         return _verdict(facts, hang=False)
     if not facts.snapshot.ranks:
-        return _without_ranks(facts)
-    stuck = facts.stuck or _last_seen(facts)
+        return launchers_wait(facts)
+    stuck = facts.stuck or _last_seen(facts) or _without_answer(facts)
     waiting = [rank for rank in stuck if facts.graph.ranks[rank].state == "rendezvous"]
     if not waiting or any(isinstance(w, OnLock) for rank in facts.graph.core for w in facts.waits(rank)):
         return None
@@ -37,6 +50,12 @@ def _last_seen(facts: Facts) -> frozenset[int]:
     if facts.patience == math.inf:
         return frozenset()
     return frozenset(rank for rank, process in facts.graph.alive.items() if process.still >= UNTOLD)
+
+
+def _without_answer(facts: Facts) -> frozenset[int]:
+    """All ranks that are seen, if none has moved, since some get no answer from others out of sight."""
+    unmoved = facts.alive.keys() <= facts.graph.given_up
+    return facts.graph.given_up if unmoved and unanswered(facts, facts.alive) else frozenset()
 
 
 def _counted(event: Event, joined: int, world: int) -> Verdict:
@@ -61,7 +80,7 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     rpc = any(isinstance(wait, JoinsRPC) for rank in facts.stuck for wait in facts.waits(rank))
     there = sorted(r for r, v in ranks.items() if _is_there(v, rpc=rpc))
     failed = {event.rank for event in facts.events if event.error is not None}
-    known = set(facts.snapshot.store_ranks)
+    known = {rank for store in facts.snapshot.stores for rank in store.ranks}
     absent = sorted(r for r in ranks if r not in there and r not in failed and r not in known)
     seen = [r for r in absent if ranks[r].state != "unseen"]
     lost = [r for r in seen if r not in facts.graph.free]
@@ -109,59 +128,22 @@ def _is_there(view: RankView, *, rpc: bool) -> bool:
     return view.reached_rpc if rpc else view.state == "rendezvous" or view.joined
 
 
-def _without_ranks(facts: Facts) -> Verdict | None:
-    """The launcher waits in a rendezvous of its own for other nodes, and has started no rank."""
-    waiting = [
-        process
-        for process in facts.snapshot.launchers
-        if process.alive and _waited(process) >= facts.patience and process.awaits_nodes
-    ]
-    if not waiting:
-        return None
-    if facts.snapshot.strangers:
-        return _other_job(facts)
-    return Verdict(
-        outcome="hang",
-        cause="rendezvous-incomplete",
-        detail="the launcher waits for nodes that have not joined its rendezvous",
-        summary=(
-            "The launcher has started no rank: it waits in its rendezvous for other nodes, which have "
-            f"not joined for {_waited(waiting[0]):.0f} s."
-        ),
-        evidence=("the launcher is in the rendezvous of torchrun",),
-    )
-
-
-def _waited(process: ProcessView) -> float:
-    """Seconds for which a launcher has waited: its store takes processor time now and then."""
-    return max(process.idle, process.still)
-
-
-def _other_job(facts: Facts) -> Verdict:
-    """The launcher has come to the rendezvous of another job, which has all its nodes."""
-    port, owner = facts.snapshot.strangers[0]
-    return Verdict(
-        outcome="hang",
-        cause="rendezvous-incomplete",
-        detail=f"the launcher waits in a rendezvous at port {port} that belongs to another job",
-        summary=(
-            f"The launcher has started no rank: the rendezvous at port {port} belongs to process "
-            f"{owner.pid} outside the job, and there it waits for a place."
-        ),
-        evidence=(
-            "the launcher is in the rendezvous of torchrun",
-            f"port {port} belongs to process {owner.pid}: {owner.command}",
-        ),
-        blockers=(owner,),
-    )
-
-
 def _all_there(facts: Facts, there: list[int]) -> Verdict:
     """Every rank is there and looks for the store, which nobody serves, or does not finish."""
-    answers, address = facts.snapshot.store_answers, facts.snapshot.job.master
-    if answers is False:
-        detail = f"nobody listens at {address}, where the ranks look for the store"
-        summary = f"The ranks look for the store at {address}, and nobody listens there."
+    address = facts.snapshot.job.master
+    lost = [store for store in facts.snapshot.stores if store.problem]
+    silent = unanswered(facts, there)
+    culprits = offering(facts, silent)
+    if lost:
+        detail = f"the ranks look for the store at {lost[0].address}, which {lost[0].problem}"
+        summary = f"{sentence(detail)}."
+    elif silent:
+        listen = f", where {on_hosts(facts, culprits)} {plural(culprits, 'listens', 'listen')}"
+        detail = f"{in_words(facts, silent)}{listen if culprits else ''}{settings(facts, culprits)}"
+        summary = (
+            f"The ranks have found the store at {address}, but {detail}. The network interface is the "
+            f"wrong one, or a firewall is in the way. {SET_INTERFACE}"
+        )
     else:
         detail = f"every rank is in the rendezvous at {address}, and none comes out of it"
         summary = (
@@ -173,21 +155,27 @@ def _all_there(facts: Facts, there: list[int]) -> Verdict:
         cause="rendezvous-incomplete",
         detail=detail,
         summary=summary,
+        culprits=culprits,
         where=facts.where(there),
         evidence=_store(facts),
     )
 
 
 def _store(facts: Facts) -> tuple[str, ...]:
-    """What a look into the store has shown."""
-    answers, address = facts.snapshot.store_answers, facts.snapshot.job.master
-    if answers is None:
-        return ()
-    if not answers:
-        return (f"nobody listens at the store's address {address}",)
-    left = facts.snapshot.store_ranks
-    seen = f"{spoken(left)} left an address in it" if left else "no rank has left an address in it"
-    return (f"the store at {address} answers; {seen}",)
+    """What looks into the store have shown."""
+    return tuple(_seen_in(store) for store in facts.snapshot.stores)
+
+
+def _seen_in(store: StoreView) -> str:
+    on = f" from host {store.host}" if store.host else ""
+    if store.problem:
+        return f"looked at{on}, the store's address {store.address} {store.problem}"
+    seen = (
+        f"{spoken(store.ranks)} left an address in it"
+        if store.ranks
+        else "no rank has left an address in it"
+    )
+    return f"looked at{on}, the store at {store.address} answers; {seen}"
 
 
 def _describe(facts: Facts, rank: int) -> str:

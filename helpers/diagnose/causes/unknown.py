@@ -8,7 +8,7 @@ from ...model.facts import UNTOLD, Verdict
 from ...model.waits import InCollective
 from ...model.wording import operation, place, plural, sentence, spoken
 from ..events import Event
-from ..messages import PEER
+from ..network import in_words, peer_in, unanswered
 from ..scene import Facts, passed_unnumbered
 
 SEE_THE_REST = (
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Verdict | None:
     if facts.stuck:
         ranks = tuple(sorted(facts.graph.core))
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
-    waiting = _for_unseen(facts)
+    waiting = _for_unseen(facts) or _cut_off(facts)
     if waiting is not None:
         return waiting
     if job.exit_code or job.signal:
@@ -55,8 +55,8 @@ def find(facts: Facts) -> Verdict | None:
 def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
     """A rank has lost one that is out of sight, or waited for it in vain: the cause is there."""
     who = "the command" if event.rank is None else f"rank {event.rank}"
-    address = PEER.search(event.text)
-    peer = f" at {address[1]}" if address else ""
+    address = peer_in(event.text)
+    peer = f" at {address}" if address else ""
     at = f" at {place(event.where)}" if event.where else ""
     because = f"because of a rank{peer} that is not seen here"
     elsewhere = f"{spoken(facts.unseen)} {plural(facts.unseen, 'is', 'are')} on other machines"
@@ -91,6 +91,28 @@ def _for_unseen(facts: Facts) -> Verdict | None:
         detail=f"{waits} for {spoken(missing)}, {was} not seen",
         summary=f"{sentence(waits)} for {spoken(missing)}, {was} not seen.",
         where=facts.where(waiting),
+    )
+
+
+def _cut_off(facts: Facts) -> Verdict | None:
+    """All ranks here wait for ranks out of sight, and what they send there is not answered."""
+    waiting = [rank for rank in facts.graph.waiting_for(facts.unseen) if rank in facts.alive]
+    silent = in_words(facts, unanswered(facts, waiting))
+    if not silent or facts.alive.keys() - facts.graph.given_up:
+        return None
+    missing = sorted(facts.graph.awaited_by(waiting) & {*facts.unseen})
+    return Verdict(
+        outcome="hang",
+        cause="unknown",
+        detail=f"the network: {silent}",
+        summary=(
+            f"{sentence(spoken(waiting))} {plural(waiting, 'waits', 'wait')} in "
+            f"{operation(facts.waits(waiting[0])[0])} for {spoken(missing)}, "
+            f"{plural(missing, 'which is', 'which are')} not seen from here, and {silent}: look at the "
+            "network between these machines, and whether the other one still runs."
+        ),
+        where=facts.where(waiting),
+        evidence=(silent,),
     )
 
 
@@ -131,12 +153,16 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     if any(wait.seq is None for wait in calls):
         so = "nobody is missing, unless it follows an asynchronous operation that cannot be seen"
     so = "whether another member is missing cannot be told" if guessed else so
+    silent = in_words(facts, unanswered(facts, ranks))
+    so = f"nobody is missing, but {silent}. Look at the network between these machines" if silent else so
+    network = f"the network: {silent}; " if silent else ""
     return Verdict(
         outcome="hang",
         cause="unknown",
-        detail=f"{who} are in the same {call}, which does not finish",
+        detail=f"{network}{who} are in the same {call}, which does not finish",
         summary=(f"{sentence(who)} are in the same {call}{at} and it does not finish: {so}."),
         where=where,
+        evidence=(silent,) if silent else (),
     )
 
 

@@ -43,7 +43,7 @@ from histories import (
 )
 
 from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
-from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot
+from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot, StoreView
 from helpers.model.frames import Frame
 from helpers.model.waits import InCollective, OnChild, OnIO, OnThread
 
@@ -980,7 +980,7 @@ RENDEZVOUS_INCOMPLETE = [
             snapshot(
                 *(rank(n, joining(), still=40.0, idle=40.0) for n in (0, 1)), master="10.0.0.9:29500"
             ),
-            store_answers=False,
+            stores=(StoreView("10.0.0.9:29500", "n0", "refuses the connection: nobody listens there"),),
         ),
         "hang",
         "rendezvous-incomplete",
@@ -1027,7 +1027,7 @@ RENDEZVOUS_INCOMPLETE = [
         where=None,
         proved=False,
         final=True,
-        says=("has started no rank", "40 s"),
+        says=("No rank has been started for 40 s", "other nodes have not joined"),
     ),
     Case(
         "rank 1 of two was never started",

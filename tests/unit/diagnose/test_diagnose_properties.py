@@ -45,6 +45,7 @@ from helpers.model.facts import (
     ProcessView,
     RankView,
     Snapshot,
+    StoreView,
 )
 from helpers.model.frames import Frame
 from helpers.model.waits import (
@@ -408,7 +409,7 @@ SNAPSHOTS = st.builds(
     ).map(tuple),
     memory_kills=st.integers(0, 1),
     stdin=st.sampled_from(("inherit", "silent")),
-    store_answers=st.sampled_from((None, True, False)),
+    stores=st.lists(st.builds(StoreView, WORDS, WORDS, WORDS), max_size=1).map(tuple),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from helpers.beacon.torch_names import MP_SPAWN
 from helpers.observe.identity import Identity
 from helpers.observe.look import Look, Program
 from helpers.observe.process_table import Row, Table
-from helpers.observe.ranks import Roles, assign, launcher_name, own_rendezvous, tell_ends
+from helpers.observe.ranks import Roles, assign, launcher_name, tell_ends
 
 TORCHRUN = ("/env/bin/python", "/env/bin/torchrun", "--nproc_per_node=2", "train.py")
 TRAIN = ("/env/bin/python", "train.py")
@@ -606,25 +605,6 @@ def test_the_name_of_the_launcher(command: tuple[str, ...], name: str) -> None:
     processes = [Seen(10, command=command), Seen(11, 10, of_rank(0))]
     made = table(processes)
     assert launcher_name(made, assign(made, identities(processes)), {}) == name
-
-
-ENDPOINTS = [
-    ("torchrun --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:29400 train.py", 29400),
-    ("torchrun --rdzv_backend c10d --rdzv_endpoint localhost:29400 train.py", 29400),
-    ("torchrun --nnodes=1 --rdzv-endpoint=localhost:29400 train.py", 29400),
-    ("torchrun --nnodes=1:1 --rdzv-endpoint=localhost:29400 train.py", 29400),
-    (f"torchrun --rdzv-endpoint={socket.gethostname()}:29400 train.py", 29400),
-    ("torchrun --nnodes=2 --rdzv-endpoint=localhost:29400 train.py", None),
-    ("torchrun --nnodes 1:4 --rdzv-endpoint=localhost:29400 train.py", None),
-    ("torchrun --rdzv-endpoint=192.0.2.1:29400 train.py", None),
-    ("torchrun --rdzv-endpoint=localhost train.py", None),
-    ("torchrun --master-port=29400 train.py", None),
-]
-
-
-@pytest.mark.parametrize(("command", "port"), ENDPOINTS)
-def test_where_a_launcher_of_one_node_meets_nobody_else(command: str, port: int | None) -> None:
-    assert own_rendezvous(command.split(), socket.gethostname()) == port
 
 
 def test_a_program_that_spawns_its_ranks() -> None:

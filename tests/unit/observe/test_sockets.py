@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,36 @@ def test_what_is_no_connection_has_no_other_end() -> None:
         assert sockets.peer(os.getpid(), target(one)) is None
     assert sockets.peer(os.getpid(), "pipe:[12]") is None
     assert sockets.peer(2**22 + 1, "socket:[12]") is None
+
+
+HEAD = "sl local_address rem_address st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode"
+TABLES = {
+    "tcp": [
+        "0: 014D4D0A:733C 024D4D0A:BB4E 01 00000040:00000000 01:00000060 00000004 0 0 11930 2",
+        "1: 014D4D0A:733C 034D4D0A:BB4E 01 00000000:00000000 00:00000000 00000000 0 0 11931 2",
+        "2: 014D4D0A:C350 094D4D0A:733C 02 00000001:00000000 01:00000060 00000003 0 0 11932 2",
+        "3: 014D4D0A:C351 094D4D0A:733C 02 00000001:00000000 01:00000060 00000001 0 0 11933 2",
+    ],
+    "tcp6": [
+        "0: 0000000000000000FFFF0000014D4D0A:733D 0000000000000000FFFF0000024D4D0A:0050 01 "
+        "00000040:00000000 01:00000060 00000005 0 0 11934 2",
+    ],
+}
+
+
+def test_ends_that_do_not_answer_are_those_to_which_the_same_is_sent_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "7" / "net").mkdir(parents=True)
+    for name, rows in TABLES.items():
+        (tmp_path / "7" / "net" / name).write_text("\n".join([HEAD, *rows]) + "\n")
+    monkeypatch.setattr(sockets, "PROC", tmp_path)
+    assert sockets.unanswered(7) == {
+        "10.77.77.1:29500>10.77.77.2:47950",
+        "10.77.77.1:50000>10.77.77.9:29500",
+        "::ffff:10.77.77.1:29501>::ffff:10.77.77.2:80",
+    }
+
+
+def test_the_addresses_of_this_machine() -> None:
+    assert any(address in ("127.0.0.1", "::1") for _, address in sockets.interfaces())

@@ -1,0 +1,114 @@
+"""Launchers that wait for those of other nodes before they start any rank. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..model.facts import ProcessView, StoreView, Verdict
+from ..model.wording import spoken
+from .scene import Facts
+
+
+def launchers_wait(facts: Facts) -> Verdict | None:
+    """Launchers wait in a rendezvous of their own for other nodes, and have started no rank."""
+    waiting = [
+        process
+        for process in facts.snapshot.launchers
+        if process.alive and _waited(process) >= facts.patience and process.awaits_nodes
+    ]
+    if not waiting:
+        return None
+    if facts.snapshot.strangers:
+        return _other_job(facts)
+    waited = f" for {_waited(waiting[0]):.0f} s" if facts.snapshot.timed else ""
+    lost, evidence = [], []
+    for process in waiting:
+        store = _store_of(facts, process)
+        if store is not None and store.problem:
+            lost.append(
+                f"{_node(process)} looks for the rendezvous at {store.address}, which {store.problem}"
+            )
+        elif _serves(process):
+            evidence.append(f"{_node(process)} serves the rendezvous at {_address(process)}")
+        else:
+            evidence.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
+    served = {_address(process) for process in waiting if _serves(process)}
+    why = "; ".join(lost)
+    if not lost and len(served) > 1:
+        why = f"each serves a rendezvous of its own: {'; '.join(evidence)}"
+    detail = why or f"{_missing(waiting)} not joined the rendezvous"
+    also = f" ({'; '.join(evidence)})" if lost and evidence else ""
+    return Verdict(
+        outcome="hang",
+        cause="rendezvous-incomplete",
+        detail=detail,
+        summary=f"No rank has been started{waited}: {detail}{also}.",
+        evidence=(*lost, *evidence),
+    )
+
+
+def _store_of(facts: Facts, process: ProcessView) -> StoreView | None:
+    """What a look from a launcher's machine at the address of its rendezvous has shown."""
+    meets = process.rendezvous
+    stores = facts.snapshot.stores
+    same = (
+        s for s in stores if meets is not None and (s.address, s.host) == (meets.address, meets.host)
+    )
+    return next(same, None)
+
+
+def _serves(process: ProcessView) -> bool:
+    """True for a launcher that listens at the port of its rendezvous."""
+    number = _address(process).rpartition(":")[2]
+    return any(str(port.port) == number for port in process.ports)
+
+
+def _address(process: ProcessView) -> str:
+    return process.rendezvous.address if process.rendezvous is not None else "an unknown address"
+
+
+def _node(process: ProcessView) -> str:
+    """`the launcher of node 1 (host n1)`."""
+    meets = process.rendezvous
+    if meets is None:
+        return "the launcher"
+    number = "" if meets.node is None else f" of node {meets.node}"
+    return f"the launcher{number} (host {meets.host})" if meets.host else f"the launcher{number}"
+
+
+def _missing(waiting: Sequence[ProcessView]) -> str:
+    """`node 1 has`, `some of nodes 1, 2 and 3 have`, `other nodes have`."""
+    found = [process.rendezvous for process in waiting if process.rendezvous is not None]
+    nodes = next((one.nodes for one in found if one.nodes is not None), None)
+    there = {one.node for one in found}
+    if nodes is None or None in there:
+        return "other nodes have"
+    away = [number for number in range(nodes) if number not in there]
+    named = spoken(away).replace("rank", "node")
+    if len(away) == 1:
+        return f"{named} has"
+    return f"some of {named} have" if len(there) == 1 else f"{named} have"
+
+
+def _waited(process: ProcessView) -> float:
+    """Seconds for which a launcher has waited: its store takes processor time now and then."""
+    return max(process.idle, process.still)
+
+
+def _other_job(facts: Facts) -> Verdict:
+    """The launcher has come to the rendezvous of another job, which has all its nodes."""
+    port, owner = facts.snapshot.strangers[0]
+    return Verdict(
+        outcome="hang",
+        cause="rendezvous-incomplete",
+        detail=f"the launcher waits in a rendezvous at port {port} that belongs to another job",
+        summary=(
+            f"The launcher has started no rank: the rendezvous at port {port} belongs to process "
+            f"{owner.pid} outside the job, and there it waits for a place."
+        ),
+        evidence=(
+            "the launcher is in the rendezvous of torchrun",
+            f"port {port} belongs to process {owner.pid}: {owner.command}",
+        ),
+        blockers=(owner,),
+    )

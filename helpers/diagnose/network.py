@@ -1,0 +1,140 @@
+"""Which addresses the ranks of a job give each other, and which of them cannot be reached. No I/O."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ..model.facts import Verdict
+from ..model.wording import plural, sentence, spoken
+from .events import Event
+from .messages import CANNOT_CONNECT, NO_INTERFACE, PEER
+from .scene import Facts
+
+SET_INTERFACE = (
+    "Set GLOO_SOCKET_IFNAME (and NCCL_SOCKET_IFNAME) on every node to the interface of the network that "
+    "the nodes share; `ip -br addr` lists them."
+)
+
+
+def wrong_interface(facts: Facts, event: Event) -> Verdict | None:
+    """A rank could not connect to another one, at an address that means another machine to each.
+
+    That is a loopback address, or one that several machines have, as those of virtual bridges.
+    """
+    message = event.error.message if event.error is not None else ""
+    address = peer_in(message) if CANNOT_CONNECT.search(message) else None
+    if facts.snapshot.job.single_node or address is None or event.rank is None:
+        return None
+    has = [one for one in facts.snapshot.interfaces if one.address == address]
+    here = facts.graph.ranks[event.rank].host
+    shared = here in {one.host for one in has} or len({one.host for one in has}) > 1
+    if not (is_loopback(address) or shared):
+        return None
+    culprits = offering(facts, [address])
+    who = on_hosts(facts, culprits) if culprits else "a rank on another machine"
+    names = ", ".join(sorted({one.name for one in has}))
+    means = "reaches no other machine" if is_loopback(address) else f"several machines have ({names})"
+    gave = f"{who} {plural(culprits or (0,), 'has', 'have')} given the others {address} to connect to"
+    failed = sorted({one.rank for one in facts.events if one.rank is not None and one.error is not None})
+    return Verdict(
+        outcome="error",
+        cause="rendezvous-incomplete",
+        detail=f"wrong network interface: {gave}{settings(facts, culprits)}",
+        summary=(
+            f"{sentence(gave)}{settings(facts, culprits)}, which {means}, so {spoken(failed)} could not "
+            f"connect. {SET_INTERFACE}"
+        ),
+        culprits=culprits,
+        where=event.where,
+        evidence=(f"{spoken(failed)}: {event.text}",),
+    )
+
+
+def no_interface(facts: Facts, event: Event) -> Verdict | None:
+    """The network interface that a setting names does not exist on a rank's machine."""
+    message = event.error.message if event.error is not None else ""
+    if event.rank is None or not NO_INTERFACE.search(message):
+        return None
+    failed = (one for one in facts.events if one.error and NO_INTERFACE.search(one.error.message))
+    culprits = tuple(sorted({one.rank for one in failed if one.rank is not None}))
+    lack = f"{on_hosts(facts, culprits)} {plural(culprits, 'does', 'do')} not have"
+    detail = f"a setting{settings(facts, culprits)} names a network interface that {lack}"
+    return Verdict(
+        outcome="error",
+        cause="rendezvous-incomplete",
+        detail=f"wrong network interface: {detail}",
+        summary=f"{sentence(detail)}, so {plural(culprits, 'it', 'they')} cannot join. {SET_INTERFACE}",
+        culprits=culprits,
+        where=event.where,
+        evidence=(f"{spoken(culprits)}: {event.text}",),
+    )
+
+
+def peer_in(message: str) -> str | None:
+    """The address of the other end of a connection that a message speaks of."""
+    found = PEER.search(message)
+    return next(filter(None, found.groups())) if found else None
+
+
+def is_loopback(address: str) -> bool:
+    """True for an address by which a machine reaches itself only."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def offering(facts: Facts, addresses: Collection[str]) -> tuple[int, ...]:
+    """The seen ranks that others are to reach at an address: where they listen, or were told to."""
+
+    def meant(given: str) -> bool:
+        return any(given == one or (is_loopback(given) and is_loopback(one)) for one in addresses)
+
+    named = {(one.host, one.name) for one in facts.snapshot.interfaces if meant(one.address)}
+    return tuple(
+        rank
+        for rank, view in sorted(facts.graph.ranks.items())
+        if view.process is not None
+        and (
+            (view.host, view.interface.partition("=")[2]) in named
+            or any(meant(port.address) for port in view.process.ports if port.role != "store")
+        )
+    )
+
+
+def settings(facts: Facts, ranks: Collection[int]) -> str:
+    """` (GLOO_SOCKET_IFNAME=lo)`; nothing where no rank has such a setting."""
+    settings = sorted({facts.graph.ranks[rank].interface for rank in ranks} - {""})
+    return f" ({', '.join(settings)})" if settings else ""
+
+
+def unanswered(facts: Facts, ranks: Iterable[int]) -> dict[str, list[int]]:
+    """IP address -> those of `ranks` that have long got no answer from there."""
+    silent: dict[str, list[int]] = {}
+    for rank in sorted(ranks):
+        for process in facts.processes((rank,)):
+            for address in sorted({end.rpartition(":")[0] for end in process.unanswered}):
+                silent.setdefault(address, []).append(rank)
+    return silent
+
+
+def in_words(facts: Facts, silent: Mapping[str, Sequence[int]]) -> str:
+    """`ranks 0 and 1 (host n0) get no answer from 10.0.0.2 (host n1)`; empty where all answer."""
+    who: dict[tuple[int, ...], list[str]] = {}
+    for address, asking in silent.items():
+        hosts = {one.host for one in facts.snapshot.interfaces if one.address == address}
+        known = f"{address} (host {hosts.pop()})" if len(hosts) == 1 else address
+        who.setdefault(tuple(asking), []).append(known)
+    said = (
+        f"{on_hosts(facts, asking)} {plural(asking, 'gets', 'get')} no answer from {' and '.join(ends)}"
+        for asking, ends in who.items()
+    )
+    return "; ".join(said)
+
+
+def on_hosts(facts: Facts, ranks: Collection[int]) -> str:
+    """`ranks 0 and 1 (host n0)`; without the host where it is not known."""
+    hosts = sorted({facts.graph.ranks[rank].host for rank in ranks} - {""})
+    on = f" ({plural(hosts, 'host', 'hosts')} {', '.join(hosts)})" if hosts else ""
+    return f"{spoken(sorted(ranks))}{on}"

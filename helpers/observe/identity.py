@@ -154,6 +154,20 @@ class Identity:
             self.single_node = match[1] in (*LOOPBACK, self.host)
 
 
+TASKS = ("SLURM_STEP_ID", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+"""Variables by which Slurm and the launchers of MPI tell each task how many there are."""
+
+
+def is_one_of_tasks(environment: Mapping[str, str]) -> bool:
+    """True for a command that srun or mpirun has started several times: its ranks are one task's only.
+
+    A batch script has the number of tasks in its environment, too, but no step of Slurm's.
+    """
+    slurm = environment.get("SLURM_NTASKS") if "SLURM_STEP_ID" in environment else None
+    sizes = (slurm, environment.get("OMPI_COMM_WORLD_SIZE"), environment.get("PMI_SIZE"))
+    return any((_int(size) or 1) > 1 for size in sizes)
+
+
 def spawned_number(record: Record) -> int | None:
     """How many processes the caller of `mp.spawn` waits for, where its stack has been read."""
     return next((call["world_size"] for call in _calls(record) if call["op"] == "mp.spawn"), None)

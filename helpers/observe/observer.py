@@ -27,7 +27,7 @@ from ..model.facts import (
 from ..model.frames import Frame, innermost_user
 from . import debug_server, libraries, no_beacon, process_view, ranks, tracebacks, waits
 from .compilers import compiling
-from .identity import Identity, spawned_number
+from .identity import Identity, is_one_of_tasks, spawned_number
 from .inbox import Inbox
 from .look import AnyQuestion, Dump, ErrorFile, Failure, Issued, Look, Output, Store, Threads, Watched
 from .outside import Outside
@@ -188,6 +188,7 @@ class Observer:
         ranks.tell_ends(self.table, roles)
         of_rank = [self.identities[pid] for rank, pid in roles.ranks.items() if rank >= 0]
         root = self.table.rows.get(self.watched.pid)
+        environment = (root.environment if root else None) or {}
         world = max((i.world_size for i in of_rank if i.world_size), default=None)
         counts = (spawned_number(record) for record in self.records.values())
         world = world or max((n for n in counts if n), default=None)
@@ -206,7 +207,7 @@ class Observer:
             hardware=self._hardware(),
             backends=tuple(sorted({b for i in of_rank for b in i.backends})),
             master=next((i.master for i in of_rank if i.master), None),
-            single_node=all(i.single_node for i in of_rank),
+            single_node=all(i.single_node for i in of_rank) and not is_one_of_tasks(environment),
             script_error=script_error[0],
             script_line=script_error[1],
         )

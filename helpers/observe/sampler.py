@@ -19,6 +19,7 @@ from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
 from . import debug_probe, locks, memory, no_beacon, pipes, sockets, store_probe, tracebacks
+from .identity import TASKS
 from .look import (
     AnyQuestion,
     Dump,
@@ -53,7 +54,7 @@ STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
 
 ENVIRONMENT = frozenset(
-    (*record.ENVIRONMENT, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
+    (*record.ENVIRONMENT, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
 )
 """The variables of a process that a look tells; others may be secrets."""
 

@@ -12,7 +12,7 @@ import pytest
 from helpers.beacon.record import Record
 from helpers.beacon.torch_names import DATALOADER_WORKER as WORKER
 from helpers.beacon.torch_names import MP_SPAWN
-from helpers.observe.identity import Identity
+from helpers.observe.identity import Identity, is_one_of_tasks
 from helpers.observe.look import Look, Program
 from helpers.observe.process_table import Row, Table
 from helpers.observe.ranks import Roles, assign, launcher_name, tell_ends
@@ -577,6 +577,22 @@ NODES = [
 @pytest.mark.parametrize(("env", "single"), [r[1:] for r in NODES], ids=[r[0] for r in NODES])
 def test_whether_all_ranks_must_be_on_this_machine(env: Mapping[str, str], single: bool) -> None:
     assert identity(env).single_node is single
+
+
+STARTED = [
+    ("a task of srun", {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "4"}, True),
+    ("the only task of srun", {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "1"}, False),
+    ("a batch script of Slurm's", {"SLURM_NTASKS": "4"}, False),
+    ("a task of mpirun", {"OMPI_COMM_WORLD_SIZE": "2"}, True),
+    ("a task of another mpiexec", {"PMI_SIZE": "2"}, True),
+    ("variables left over in a shell", {"RANK": "0", "WORLD_SIZE": "2"}, False),
+    ("damage", {"OMPI_COMM_WORLD_SIZE": "two"}, False),
+]
+
+
+@pytest.mark.parametrize(("env", "several"), [r[1:] for r in STARTED], ids=[r[0] for r in STARTED])
+def test_whether_a_command_is_one_of_several_tasks(env: Mapping[str, str], several: bool) -> None:
+    assert is_one_of_tasks(env) is several
 
 
 def test_the_number_of_the_node() -> None:

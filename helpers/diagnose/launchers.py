@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..model.facts import ProcessView, StoreView, Verdict
 from ..model.wording import spoken
+from .network import is_loopback
 from .scene import Facts
 
 
@@ -29,20 +30,21 @@ def launchers_wait(facts: Facts) -> Verdict | None:
                 f"{_node(process)} looks for the rendezvous at {store.address}, which {store.problem}"
             )
         elif _serves(process):
-            evidence.append(f"{_node(process)} serves the rendezvous at {_address(process)}")
+            host = _address(process).rpartition(":")[0]
+            own = ", where no other machine finds it" if host == "localhost" or is_loopback(host) else ""
+            evidence.append(f"{_node(process)} serves the rendezvous at {_address(process)}{own}")
         else:
             evidence.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
     served = {_address(process) for process in waiting if _serves(process)}
-    why = "; ".join(lost)
+    detail = "; ".join(lost) or f"{_missing(waiting)} not joined the rendezvous"
+    told = f"{detail} ({'; '.join(evidence)})" if evidence else detail
     if not lost and len(served) > 1:
-        why = f"each serves a rendezvous of its own: {'; '.join(evidence)}"
-    detail = why or f"{_missing(waiting)} not joined the rendezvous"
-    also = f" ({'; '.join(evidence)})" if lost and evidence else ""
+        detail = told = f"each serves a rendezvous of its own: {'; '.join(evidence)}"
     return Verdict(
         outcome="hang",
         cause="rendezvous-incomplete",
         detail=detail,
-        summary=f"No rank has been started{waited}: {detail}{also}.",
+        summary=f"No rank has been started{waited}: {told}.",
         evidence=(*lost, *evidence),
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ...model.waits import InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
 from ..events import stack_of
-from ..messages import NO_SHARED_MEMORY
+from ..messages import CANNOT_CONNECT, NO_INTERFACE, NO_SHARED_MEMORY
+from ..network import unanswered
 from .case import TURNS, Case
 
 Fits = Callable[[Case], bool]
@@ -164,7 +165,7 @@ def ahead_of_a_loop(case: Case) -> bool:
 @situation
 def gone_before_joining(case: Case) -> bool:
     """A rank has ended before it joined."""
-    return any(not process.alive for process in case.culprits)
+    return not wrong_interface(case) and any(not process.alive for process in case.culprits)
 
 
 @situation
@@ -187,8 +188,19 @@ def late_to_join(case: Case) -> bool:
 
 @situation
 def on_other_nodes(case: Case) -> bool:
-    """Ranks on other nodes have not joined."""
-    return any(view.state == "unseen" for view in case.facts.graph.ranks.values())
+    """Ranks on other nodes have not joined, or launchers wait for other nodes."""
+    if wrong_interface(case):
+        return False
+    meets = any(process.rendezvous for process in case.snapshot.launchers if process.awaits_nodes)
+    return meets or bool(case.facts.unseen)
+
+
+@situation
+def wrong_interface(case: Case) -> bool:
+    """Ranks have found the store, and cannot connect to each other."""
+    errors = [process.error.message for process in case.ranks if process.error is not None]
+    refused = any(CANNOT_CONNECT.search(text) or NO_INTERFACE.search(text) for text in errors)
+    return refused or bool(unanswered(case.facts, case.facts.alive))
 
 
 @situation

@@ -1,0 +1,231 @@
+"""What a job on several machines shows of its network: stores, interfaces, ends that do not answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from histories import joining, rank, snapshot
+
+from helpers.diagnose.diagnose import diagnose
+from helpers.diagnose.fitting.fixes import fitting
+from helpers.diagnose.pages import page
+from helpers.model.facts import (
+    ErrorView,
+    Interface,
+    Job,
+    Port,
+    ProcessView,
+    RankView,
+    Rendezvous,
+    Snapshot,
+    StoreView,
+    Verdict,
+)
+from helpers.model.frames import Frame
+
+REFUSED = (
+    "Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:152] timed out connecting: SO_ERROR: "
+    "Connection refused, remote=[{}]:8618$0"
+)
+BY_NCCL = "NCCL error: ncclSystemError. Last error:\nsocketStartConnect: Connect to {}<41403> failed : x"
+NOT_THERE = "[enforce fail at gloo/transport/tcp/device.cc:84] Unable to find address for: eth9"
+COMMAND = ("torchrun", "train.py")
+CONNECTS = (Frame("train.py", 6, "main", user=True),)
+ADDRESSES = (
+    Interface("n0", "lo", "127.0.0.1"),
+    Interface("n0", "eth0", "10.0.0.1"),
+    Interface("n0", "docker0", "172.17.0.1"),
+    Interface("n1", "lo", "127.0.0.1"),
+    Interface("n1", "eth0", "10.0.0.2"),
+    Interface("n1", "docker0", "172.17.0.1"),
+)
+
+
+def here(
+    number: int, host: str, *, says: str = "", interface: str = "", listens: str = "", silent: str = ""
+) -> RankView:
+    """A rank that waits in the rendezvous, or has failed there."""
+    error = ErrorView("RuntimeError", says, CONNECTS, time=5.0) if says else None
+    ended = {"ended": 5.0, "exit_code": 1, "state": "exited", "waits": ()} if says else {}
+    view = rank(number, joining(), at="train.py:6 main", still=40.0, idle=40.0)
+    assert view.process is not None
+    process = replace(
+        view.process,
+        error=error,
+        ports=(Port(listens, 4242, "gloo"),) if listens else (),
+        unanswered=(f"{silent}:4242",) if silent else (),
+        **ended,  # type: ignore[arg-type]
+    )
+    state = "exited" if says else view.state
+    return replace(view, process=process, state=state, host=host, interface=interface)
+
+
+def unseen(number: int) -> RankView:
+    return RankView(number, state="unseen")
+
+
+def judged(
+    ranks: Sequence[RankView], stores: Sequence[StoreView] = (), *, patience: float = 30.0
+) -> tuple[Verdict, Snapshot]:
+    """The last verdict on a job on two machines."""
+    hosts = {view.host for view in ranks}
+    job = Job(
+        ("torchrun", "train.py"), "torchrun", len(ranks), single_node=False, master="10.0.0.1:29500"
+    )
+    known = tuple(one for one in ADDRESSES if one.host in hosts)
+    newest = Snapshot(60.0, job, tuple(ranks), stores=tuple(stores), interfaces=known)
+    history = [replace(newest, time=newest.time - 1.0), newest]
+    return diagnose(history, patience=patience, final=True), newest
+
+
+LO, DOCKER = "GLOO_SOCKET_IFNAME=lo", "GLOO_SOCKET_IFNAME=docker0"
+WRONG = [
+    (
+        "loopback, seen from the other machine",
+        [here(0, "n0", says=REFUSED.format("127.0.0.1")), unseen(1)],
+        (),
+        ("A rank on another machine has given the others 127.0.0.1", "reaches no other machine"),
+    ),
+    (
+        "loopback, all seen",
+        [here(0, "n0", says=REFUSED.format("127.0.0.1")), here(1, "n1", interface=LO)],
+        (1,),
+        ("Rank 1 (host n1) has given the others 127.0.0.1 to connect to (GLOO_SOCKET_IFNAME=lo)",),
+    ),
+    (
+        "a host name that stands for a loopback address",
+        [here(0, "n0", says=REFUSED.format("127.0.1.1")), here(1, "n1", listens="127.0.1.1")],
+        (1,),
+        ("Rank 1 (host n1) has given the others 127.0.1.1",),
+    ),
+    (
+        "an address that both machines have, seen from one",
+        [here(0, "n0", says=REFUSED.format("172.17.0.1"), interface=DOCKER), unseen(1)],
+        (0,),
+        ("Rank 0 (host n0) has given the others 172.17.0.1", "several machines have (docker0)"),
+    ),
+    (
+        "an address that both machines have, all seen",
+        [
+            here(0, "n0", says=REFUSED.format("172.17.0.1"), interface=DOCKER),
+            here(1, "n1", interface=DOCKER),
+        ],
+        (0, 1),
+        ("Ranks 0 and 1 (hosts n0, n1) have given the others 172.17.0.1", "so rank 0 could not connect"),
+    ),
+    (
+        "in NCCL's words",
+        [here(0, "n0", says=BY_NCCL.format("127.0.0.1")), unseen(1)],
+        (),
+        ("has given the others 127.0.0.1",),
+    ),
+    (
+        "an interface that is not there",
+        [here(0, "n0"), here(1, "n1", says=NOT_THERE, interface="GLOO_SOCKET_IFNAME=eth9")],
+        (1,),
+        ("(GLOO_SOCKET_IFNAME=eth9) names a network interface that rank 1 (host n1) does not have",),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "culprits", "says"),
+    [row[1:] for row in WRONG],
+    ids=[r[0] for r in WRONG],
+)
+def test_the_wrong_interface_is_named(
+    ranks: list[RankView], culprits: tuple[int, ...], says: tuple[str, ...]
+) -> None:
+    verdict, newest = judged(ranks)
+    assert (verdict.outcome, verdict.cause) == ("error", "rendezvous-incomplete")
+    assert verdict.detail.startswith("wrong network interface: ")
+    assert verdict.culprits == culprits
+    for part in says:
+        assert part in verdict.summary
+    fits = fitting(page(verdict.cause).fixes, verdict, newest)
+    assert [("GLOO_SOCKET_IFNAME" in one.said) for one in fits] == [True]
+
+
+def test_a_refusal_at_an_address_of_its_own_is_not_blamed_on_the_interface() -> None:
+    alone, _ = judged([here(0, "n0", says=REFUSED.format("10.0.0.2")), unseen(1)])
+    assert (alone.outcome, alone.cause, alone.culprits) == ("error", "unknown", ())
+    assert "10.0.0.2" in alone.detail
+    failed = here(1, "n1", says="no such file")
+    together, _ = judged([here(0, "n0", says=REFUSED.format("10.0.0.2")), failed])
+    assert (together.cause, together.culprits) == ("error", (1,))
+
+
+STORE = StoreView("10.0.0.1:29500", "n1", ranks=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "culprits"),
+    [(unseen(0), ()), (here(0, "n0", listens="10.9.0.1"), (0,))],
+    ids=["alone", "all"],
+)
+def test_ranks_that_get_no_answer_from_each_other(first: RankView, culprits: tuple[int, ...]) -> None:
+    ranks = [first, here(1, "n1", silent="10.9.0.1")]
+    verdict, _ = judged(ranks, [STORE])
+    assert (verdict.outcome, verdict.cause, verdict.proved) == ("hang", "rendezvous-incomplete", False)
+    assert verdict.culprits == culprits
+    assert verdict.detail.startswith("rank 1 (host n1) gets no answer from 10.9.0.1")
+    assert (
+        judged([first, here(1, "n1", silent="10.9.0.1")], [STORE], patience=math.inf)[0].outcome
+        != "hang"
+    )
+
+
+def launcher(node: int, host: str, address: str, *, listens: bool) -> ProcessView:
+    return ProcessView(
+        900 + node,
+        "launcher",
+        command=COMMAND,
+        state="waiting",
+        stack=(Frame("/lib/torch/static_tcp_rendezvous.py", 67, "next_rendezvous", user=False),),
+        ports=(Port("::", 29500, "other"),) if listens else (),
+        still=40.0,
+        idle=40.0,
+        rendezvous=Rendezvous(address, node, 2, host),
+    )
+
+
+SERVES = launcher(0, "n0", "10.0.0.1:29500", listens=True)
+LAUNCHERS = [
+    ("a node that never comes", [SERVES], [], ("node 1 has not joined the rendezvous",)),
+    (
+        "another address",
+        [SERVES, launcher(1, "n1", "10.0.0.9:29500", listens=False)],
+        [StoreView("10.0.0.9:29500", "n1", "cannot be reached: no route to host")],
+        ("node 1 (host n1) looks for the rendezvous at 10.0.0.9:29500, which cannot be reached",),
+    ),
+    (
+        "a firewall",
+        [launcher(1, "n1", "10.0.0.1:29500", listens=False)],
+        [StoreView("10.0.0.1:29500", "n1", "does not answer"), StoreView("10.0.0.1:29500", "n0")],
+        ("node 1 (host n1) looks for the rendezvous at 10.0.0.1:29500, which does not answer",),
+    ),
+    (
+        "each node for itself",
+        [SERVES, launcher(1, "n1", "10.0.0.2:29500", listens=True)],
+        [],
+        ("each serves a rendezvous of its own", "10.0.0.1:29500", "10.0.0.2:29500"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("launchers", "stores", "says"), [row[1:] for row in LAUNCHERS], ids=[row[0] for row in LAUNCHERS]
+)
+def test_launchers_that_do_not_meet(
+    launchers: list[ProcessView], stores: list[StoreView], says: tuple[str, ...]
+) -> None:
+    newest = replace(
+        snapshot(world=0), launchers=tuple(launchers), stores=tuple(stores), time=60.0, ranks=()
+    )
+    verdict = diagnose([replace(newest, time=59.0), newest], final=True)
+    assert (verdict.outcome, verdict.cause, verdict.culprits) == ("hang", "rendezvous-incomplete", ())
+    for part in says:
+        assert part in verdict.detail

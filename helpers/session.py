@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+import msgspec
+
 from .diagnose.diagnose import diagnose
 from .diagnose.nodes import judge
 from .diagnose.one_job import of_one_job
-from .diagnose.settling import HISTORY, Settling, SettlingOfAttached
+from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_with_attached
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
@@ -273,7 +275,7 @@ class Session:
     def _watch(self, started: Job, eyes: Eyes) -> Report:
         observer = Observer(eyes.watched)
         for keeper in self._keepers:
-            keeper.begin(eyes.watched)
+            keeper.begin(msgspec.structs.replace(eyes.watched, patience=self.settling.patience))
         first_rank: float | None = None
         decided: Report | None = None
         while True:
@@ -350,13 +352,14 @@ def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:
     return seen, snapshot
 
 
-def report_of(history: Sequence[Snapshot]) -> Report:
+def report_of(history: Sequence[Snapshot], patience: float = 30.0) -> Report:
     """The report of a recorded run.
 
     Args:
         history: all its snapshots, at least one.
+        patience: seconds after which a rank that uses no CPU and does not move is a suspicion.
     """
-    verdict, newest = diagnose(history[-HISTORY:], final=True), history[-1]
+    verdict, newest = diagnose(history[-HISTORY:], patience=patience, final=True), history[-1]
     seen = (one.time for one in history if any(view.process for view in one.ranks))
     return reports.build(
         verdict, newest, first_rank=next(seen, None), stall=verdict.since, verdict_at=newest.time
@@ -371,8 +374,11 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
         RecordingError: a recording cannot be replayed.
     """
     if artifacts.are_one_run:
-        history = artifacts.run()
-        return report_of(history), history
+        recording = artifacts.run()
+        history, patience = tuple(recording.snapshots()), recording.watched.patience
+        if recording.watched.attached:
+            patience = patience_with_attached(history[-1], patience)
+        return report_of(history, patience), history
     parts, left_out = of_one_job(artifacts.parts())
     verdict, newest = judge(parts)
     missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest))

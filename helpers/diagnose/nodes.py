@@ -13,6 +13,7 @@ from ..model.facts import Job, ProcessView, RankView, Snapshot, Verdict
 from ..model.part import Part
 from .diagnose import diagnose
 from .events import events
+from .settling import patience_with_attached
 
 
 def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
@@ -27,17 +28,20 @@ def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
         parts: at least one; of a rank that several show, the first counts.
     """
     last = together([part.last for part in parts])
-    verdict = _judged(last)
+    patience = min(part.patience for part in parts)
+    if any(part.attached for part in parts):
+        patience = patience_with_attached(last, patience)
+    verdict = _judged(last, patience)
     failed = events(last)
     unfinished = [part for part in parts if _runs(part.last)]
     followed = failed and failed[0].consequence and verdict.cause in ("error", "unknown")
     if len(parts) == 1 or not followed or not unfinished:
         return verdict, last
     before = together([part.before for part in parts])
-    earlier = _judged(before)
+    earlier = _judged(before, patience)
     if earlier.outcome != "hang" and not all(part.over for part in unfinished):
         lost = together([part.last if part.over else _lost(part.last) for part in parts])
-        return _judged(lost), lost
+        return _judged(lost, patience), lost
     masked = [f"{event.text} (rank {event.rank})" for event in failed if event.rank is not None]
     return replace(earlier, masked=tuple(dict.fromkeys((*earlier.masked, *masked)))), before
 
@@ -46,8 +50,9 @@ def _runs(snapshot: Snapshot) -> bool:
     return any(view.process is not None and view.process.alive for view in snapshot.ranks)
 
 
-def _judged(snapshot: Snapshot) -> Verdict:
-    return diagnose((replace(snapshot, time=snapshot.time - 1.0), snapshot), final=True)
+def _judged(snapshot: Snapshot, patience: float) -> Verdict:
+    history = (replace(snapshot, time=snapshot.time - 1.0), snapshot)
+    return diagnose(history, patience=patience, final=True)
 
 
 def _lost(snapshot: Snapshot) -> Snapshot:

@@ -126,13 +126,10 @@ class SettlingOfAttached(Settling):
         self._since = since
 
     def take(self, snapshot: Snapshot) -> Ruling:
-        """Take in the newest snapshot.
-
-        Where all ranks wait for each other nothing else can move them, and no more patience is needed.
-        """
+        """Take in the newest snapshot; where all ranks wait for each other, it is the last."""
         watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
         if watched and _wait_for_each_other(snapshot):
-            self.patience = min(self.patience, WATCHED_LEAST)
+            self.patience = patience_with_attached(snapshot, self.patience)
             self.max_seconds = snapshot.time
         ruling = super().take(snapshot)
         if ruling.verdict.outcome == "running" and snapshot.job.ended is not None:
@@ -145,6 +142,15 @@ class SettlingOfAttached(Settling):
         if verdict.outcome == "running":
             return snapshot.time - self._since >= WATCHED_LEAST and not _anybody_rests(snapshot)
         return verdict.proved and not snapshot.asked
+
+
+def patience_with_attached(snapshot: Snapshot, patience: float) -> float:
+    """Seconds of patience with a job that was running before anybody looked.
+
+    Where all ranks wait for each other nothing else can move them, and no more is needed than the job is
+    watched in any case.
+    """
+    return min(patience, WATCHED_LEAST) if _wait_for_each_other(snapshot) else patience
 
 
 def is_over(snapshot: Snapshot) -> bool:

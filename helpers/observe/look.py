@@ -149,6 +149,7 @@ class Watched(msgspec.Struct, frozen=True):
         stdin: its standard input.
         attached: True for a job that was started without the instrument, and so without beacons.
         interfaces: [name, address] of each network interface of the machine.
+        patience: seconds after which a rank that uses no CPU and does not move is a suspicion.
     """
 
     command: tuple[str, ...]
@@ -159,6 +160,7 @@ class Watched(msgspec.Struct, frozen=True):
     stdin: Stdin = "inherit"
     attached: bool = False
     interfaces: tuple[tuple[str, str], ...] = ()
+    patience: float = 30.0
 
 
 class Program(msgspec.Struct, frozen=True, omit_defaults=True):

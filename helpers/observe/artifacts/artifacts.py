@@ -64,13 +64,13 @@ class Artifacts:
         """True for one recording and nothing beside it: all that was seen of a run, with its seconds."""
         return len(self.recordings) == 1 and not self._tell_of_ranks
 
-    def run(self) -> tuple[Snapshot, ...]:
-        """The snapshots of the one run that they are, in order.
+    def run(self) -> Recording:
+        """The recording of the one run that they are.
 
         Raises:
-            RecordingError: it cannot be replayed.
+            RecordingError: it cannot be read.
         """
-        return tuple(load(self.recordings[0]).snapshots())
+        return load(self.recordings[0])
 
     def parts(self) -> tuple[Part, ...]:
         """The last moments of the job, from each place from which it was seen.
@@ -118,7 +118,15 @@ def _part(name: str, recording: Recording) -> Part:
         if before is None or not any(_has_failed(view.process) for view in last.ranks):
             before = last
     assert last is not None and before is not None, "a recording has a look"
-    return Part(last, before, recording.over, name, recording.made.get("date", ""))
+    return Part(
+        last,
+        before,
+        recording.over,
+        recording.watched.patience,
+        recording.watched.attached,
+        name,
+        recording.made.get("date", ""),
+    )
 
 
 def _has_failed(process: ProcessView | None) -> bool:

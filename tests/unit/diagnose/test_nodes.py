@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from histories import joining, rank, snapshot
 from repository import RECORDINGS
 
 from helpers.diagnose.diagnose import diagnose
@@ -124,6 +125,22 @@ def test_a_failure_of_its_own_is_not_taken_back() -> None:
     failed = replace(broken, ranks=tuple(views))
     verdict, _ = judge([Part(first, first, over=False), Part(failed, second)])
     assert (verdict.outcome, verdict.cause, verdict.culprits) == ("error", "error", (1,))
+
+
+@pytest.mark.parametrize(
+    ("patience", "attached", "outcome"),
+    [(30.0, False, "running"), (10.0, False, "hang"), (30.0, True, "hang")],
+    ids=["not yet", "with less patience", "attached, and all wait for each other"],
+)
+def test_recordings_are_judged_with_the_patience_of_those_who_looked(
+    patience: float, attached: bool, outcome: str
+) -> None:
+    waits = [rank(number, joining(), still=12.0, idle=12.0) for number in (0, 1)]
+    whole = snapshot(*waits, time=60.0)
+    first, second = seen_by(whole, {0}, "n0"), seen_by(whole, {1}, "n1")
+    parts = [Part(first, first, patience=patience, attached=attached), Part(second, second)]
+    verdict, _ = judge(parts)
+    assert (verdict.outcome, verdict.proved) == (outcome, False)
 
 
 def test_half_of_a_job_blames_nobody_that_it_has_not_seen() -> None:

@@ -19,7 +19,7 @@ def part(name: str, ranks: set[int], begun: str, *, program: str = "train.py", w
     )
     job = Job(("torchrun", f"--node-rank={name}", program), world_size=world)
     seen = Snapshot(1.0, job, views)
-    return Part(seen, seen, True, name, f"2026-01-05T{begun}:00+00:00")
+    return Part(seen, seen, name=name, begun=f"2026-01-05T{begun}:00+00:00")
 
 
 ROWS = [

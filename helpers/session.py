@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from .diagnose.diagnose import diagnose
-from .diagnose.nodes import judge
+from .diagnose.nodes import elsewhere, judge
 from .diagnose.one_job import of_one_job
 from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_with_attached
 from .launch.attach import find_job
@@ -302,9 +302,10 @@ class Session:
     def _report(
         self, verdict: Verdict, snapshot: Snapshot, first_rank: float | None, attached: bool
     ) -> Report:
+        missing = (*snapshot.not_seen, *elsewhere(snapshot, verdict))
         report = reports.build(
             verdict,
-            snapshot,
+            replace(snapshot, not_seen=missing),
             interrupted=self._interrupted,
             first_rank=first_rank,
             stall=verdict.since,
@@ -361,6 +362,7 @@ def report_of(history: Sequence[Snapshot], patience: float = 30.0) -> Report:
     """
     verdict, newest = diagnose(history[-HISTORY:], patience=patience, final=True), history[-1]
     seen = (one.time for one in history if any(view.process for view in one.ranks))
+    newest = replace(newest, not_seen=(*newest.not_seen, *elsewhere(newest, verdict)))
     return reports.build(
         verdict, newest, first_rank=next(seen, None), stall=verdict.since, verdict_at=newest.time
     )

@@ -17,6 +17,12 @@ SET_INTERFACE = (
 )
 
 
+SEE_THE_REST = (
+    "To see all of them, put `stuck-ranks diagnose --record FOLDER --` before the command on every "
+    "node, or run `stuck-ranks attach --record FOLDER PID` there, and then `stuck-ranks read FOLDER`"
+)
+
+
 def wrong_interface(facts: Facts, event: Event) -> Verdict | None:
     """A rank could not connect to another one, at an address that means another machine to each.
 

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from ..model.facts import Job, ProcessView, RankView, Snapshot, Verdict
 from ..model.part import Part
+from ..model.wording import plural, spoken
 from .diagnose import diagnose
 from .events import events
+from .network import SEE_THE_REST
 from .settling import patience_with_attached
 
 
@@ -44,6 +46,17 @@ def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
         return _judged(lost, patience), lost
     masked = [f"{event.text} (rank {event.rank})" for event in failed if event.rank is not None]
     return replace(earlier, masked=tuple(dict.fromkeys((*earlier.masked, *masked)))), before
+
+
+def elsewhere(snapshot: Snapshot, verdict: Verdict) -> tuple[str, ...]:
+    """What one machine does not show of a job on several, and how to see it; nothing if all is well."""
+    unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
+    waits = any(one.alive and one.awaits_nodes and one.rendezvous for one in snapshot.launchers)
+    if verdict.outcome == "ok" or not (unseen or waits) or SEE_THE_REST in verdict.summary:
+        return ()
+    run = plural(unseen, "runs", "run")
+    who = f"{spoken(unseen)} {run} on other machines" if unseen else "other nodes are not seen from here"
+    return (f"{who}. {SEE_THE_REST}",)
 
 
 def _runs(snapshot: Snapshot) -> bool:

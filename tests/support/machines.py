@@ -46,6 +46,24 @@ class Machine:
         enter = ("unshare", "--uts", "--mount", "sh", "-c", ENTER, "sh", self.host, str(self.hosts))
         return ["ip", "netns", "exec", self.name, *enter, *command]
 
+    def rename(self, address: str) -> None:
+        """Have its own name stand for another address of its own, as Debian's set-up does."""
+        lines = self.hosts.read_text().replace(f"{self.address} {self.host}\n", "")
+        self.hosts.write_text(f"{address} {self.host}\n{lines}")
+
+    def add_interface(self, name: str, address: str) -> None:
+        """Add a network interface that leads nowhere."""
+        _ip("-n", self.name, "link", "add", name, "type", "bridge")
+        _ip("-n", self.name, "addr", "add", f"{address}/24", "dev", name)
+        _ip("-n", self.name, "link", "set", name, "up")
+
+    def lose(self, network: str) -> None:
+        """Send what is for a network to a machine that is not there."""
+        nobody = f"{NETWORK}.250"
+        address = ("lladdr", "02:00:00:00:00:99")
+        _ip("-n", self.name, "neigh", "add", nobody, *address, "dev", "eth0")
+        _ip("-n", self.name, "route", "add", network, "via", nobody)
+
     def cut(self) -> None:
         """Pull the cable: what is sent is lost, and nobody is told."""
         _ip("-n", self.hub, "link", "set", self.port, "down")

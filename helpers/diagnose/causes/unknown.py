@@ -8,13 +8,8 @@ from ...model.facts import UNTOLD, Verdict
 from ...model.waits import InCollective
 from ...model.wording import operation, place, plural, sentence, spoken
 from ..events import Event
-from ..network import in_words, peer_in, unanswered
+from ..network import SEE_THE_REST, in_words, peer_in, unanswered
 from ..scene import Facts, passed_unnumbered
-
-SEE_THE_REST = (
-    "To see all of them, put `stuck-ranks diagnose --record FOLDER --` before the command on every "
-    "node, and run `stuck-ranks read FOLDER`."
-)
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -66,7 +61,7 @@ def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
         detail=f"{who} failed {because}: {event.text}",
         summary=(
             f"{sentence(who)} failed{at} {because}: {elsewhere}, and what happened there "
-            f"has to be looked at first. {SEE_THE_REST}"
+            f"has to be looked at first. {SEE_THE_REST}."
         ),
         where=event.where,
         evidence=(f"{who}: {event.text}",),

@@ -122,7 +122,7 @@ def blocks() -> list[str]:
 
 
 def test_what_is_collected_while_a_job_hangs_is_read(tmp_path: Path) -> None:
-    stacks, attach, read = blocks()
+    attach, stacks, read = blocks()
     name = f"train_{uuid.uuid4().hex}.py"
     shutil.copyfile(JOBS / "skips_bad_loss.py", tmp_path / name)
     (tmp_path / "marks.py").write_text("def about_to_block():\n    pass\n")

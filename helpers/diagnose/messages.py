@@ -66,6 +66,11 @@ FOLLOWS = _any_of(
         "torch/csrc/distributed/c10d/Utils.hpp, on receiving and on sending",
     ),
     (
+        r"Watchdog caught collective operation timeout",
+        "the other ranks did not take part in time",
+        "torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, 2.0 to 2.15; not in the CPU build",
+    ),
+    (
         r"NCCL communicator was aborted",
         "an operation failed or timed out before this one",
         "torch/csrc/distributed/c10d/NCCLUtils.cpp; not in the CPU build",

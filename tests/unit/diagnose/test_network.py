@@ -149,6 +149,24 @@ def test_the_wrong_interface_is_named(
     assert [("GLOO_SOCKET_IFNAME" in one.said) for one in fits] == [True]
 
 
+FOLLOWS = [
+    "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, "
+    "NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.",
+    "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:10667",
+    "[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 1800000ms for recv operation",
+    "NCCL error: ncclRemoteError: A call failed possibly due to a network error or a remote process "
+    "exiting prematurely.",
+]
+
+
+@pytest.mark.parametrize("says", FOLLOWS)
+def test_what_follows_from_a_rank_out_of_sight_blames_nobody_here(says: str) -> None:
+    verdict, _ = judged([here(0, "n0", says=says), unseen(1)])
+    assert (verdict.outcome, verdict.cause, verdict.culprits) == ("error", "unknown", ())
+    assert "stuck-ranks read FOLDER" in verdict.summary
+    assert ("10.0.0.2" in verdict.detail) is ("10.0.0.2" in says)
+
+
 def test_a_refusal_at_an_address_of_its_own_is_not_blamed_on_the_interface() -> None:
     alone, _ = judged([here(0, "n0", says=REFUSED.format("10.0.0.2")), unseen(1)])
     assert (alone.outcome, alone.cause, alone.culprits) == ("error", "unknown", ())

@@ -33,7 +33,15 @@ from helpers.model.waits import (
     Wait,
 )
 from helpers.model.wording import printable, spans
-from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
+from helpers.report.report import (
+    MOST_MEMBERS,
+    build,
+    stable_text,
+    to_html,
+    to_json,
+    to_markdown,
+    to_text,
+)
 from helpers.report.stable import where_it_ended
 
 TOP = {
@@ -296,7 +304,11 @@ def test_json_of_a_hang() -> None:
 
 GROUP = {"group": "tp", "members": (0, 1), "sizes": ((4, 2),)}
 SAID_OF_GROUP = {"group": "tp", "group_ranks": [0, 1], "sizes": [[4, 2]]}
+MANY = tuple(range(MOST_MEMBERS))
 OF_EACH_KIND = [
+    (InCollective(op="reduce", members=MANY), {"group_ranks": [*MANY]}),
+    (InCollective(op="reduce", members=(*MANY, MOST_MEMBERS)), {}),
+    (InP2P(op="recv", members=(*MANY, MOST_MEMBERS)), {}),
     (InCollective(op="reduce", seq=7, root=1, **GROUP), {"seq": 7, **SAID_OF_GROUP}),
     (InCollective(op="new_group", group_number=2, barrier_key="/k/1"), {"key": "/k/1"}),
     (InP2P(op="send", peers=(1,), **GROUP), {"peers": [1], **SAID_OF_GROUP}),

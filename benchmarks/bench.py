@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("", "tools", "tests/support")]  # histories are the tests'
 
 from histories import in_collective, snapshot, steady, working  # noqa: E402
+from nodes import nodes  # noqa: E402
 from reading import reading  # noqa: E402
 from score.score import made  # noqa: E402
 
@@ -102,8 +103,8 @@ def _milliseconds(work: Callable[[], object]) -> str:
 def main() -> None:
     """Measure, print the page, and write it where the first argument says."""
     lines = ["# Cost and speed", "", f"Measured with {made()}.", "", "## The beacon", "", *beacon()]
-    # Reading first: the memory of this process counts as that of the ones it starts.
     lines += ["", "## Reading what a job has left", "", *reading()]
+    lines += ["", "## Reading the recordings of many nodes", "", *nodes()]
     lines += ["", "## A verdict and a picture", "", *verdicts()]
     page = "\n".join(lines) + "\n"
     print(page, end="")

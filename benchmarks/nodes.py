@@ -13,6 +13,8 @@ from typing import Any
 
 from reading import judged
 
+from helpers.beacon.record import members
+
 NODES = (8, 64, 512)
 RANKS = 8
 """Ranks of a node."""
@@ -134,7 +136,6 @@ def _later(look: Look, by: float) -> Look:
 def _of_node(text: str, node: int, number: int) -> str:
     """What a node of one node has recorded, as one of several would have."""
     world = RANKS * number
-    members = ",".join(map(str, range(RANKS)))
     text = re.sub(r'"RANK":"(\d)"', lambda of: f'"RANK":"{RANKS * node + int(of[1])}"', text)
     text = re.sub(r'{"rank":(\d),', lambda of: f'{{"rank":{RANKS * node + int(of[1])},', text)
     for here, there in (
@@ -145,8 +146,13 @@ def _of_node(text: str, node: int, number: int) -> str:
         ),
         ('"MASTER_ADDR":"localhost"', '"MASTER_ADDR":"n0"'),
         (f'"world_size":{RANKS}', f'"world_size":{world}'),
-        (f"[{members}]", f"[{','.join(map(str, range(world)))}]"),
+        (_members(RANKS), _members(world)),
     ):
         assert here in text, here
         text = text.replace(here, there)
     return text
+
+
+def _members(number: int) -> str:
+    """What a record tells of a group of all ranks."""
+    return json.dumps(members(range(number)), separators=(",", ":"))[1:-1]

@@ -32,7 +32,16 @@ from helpers.model.waits import (
     OnLock,
     Wait,
 )
-from helpers.model.wording import printable, spans
+from helpers.model.wording import (
+    LONGEST,
+    MOST_RUNS,
+    MOST_SENTENCES,
+    abridged,
+    clipped,
+    printable,
+    spans,
+    spoken,
+)
 from helpers.report.report import (
     MOST_MEMBERS,
     build,
@@ -643,3 +652,39 @@ def test_stable_text_of_a_good_run() -> None:
         "job: python, world size 1, exit code zero",
         "rank 0: exited, exit code 0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        (range(0, 2 * MOST_RUNS, 2), f"{2 * MOST_RUNS - 4} and {2 * MOST_RUNS - 2}"),
+        (range(0, 2 * MOST_RUNS + 2, 2), f"{2 * MOST_RUNS - 2} and 1 more"),
+        (range(0, 16384, 2), f"{2 * MOST_RUNS - 2} and {8192 - MOST_RUNS} more"),
+    ],
+)
+def test_of_many_ranks_apart_some_are_named(ranks: range, said: str) -> None:
+    assert spoken(ranks).startswith("ranks 0, 2, 4, ")
+    assert spoken(ranks).endswith(f", {said}")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1, "all"), (MOST_SENTENCES, "all"), (MOST_SENTENCES + 1, "1 more like these")],
+)
+def test_of_many_sentences_some_are_said(number: int, said: str) -> None:
+    sentences = tuple(f"rank {rank} waits" for rank in range(number))
+    kept = sentences[:MOST_SENTENCES]
+    assert abridged(sentences) == (kept if said == "all" else (*kept, said))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a" * LONGEST, "a" * LONGEST),
+        ("rank 0 waits; " * LONGEST, "; ".join(["rank 0 waits"] * (LONGEST // 14)) + "; and so on."),
+        ("rank " * LONGEST, " ".join(["rank"] * (LONGEST // 5)) + "; and so on."),
+    ],
+    ids=["a long word", "clauses", "words"],
+)
+def test_a_sentence_ends_before_it_is_a_list_of_thousands(text: str, said: str) -> None:
+    assert clipped(text) == said

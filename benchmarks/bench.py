@@ -9,13 +9,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("", "tools", "tests/support")]  # histories are the tests'
 
 from histories import in_collective, snapshot, steady, working  # noqa: E402
+from nodes import nodes  # noqa: E402
 from reading import reading  # noqa: E402
 from score.score import made  # noqa: E402
 
@@ -64,30 +65,31 @@ def beacon() -> Iterator[str]:
 
 
 def verdicts() -> Iterator[str]:
-    """Time of one verdict and of one picture, by the number of ranks."""
-    yield "| ranks | all work | all wait for one | operations differ | picture (SVG) |"
-    yield "|---|---|---|---|---|"
+    """Time of one verdict and of one picture, and the memory, by the number of ranks."""
+    yield "| ranks | all work | all wait for one | operations differ | picture (SVG) | memory |"
+    yield "|---|---|---|---|---|---|"
     for count in RANKS:
-        members = tuple(range(count))
-        ops = ["all_reduce"] * 23
-        waiting = [in_collective(rank, *ops, members=members) for rank in members]
-        differ = [in_collective(rank, *ops, "barrier" if rank else "broadcast") for rank in members]
-        jobs: list[list[RankView]] = [
-            [working(rank) for rank in members],
-            [working(0), *waiting[1:]],
-            differ,
-        ]
-        histories = [steady(snapshot(*ranks)) for ranks in jobs]
-        cells = [_milliseconds(lambda history=history: diagnose(history)) for history in histories]
-        verdict = diagnose(histories[2])
-        cells.append(_milliseconds(lambda h=histories[2], v=verdict: timeline(h, v)))
-        yield f"| {count} | {' | '.join(cells)} |"
+        cells = []
+        for ranks in _jobs(range(count)):
+            history = steady(snapshot(*ranks))
+            cells.append(_milliseconds(lambda: diagnose(history)))  # noqa: B023 (called at once)
+        verdict = diagnose(history)
+        cells.append(_milliseconds(lambda: timeline(history, verdict)))  # noqa: B023 (called at once)
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield f"| {count} | {' | '.join(cells)} | {used / 1e6:.0f} MB |"
     yield ""
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield (
-        f"Milliseconds of processor time, the median of {ROUNDS}; {used:.0f} MB of memory in all, three "
-        "histories of the largest job included. A job is looked at every 220 ms."
+        f"Milliseconds of processor time, the median of {ROUNDS}. The memory is the most that the "
+        "process has ever taken, the history of the job included. A job is looked at every 220 ms."
     )
+
+
+def _jobs(ranks: Sequence[int]) -> Iterator[list[RankView]]:
+    """Ranks that all work, that wait for one, and that are in different operations."""
+    members, ops = tuple(ranks), ["all_reduce"] * 23
+    yield [working(rank) for rank in members]
+    yield [working(0), *(in_collective(rank, *ops, members=members) for rank in members[1:])]
+    yield [in_collective(rank, *ops, "barrier" if rank else "broadcast") for rank in members]
 
 
 def _milliseconds(work: Callable[[], object]) -> str:
@@ -102,8 +104,8 @@ def _milliseconds(work: Callable[[], object]) -> str:
 def main() -> None:
     """Measure, print the page, and write it where the first argument says."""
     lines = ["# Cost and speed", "", f"Measured with {made()}.", "", "## The beacon", "", *beacon()]
-    # Reading first: the memory of this process counts as that of the ones it starts.
     lines += ["", "## Reading what a job has left", "", *reading()]
+    lines += ["", "## Reading the recordings of many nodes", "", *nodes()]
     lines += ["", "## A verdict and a picture", "", *verdicts()]
     page = "\n".join(lines) + "\n"
     print(page, end="")

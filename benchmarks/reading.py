@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import psutil
 from dumps import done, dump, entry
 
 DUMPS, ENTRIES = (64, 1000), 2000
@@ -22,6 +23,9 @@ FRAMES = [
     {"name": "wrapper", "filename": "/opt/site-packages/torch/c10d_logger.py", "line": 83},
     *({"name": f"f{line}", "filename": "/home/user/train.py", "line": line} for line in range(10)),
 ]
+
+MEMORY_EVERY = 0.05
+"""Seconds between two looks at the memory that a command takes."""
 
 LOG = 2 << 30
 """Bytes of a log."""
@@ -35,7 +39,7 @@ LATE = (
 
 
 class Run(NamedTuple):
-    """What a command has taken: seconds by the clock, and bytes of the largest of its processes."""
+    """What a command has taken: seconds by the clock, and bytes of all its processes together."""
 
     seconds: float
     memory: int
@@ -94,11 +98,16 @@ def _write_log(file: Path) -> None:
 
 
 def _read(path: str, cause: str) -> Run:
-    with tempfile.NamedTemporaryFile() as report:
-        found = _run(sys.executable, "-m", "helpers", "read", "--json", report.name, path)
-        told = json.loads(Path(report.name).read_text())
+    found, told = judged(path)
     assert told["cause"] == cause, told["summary"]
     return found
+
+
+def judged(path: str) -> tuple[Run, dict[str, Any]]:
+    """Run `read`; returns what it has taken, and its report."""
+    with tempfile.NamedTemporaryFile() as report:
+        found = _run(sys.executable, "-m", "helpers", "read", "--json", report.name, path)
+        return found, json.loads(Path(report.name).read_text())
 
 
 def _tool(name: str) -> str:
@@ -109,6 +118,19 @@ def _run(*command: str) -> Run:
     """Run a command; it may say anything, and end as it likes."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     began = time.monotonic()
-    process = subprocess.Popen(command, cwd=Path(__file__).resolve().parent.parent, **quiet)
-    _, _, used = os.wait4(process.pid, 0)
-    return Run(time.monotonic() - began, used.ru_maxrss * 1024)
+    process = psutil.Popen(command, cwd=Path(__file__).resolve().parent.parent, **quiet)
+    memory = 0
+    while True:
+        with suppress(psutil.TimeoutExpired):
+            process.wait(MEMORY_EVERY)
+            return Run(time.monotonic() - began, memory)
+        memory = max(memory, _memory(process))
+
+
+def _memory(process: psutil.Process) -> int:
+    """Resident bytes of a process and of those that it has started."""
+    total = 0
+    with suppress(psutil.NoSuchProcess):
+        for one in (process, *process.children(recursive=True)):
+            total += one.memory_info().rss
+    return total

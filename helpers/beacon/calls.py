@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, List, Optional, Protocol, Sequence, 
 
 from . import stacks, torch_names
 from .handles import peer_of
-from .record import Arguments, Call
+from .record import Arguments, Call, Members, members
 from .variables import peek, seconds
 
 NOTHING: Arguments = {
@@ -46,8 +46,8 @@ class StackFrame(Protocol):
         attributes whose class has the same name.
         """
 
-    def group_of(self, value: Any) -> Tuple[Optional[str], List[int]]:
-        """Label and global ranks of a group, None for the default one; None and [] if unknown."""
+    def group_of(self, value: Any) -> Tuple[Optional[str], Members]:
+        """Label and members of a group, None for the default one; None and no members if unknown."""
 
     def global_rank(self, within: int) -> Optional[int]:
         """The rank that has this number in the group the function was given."""
@@ -65,8 +65,8 @@ class LiveFrame:
         """What a variable holds; None where there is none."""
         return peek(self.frame).get(name)
 
-    def group_of(self, value: Any) -> Tuple[Optional[str], List[int]]:
-        """Label and global ranks of a group, None for the default one."""
+    def group_of(self, value: Any) -> Tuple[Optional[str], Members]:
+        """Label and members of a group, None for the default one."""
         return torch_names.group_of(value)
 
     def global_rank(self, within: int) -> Optional[int]:
@@ -140,7 +140,7 @@ def _collective(frame: StackFrame) -> Call:
         "kind": "collective",
         "op": op,
         "group": group,
-        "ranks": ranks,
+        **ranks,
         "sizes": _sizes(frame, "tensor", "input_tensor", "input"),
         "root": _peer(frame, "src") if op in torch_names.FROM_ROOT else _peer(frame, "dst"),
         "limit": seconds(frame.local("timeout")) if op == "monitored_barrier" else None,
@@ -152,26 +152,26 @@ def _new_group(frame: StackFrame, inner: Optional[Call]) -> Call:
     key = inner["key"] if inner else None
     local = bool(frame.local("use_local_synchronization"))
     group, ranks = frame.group_of(None)
-    members = [] if key is not None and not local else _members(frame.local("ranks"))
-    if members is None:
-        group, ranks = None, []
+    named = [] if key is not None and not local else _named(frame.local("ranks"))
+    if named is None:
+        group, ranks = None, members(())
     return {
         **NOTHING,
         "kind": "collective",
         "op": "new_group",
         "group": group,
-        "ranks": members or ranks,
+        **(members(named) if named else ranks),
         "key": key,
         "counted": not local,
     }
 
 
-def _members(ranks: Any) -> Optional[List[int]]:
+def _named(ranks: Any) -> Optional[List[int]]:
     """The ranks of a new group; empty for all, None where the call does not say."""
     if ranks is None:
         return []
     listed = isinstance(ranks, (list, tuple, range)) and all(isinstance(rank, int) for rank in ranks)
-    return sorted(ranks) if listed else None
+    return list(ranks) if listed else None
 
 
 def _endless_barrier(frame: StackFrame) -> Optional[Call]:
@@ -180,7 +180,7 @@ def _endless_barrier(frame: StackFrame) -> Optional[Call]:
     if held is None:  # there are no other ranks to wait for
         return None
     group, ranks = frame.group_of(held)
-    return {**NOTHING, "kind": "collective", "op": "monitored_barrier", "group": group, "ranks": ranks}
+    return {**NOTHING, **ranks, "kind": "collective", "op": "monitored_barrier", "group": group}
 
 
 def _p2p(frame: StackFrame) -> Call:
@@ -191,7 +191,7 @@ def _p2p(frame: StackFrame) -> Call:
         "kind": "p2p",
         "op": frame.function,
         "group": group,
-        "ranks": ranks,
+        **ranks,
         "peers": [] if peer is None else [peer],
         "sizes": _sizes(frame, "tensor"),
         "tag": _number(frame.local("tag")) if torch_names.has_tags(frame.local("group")) else None,

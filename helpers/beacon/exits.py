@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional
 
 from . import calls, stacks
-from .record import Error, FrameEntry
+from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
 
@@ -141,7 +141,7 @@ def _needed(traceback: Optional[TracebackType]) -> List[int]:
         below = [] if stacks.is_users(frame) else [calls.LiveFrame(frame), *below]
         traceback = traceback.tb_next
     call = calls.torch_call(below)
-    return [] if call is None else call["peers"] or call["ranks"]
+    return [] if call is None else call["peers"] or ranks_of(call)
 
 
 def _line(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import contextlib
 import errno
 import json
 import os
-from typing import Dict, List, Literal, Optional, Tuple, TypedDict, Union
+from typing import Dict, Iterable, List, Literal, Optional, Tuple, TypedDict, Union
 
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 """The variables that name a network interface."""
@@ -57,18 +57,54 @@ class NativeCall(TypedDict):
     limited: bool
 
 
+class _NotAlwaysOfMembers(TypedDict, total=False):
+    span: Tuple[int, int, int]
+
+
+class Members(_NotAlwaysOfMembers):
+    """Global ranks.
+
+    Attributes:
+        span: the arguments of the `range` that they are, where they are many; `ranks` is empty then.
+    """
+
+    ranks: List[int]
+
+
+MOST_LISTED = 64
+"""Members that are listed one by one: each rank tells of all its groups, again and again."""
+
+MOST_RANKS = 1 << 17
+"""Above the number of ranks of any job: such a number is none of a rank, but damage."""
+
+
+def members(ranks: Iterable[int]) -> Members:
+    """The members of a group, in order, in few words."""
+    listed = sorted(ranks)
+    if len(listed) > MOST_LISTED:
+        span = (listed[0], listed[-1] + 1, listed[1] - listed[0])
+        if listed == list(range(*span)):
+            return {"ranks": [], "span": span}
+    return {"ranks": listed}
+
+
+def ranks_of(told: Members) -> List[int]:
+    """The members that a group or a call tells, no more than any job has."""
+    return list(range(*told["span"])[:MOST_RANKS]) if "span" in told else told["ranks"]
+
+
 class _NotAtFirstOfArguments(TypedDict, total=False):
     """What records did not tell at first."""
 
     tag: Optional[int]
 
 
-class Arguments(_NotAtFirstOfArguments):
+class Arguments(Members, _NotAtFirstOfArguments):
     """What a call was given, and what it waits for; None or empty where that says nothing of it.
 
     Attributes:
         group: label of the process group, `default` for the default one; None when unknown.
-        ranks: global ranks of its members; empty when unknown.
+        ranks: its members; empty when unknown.
         peers: global ranks that a point-to-point call, or a remote call, names.
         sizes: shapes of the tensors sent.
         tag: by which a send finds its receive; None for a backend that has none.
@@ -82,7 +118,6 @@ class Arguments(_NotAtFirstOfArguments):
     """
 
     group: Optional[str]
-    ranks: List[int]
     peers: List[int]
     sizes: List[List[int]]
     key: Optional[str]
@@ -185,8 +220,8 @@ class _NotAlwaysOfGroup(TypedDict, total=False):
     guessed: bool
 
 
-class Group(_NotAlwaysOfGroup):
-    """A process group: its label, torch's own name for it, and its members as global ranks.
+class Group(Members, _NotAlwaysOfGroup):
+    """A process group: its label, torch's own name for it, and its members.
 
     Attributes:
         guessed: True where nothing tells the members: those that have used it are taken for all.
@@ -194,7 +229,6 @@ class Group(_NotAlwaysOfGroup):
 
     name: str
     id: str
-    ranks: List[int]
     backend: str
 
 

@@ -14,7 +14,7 @@ import re
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from .record import Group, Groups, Unseen
+from .record import Group, Groups, Members, Unseen, members
 
 DISTRIBUTED = "torch.distributed.distributed_c10d"
 BINDINGS = "torch._C._distributed_c10d"
@@ -301,14 +301,15 @@ def process_groups() -> Optional[Groups]:
         return None
     groups: List[Group] = []
     names = dict(getattr(world, "pg_names", {}))
-    members = dict(getattr(world, "pg_group_ranks", {}))
+    ranks = dict(getattr(world, "pg_group_ranks", {}))
     for group in list(getattr(world, "pg_map", {})):
         groups.append(
             {
                 "name": group_label(group, default),
                 "id": str(names.get(group, getattr(group, "group_name", ""))),
-                "ranks": sorted(members.get(group, {})),
+                **members(ranks.get(group, {})),
                 "backend": _backend(group),
+                "guessed": False,
             }
         )
     return {
@@ -351,14 +352,14 @@ def group_label(group: Any, default: Any) -> str:
     return description if description not in ("", "undefined", "default_pg") else name
 
 
-def group_of(value: Any) -> Tuple[str, List[int]]:
-    """Label and global ranks of a `group` argument; None means the default group."""
+def group_of(value: Any) -> Tuple[str, Members]:
+    """Label and members of a `group` argument; None means the default group."""
     module = c10d()
     world = getattr(module, "_world", None)
     default = getattr(world, "default_pg", None)
     group = default if value is None else value
-    members = getattr(world, "pg_group_ranks", {}).get(group, {})
-    return group_label(group, default), sorted(members)
+    ranks = getattr(world, "pg_group_ranks", {}).get(group, {})
+    return group_label(group, default), members(ranks)
 
 
 def global_rank(group: Any, group_rank: Any) -> Optional[int]:

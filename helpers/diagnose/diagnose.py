@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..model.facts import STILL, Attempt, Cause, ErrorView, RankView, Snapshot, Verdict
-from ..model.wording import doing, place, plural, sentence, spoken
+from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
 from .causes import (
     address_in_use,
     collective_mismatch,
@@ -195,9 +195,11 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         verdict,
         outcome="error" if failed else verdict.outcome,
         proved=facts.patience == math.inf and verdict.outcome != "running",
+        summary=clipped(verdict.summary),
+        detail=clipped(verdict.detail),
         masked=verdict.masked or _masked(facts, verdict),
         evidence=(
-            *verdict.evidence,
+            *abridged([clipped(said) for said in verdict.evidence]),
             *_earlier(facts.snapshot),
             *_limit(facts.snapshot),
             *facts.snapshot.warned,

@@ -58,14 +58,23 @@ class Graph:
     @cached_property
     def free(self) -> frozenset[int]:
         """Ranks that may go on: not blocked, or waiting for something that may still happen."""
-        moving = (rank for rank, view in self.ranks.items() if not self._blocked(rank, view))
-        return self.freed_by(moving)
+        near = ((rank, view) for rank, view in self.ranks.items() if view.state != "unseen")
+        moving = (rank for rank, view in near if not self._blocked(rank, view))
+        return self.freed_by(self.unseen.union(moving))
+
+    @cached_property
+    def unseen(self) -> frozenset[int]:
+        """The ranks that are out of sight: of those seen on one machine, thousands may be elsewhere."""
+        return frozenset(rank for rank, view in self.ranks.items() if view.state == "unseen")
 
     def freed_by(self, ranks: Iterable[int]) -> frozenset[int]:
         """The ranks that go on once these do: one that goes on arrives wherever it is waited for."""
         free = {*ranks}
-        reached = [*free]
-        left = {need: 1 if need.any_one else len(need.ranks) for need in self._frees}
+        reached: list[int] = []
+        left = {
+            need: int(free.isdisjoint(need.ranks)) if need.any_one else len(need.ranks - free)
+            for need in self._frees
+        }
         met = [need for need, number in left.items() if number == 0]
         while met or reached:
             woken = {rank for need in met for rank in self._frees[need]} - free
@@ -116,9 +125,9 @@ class Graph:
     @cached_property
     def waited_for(self) -> dict[int, frozenset[int]]:
         """Rank -> the ranks that it waits for now (those that have not arrived)."""
-        found = {}
-        for rank in self.ranks:
-            first, *more = [self.needs.absent(rank, wait) for wait in self.waits(rank)] or [NOBODY]
+        found = dict.fromkeys(self.ranks, NOBODY)
+        for rank, waits in self._waits.items():
+            first, *more = [self.needs.absent(rank, wait) for wait in waits]
             found[rank] = first.union(*more) if more else first
         return found
 
@@ -139,12 +148,13 @@ class Graph:
 
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
-        return self._waits[rank]
+        return self._waits.get(rank, ())
 
     @cached_property
     def _waits(self) -> dict[int, tuple[Wait, ...]]:
         processes = ((rank, view.process) for rank, view in self.ranks.items())
-        return {r: () if p is None or p.state == "stopped" else p.blocking for r, p in processes}
+        known = {r: p.blocking for r, p in processes if p is not None and p.state != "stopped"}
+        return {rank: waits for rank, waits in known.items() if waits}
 
     def _blocked(self, rank: int, view: RankView) -> bool:
         """True when the rank is gone, was never started here, is given up, or rests in a known wait."""
@@ -192,10 +202,11 @@ class Graph:
 
     @cached_property
     def _part_of(self) -> dict[int, list[Need]]:
-        """Rank -> the needs that it is named in."""
+        """Blocked rank -> the needs that it is named in."""
         found: dict[int, list[Need]] = {}
+        blocked = {rank for ranks in self._frees.values() for rank in ranks}
         for need in self._frees:
-            for rank in need.ranks:
+            for rank in need.ranks & blocked:
                 found.setdefault(rank, []).append(need)
         return found
 

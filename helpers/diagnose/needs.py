@@ -206,6 +206,11 @@ class Needs:
         return {child.process.pid: child.process for view in views for child in reversed(view.children)}
 
     @cached_property
+    def _processes(self) -> frozenset[int]:
+        """The ranks of which the process is known."""
+        return frozenset(rank for rank, view in self.ranks.items() if view.process is not None)
+
+    @cached_property
     def _never(self) -> frozenset[int]:
         return frozenset(rank for rank, view in self.ranks.items() if self.never_comes(view))
 
@@ -213,8 +218,9 @@ class Needs:
         """The members that have not arrived at a collective: the same for all who are in it."""
         call = likeness(wait)
         if call not in self._late:
-            members = wait.members or self.ranks
-            self._late[call] = frozenset(m for m in members if not arrived(self._process(m), wait))
+            members = frozenset(wait.members or self.ranks)
+            there = (m for m in members & self._processes if arrived(self._process(m), wait))
+            self._late[call] = members.difference(there)
         return self._late[call]
 
     def _contradict(self, wait: ForRanks) -> frozenset[int]:

@@ -101,6 +101,8 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
                 nameless.append(view)
             elif view.rank not in views or views[view.rank].process is None:
                 views[view.rank] = view
+    for rank in range(max(part.job.world_size or 0 for part in parts)):
+        views.setdefault(rank, RankView(rank, state="unseen"))
     numbered = _numbered([views[rank] for rank in sorted(views)])
     nodes = len({(view.host, view.node) for view in numbered if view.process is not None})
     return replace(

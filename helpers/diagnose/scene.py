@@ -57,7 +57,7 @@ class Facts:
     @cached_property
     def unseen(self) -> tuple[int, ...]:
         """The ranks that are out of sight."""
-        return tuple(r for r, view in sorted(self.graph.ranks.items()) if view.state == "unseen")
+        return tuple(sorted(self.graph.unseen))
 
     @property
     def all_seen(self) -> bool:

@@ -40,6 +40,12 @@ FROZEN = "stopped by the kernel until memory is free"
 """Said of a process that wants more memory than the job may have."""
 
 
+MOST_SENTENCES, LONGEST = 256, 4000
+"""Sentences of one kind that are said, and letters of a sentence."""
+
+MOST_RUNS = 32
+"""Runs of ranks that are named one by one; of thousands of ranks, every other one may be meant."""
+
 CELL = 90
 """Letters of an error that a table shows; the whole of it is elsewhere in the report."""
 
@@ -58,6 +64,21 @@ def shortened(text: str) -> str:
     """`one_line`, and no longer than a cell of a table should be."""
     line = one_line(text)
     return line if len(line) <= CELL else line[: CELL - 4].rstrip() + " ..."
+
+
+def abridged(sentences: Sequence[str]) -> tuple[str, ...]:
+    """The first of many sentences, and how many more there are."""
+    if len(sentences) <= MOST_SENTENCES:
+        return tuple(sentences)
+    return (*sentences[:MOST_SENTENCES], f"{len(sentences) - MOST_SENTENCES} more like these")
+
+
+def clipped(text: str) -> str:
+    """A sentence, without its last clauses where thousands of ranks have one each."""
+    if len(text) <= LONGEST:
+        return text
+    head = text[:LONGEST].rpartition("; ")[0] or text[:LONGEST].rpartition(" ")[0]
+    return f"{head}; and so on."
 
 
 def sentence(text: str) -> str:
@@ -82,7 +103,7 @@ def spoken(ranks: Sequence[int]) -> str:
 
 
 def runs(ranks: Sequence[int]) -> list[str]:
-    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`."""
+    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`; the last may be `99 more`."""
     parts: list[list[int]] = []
     for rank in ranks:
         if parts and rank == parts[-1][-1] + 1:
@@ -90,9 +111,10 @@ def runs(ranks: Sequence[int]) -> list[str]:
         else:
             parts.append([rank])
     found = []
-    for run in parts:
+    for run in parts[:MOST_RUNS]:
         found += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
-    return found
+    left = sum(map(len, parts[MOST_RUNS:]))
+    return [*found, f"{left} more"] if left else found
 
 
 def spans(numbers: Iterable[int | None]) -> str:

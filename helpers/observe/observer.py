@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from dataclasses import replace
 from signal import SIGKILL
 from typing import Any
@@ -47,7 +49,7 @@ class Observer:
         watched: what stays the same for the whole run.
 
     Attributes:
-        wanted: what the next look is to find out.
+        wanted: what the next look is to find out, once a snapshot has been made of the newest one.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -66,14 +68,22 @@ class Observer:
         self.interfaces = tuple(Interface(watched.host, *one) for one in watched.interfaces)
         self.wanted: set[AnyQuestion] = set()
         self._answers: dict[AnyQuestion, Any] = {}
+        self._newest: Look | None = None
+        self._asked = False
         self._asked_at: float | None = None
         self._recorder = False
 
     def take(self, look: Look) -> Snapshot:
         """Take in a look; return everything that is known now."""
+        self.note(look)
+        return self.snapshot()
+
+    def note(self, look: Look) -> None:
+        """Take in a look, of which a snapshot may be made: that costs ten times as much."""
+        self._newest = look
         self._answers.update(look.answers)
         self.wanted = set()
-        self.outside.input = look.input
+        self.outside.take(look)
         self.limit = look.limit
         self.inbox.take(look.told)
         root = self.watched.pid
@@ -93,7 +103,7 @@ class Observer:
             identity.update(seen, environment, look.time, alive=row.ended is None)
             if identity.rank is None and pid in self.inbox.spawned:
                 identity.rank = identity.local_rank = self.inbox.spawned[pid]
-        asked = self._look_at_recorders(look.time)
+        self._asked = self._look_at_recorders(look.time)
         first = (
             None
             if self.inbox.beacons
@@ -103,11 +113,28 @@ class Observer:
             self.identities[first].rank = self.identities[first].local_rank = 0
         if self.limit is not None or any(row.signal == SIGKILL for row in self.table.rows.values()):
             self.kills = look.memory_kills
-        snapshot = replace(self._snapshot(look), asked=asked)
+        for question, answer in look.answers:
+            if isinstance(question, Store) and answer is not None:
+                address = question.address
+                self.stores[address] = store_view(address, self.watched.host, answer)
+        self._look_at_threads(look.time)
+
+    def snapshot(self) -> Snapshot:
+        """Everything that is known after the newest look; answers that nobody needs are forgotten."""
+        assert self._newest is not None, "a look comes before a snapshot"
+        snapshot = self._snapshot(self._newest)
         self._answers = {
             asked: answer for asked, answer in self._answers.items() if asked in self.wanted
         }
         return snapshot
+
+    @property
+    def hurt(self) -> bool:
+        """True when a process, whether a rank or not, has failed or has ended in an unknown way."""
+        return any(
+            row.status or (row.ended is not None and row.status is None)
+            for row in self.table.rows.values()
+        ) or any(record["error"] is not None for record in self.records.values())
 
     def _ask(self, question: AnyQuestion) -> Any:
         """The answer that is known, None where there is none; the next look asks again."""
@@ -150,6 +177,15 @@ class Observer:
             self._recorder = self._recorder or found is not record
             self.records[pid] = found
         return told is None and now - self._asked_at < debug_server.ANSWERS
+
+    def _look_at_threads(self, now: float) -> None:
+        """Of processes whose main thread stands, take in what each thread uses of the processor."""
+        for pid, row in self.table.rows.items():
+            if row.ended is None and _stands(self.records.get(pid)):
+                row.take_threads(now, self._ask(Threads(pid)) or ())
+            else:
+                row.threads.clear()
+                self._answers.pop(Threads(pid), None)
 
     def _debug_server(self) -> str | None:
         """Where the debug server of the job listens, which is a child of a rank."""
@@ -219,20 +255,20 @@ class Observer:
         absent: State = "missing" if job.single_node else "unseen"
         if self.attached and job.single_node and any(one.joined or one.together for one in of_rank):
             absent = "exited"  # all ranks were there once
-        for number in range(job.world_size or 0):
-            if number not in roles.ranks and not single and job.script_error is None:
-                views_of_ranks.append(RankView(number, state=absent))
+        complete = single or job.script_error is not None
+        readable = libraries.readable(views_of_ranks, self.sources)
+        all_ranks = _with_absent(readable, 0 if complete else world or 0, absent)
         launchers = tuple(
             self._launcher(pid, roles, job, now)
             for pid in roles.launchers
             if not self.table.rows[pid].is_helper
         )
-        for address in addresses_to_look_at(views_of_ranks, launchers):
-            self._look_into_store(address)
+        for address in addresses_to_look_at(all_ranks, launchers):
+            self._ask(Store(address))
         return Snapshot(
             time=now - self.start,
             job=job,
-            ranks=tuple(sorted(libraries.readable(views_of_ranks, self.sources), key=_order)),
+            ranks=all_ranks,
             launchers=launchers,
             earlier=self._earlier(roles, job, now),
             strangers=tuple(self.outside.strangers.items()),
@@ -242,6 +278,7 @@ class Observer:
             stdin=self.watched.stdin,
             stores=tuple(self.stores.values()),
             interfaces=self.interfaces,
+            asked=self._asked,
         )
 
     def _launcher(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ProcessView:
@@ -311,10 +348,6 @@ class Observer:
         row = self.table.rows[pid]
         failed = row.ended is not None and row.exit_code != 0
         made = self.inbox.child(pid)
-        if row.ended is None and _stands(self.records.get(pid)):
-            row.take_threads(now, self._ask(Threads(pid)) or ())
-        else:
-            row.threads.clear()
         log = self._ask(Output(pid)) or "" if failed else ""
         error_file = made["error_file"] if failed and made is not None else None
         found = process_view.view(
@@ -376,11 +409,6 @@ class Observer:
         """What the beacon of a process said when it could not start, or look."""
         return self.inbox.failures.get(pid) or self._ask(Failure(pid)) or ""
 
-    def _look_into_store(self, address: str) -> None:
-        found = self._ask(Store(address))
-        if found is not None:
-            self.stores[address] = store_view(address, self.watched.host, found)
-
     def _not_seen(self, now: float) -> tuple[str, ...]:
         environments = (row.environment for row in self.table.rows.values())
         found = no_beacon.of_attached(environments, recorder=self._recorder) if self.attached else []
@@ -415,5 +443,22 @@ def _stands(record: Record | None) -> bool:
     return any(thread["main"] and thread["native"] is not None for thread in threads)
 
 
-def _order(view: RankView) -> tuple[bool, int]:
-    return (view.rank is None, view.rank or 0)
+def _with_absent(views: Iterable[RankView], world: int, state: State) -> tuple[RankView, ...]:
+    """The ranks in order, those of unknown number last; others of the world size are in a state.
+
+    There may be thousands out of sight, of which each look has to tell.
+    """
+    seen = {view.rank: view for view in views if view.rank is not None}
+    absent = _absent(world, state)
+    beyond = sorted(rank for rank in seen if rank >= world)
+    nameless = (view for view in views if view.rank is None)
+    return (
+        *(seen.get(rank, view) for rank, view in enumerate(absent)),
+        *(seen[rank] for rank in beyond),
+        *nameless,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _absent(world: int, state: State) -> tuple[RankView, ...]:
+    return tuple(RankView(rank, state=state) for rank in range(world))

@@ -11,7 +11,7 @@ from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
 from ..model.waits import OnInput, OnIO, OnLock, Wait
 from . import locks, waits
-from .look import AnyQuestion, Ends, Held, Holder, Owner, Peer
+from .look import AnyQuestion, Ends, Held, Holder, Look, Owner, Peer
 from .process_table import Row
 from .rendezvous import own_port
 
@@ -35,6 +35,14 @@ class Outside:
         self._cwd = cwd
         self._host = host
         self._ask = ask
+
+    def take(self, look: Look) -> None:
+        """Take in a look."""
+        self.input = look.input
+        for question, owner in look.answers:
+            if isinstance(question, Owner) and owner is not None:
+                port = question.port
+                self.strangers.setdefault(port, Blocker(owner[0], f"owns port {port}", owner[1]))
 
     def complete(self, view: ProcessView, rows: Mapping[int, Row]) -> ProcessView:
         """The view, its waits completed with what can only be seen outside the process.
@@ -83,6 +91,4 @@ class Outside:
             return
         if any(port == own for row in rows.values() for _, own in row.all_sockets):
             return
-        owner = self._ask(Owner(port))
-        if owner is not None:
-            self.strangers[port] = Blocker(owner[0], f"owns port {port}", owner[1])
+        self._ask(Owner(port))

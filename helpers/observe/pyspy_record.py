@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, TypedDict
 
 from ..beacon import calls, stacks, torch_names
-from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Record, Site, Thread
+from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Members, Record, Site, Thread
 from ..beacon.variables import SECRET
 
 LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
@@ -81,9 +81,9 @@ class DumpedFrame:
             return None
         return _value(self._values.get(name))
 
-    def group_of(self, value: Any) -> tuple[str | None, list[int]]:
+    def group_of(self, value: Any) -> tuple[str | None, Members]:
         """The default group when it is None; any other is unknown, and so are the members of both."""
-        return ("default" if value is None else None), []
+        return ("default" if value is None else None), {"ranks": []}
 
     def global_rank(self, within: int) -> int | None:
         """The same number in the default group, which has all ranks in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,17 @@ from dataclasses import replace
 from typing import NotRequired, TypedDict
 
 from ..beacon import torch_names
-from ..beacon.record import Call, FlightEntry, FrameEntry, NativeCall, Record, Site, Thread
+from ..beacon.record import (
+    Call,
+    FlightEntry,
+    FrameEntry,
+    Members,
+    NativeCall,
+    Record,
+    Site,
+    Thread,
+    ranks_of,
+)
 from ..model.facts import Collective, Group
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
@@ -152,7 +163,7 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
                 InP2P(
                     op=op,
                     group=call["group"],
-                    members=tuple(call["ranks"]),
+                    members=members(call),
                     peers=tuple(call["peers"]),
                     sizes=_sizes(call["sizes"]),
                     tag=call.get("tag"),
@@ -190,7 +201,7 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
         InCollective(
             op=call["op"],
             group=call["group"],
-            members=tuple(call["ranks"]),
+            members=members(call),
             sizes=_sizes(call["sizes"]),
             root=call["root"],
             group_number=made(record) if call["counted"] else None,
@@ -212,14 +223,14 @@ def groups(record: Record) -> tuple[Group, ...]:
     """
     dist = record["dist"]
     found = [
-        Group(one["id"], one["name"], tuple(one["ranks"]), one.get("guessed", False))
+        Group(one["id"], one["name"], members(one), one.get("guessed", False))
         for one in (dist["groups"] if dist else ())
     ]
     for call in (thread["call"] for thread in record["threads"]):
-        if call is not None and call["counted"] and call["ranks"] and (number := made(record)):
+        if call is not None and call["counted"] and members(call) and (number := made(record)):
             name = str(number - 1)
             if name not in [group.id for group in found]:
-                found.append(Group(name, name, tuple(call["ranks"])))
+                found.append(Group(name, name, members(call)))
     return tuple(found)
 
 
@@ -476,7 +487,17 @@ def _path(path: str | None, cwd: str) -> str | None:
 def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Id of each group -> what it is called here, and its members."""
     groups = record["dist"]["groups"] if record["dist"] is not None else ()
-    return {group["id"]: (group["name"], tuple(group["ranks"])) for group in groups}
+    return {group["id"]: (group["name"], members(group)) for group in groups}
+
+
+def members(told: Members) -> tuple[int, ...]:
+    """The members of a group: one object wherever they are equal, since they may be many."""
+    return _same(tuple(ranks_of(told)))
+
+
+@functools.lru_cache(maxsize=64)
+def _same(members: tuple[int, ...]) -> tuple[int, ...]:
+    return members
 
 
 def _sizes(shapes: Sequence[Sequence[int]]) -> Sizes:

@@ -32,6 +32,9 @@ __all__ = ["build", "stable_text", "to_html", "to_json", "to_markdown", "to_text
 
 SCHEMA = 1
 
+MOST_MEMBERS = 1024
+"""Members of a group up to which each wait in it names them: their number times itself is written."""
+
 
 def build(
     verdict: Verdict,
@@ -80,7 +83,8 @@ def to_json(report: Report) -> dict[str, object]:
     """The report as plain lists, dictionaries, strings and numbers, key for key as documented.
 
     A child that a signal ended has the negative number of the signal as its `exit_code`, as in
-    Python's `subprocess`. Seconds are rounded to 0.01. Every text is `printable`.
+    Python's `subprocess`. Seconds are rounded to 0.01. Every text is `printable`. The `group_ranks` of
+    a wait in a group of more than `MOST_MEMBERS` are left empty.
     """
     verdict, snapshot = report.verdict, report.snapshot
     said = {
@@ -179,7 +183,7 @@ def _wait(wait: Wait) -> dict[str, object]:
         "kind": wait.kind,
         "op": wait.op,
         "group": wait.group if isinstance(wait, ForRanks) else None,
-        "group_ranks": wait.members if isinstance(wait, Communication) else (),
+        "group_ranks": _members(wait) if isinstance(wait, Communication) else (),
         "seq": wait.seq if isinstance(wait, InCollective) else None,
         "sizes": wait.sizes if isinstance(wait, Communication) else (),
         "peers": wait.peers if isinstance(wait, InP2P | InRPC) else (),
@@ -187,6 +191,10 @@ def _wait(wait: Wait) -> dict[str, object]:
         "thread": wait.thread,
         "where": wait.where,
     }
+
+
+def _members(wait: Communication) -> tuple[int, ...]:
+    return wait.members if len(wait.members) <= MOST_MEMBERS else ()
 
 
 def _child(child: ChildView) -> dict[str, object]:

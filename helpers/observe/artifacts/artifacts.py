@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.facts import ProcessView, Snapshot
+from ...model.facts import Snapshot
 from ...model.part import Part
 from ..recording import Recording, load
 from ..source import Sources
@@ -23,6 +23,7 @@ from . import job, program, reader
 from .account import Account
 from .files import UNPACKED, files
 from .missing import not_seen
+from .moments import Unpacker
 from .reading import Found
 from .whose import placed
 
@@ -49,20 +50,20 @@ class Artifacts:
     """What was found in some files.
 
     Attributes:
-        accounts: of processes; recordings: of ours.
+        accounts: of processes; recordings: of ours, and the last moments that each shows.
         unrecognised: files that hold nothing that is known here, with their bytes.
         damaged: files that look like something that is known here, and why they cannot be read.
     """
 
     accounts: tuple[Account, ...]
-    recordings: tuple[Path, ...] = ()
+    recordings: tuple[tuple[Path, Part], ...] = ()
     unrecognised: tuple[tuple[Path, int], ...] = ()
     damaged: tuple[tuple[Path, str], ...] = ()
 
     @property
     def are_one_run(self) -> bool:
         """True for one recording and nothing beside it: all that was seen of a run, with its seconds."""
-        return len(self.recordings) == 1 and not self._tell_of_ranks
+        return len(self.recordings) == 1 and not (self.damaged or self._tell_of_ranks)
 
     def run(self) -> Recording:
         """The recording of the one run that they are.
@@ -70,16 +71,15 @@ class Artifacts:
         Raises:
             RecordingError: it cannot be read.
         """
-        return load(self.recordings[0])
+        return load(self.recordings[0][0])
 
     def parts(self) -> tuple[Part, ...]:
         """The last moments of the job, from each place from which it was seen.
 
         Raises:
             NothingError: nothing was recognised.
-            RecordingError: a recording cannot be replayed.
         """
-        found = [_part(file.name, load(file)) for file in self.recordings]
+        found = [part for _, part in self.recordings]
         if self._tell_of_ranks:
             seen = job.snapshot(self.accounts, self._sources)
             found.append(Part(seen, seen))
@@ -112,28 +112,6 @@ class Artifacts:
         return f"nothing here tells of a rank: {listed}"
 
 
-def _part(name: str, recording: Recording) -> Part:
-    before = last = None
-    for last in recording.snapshots():
-        if before is None or not any(_has_failed(view.process) for view in last.ranks):
-            before = last
-    assert last is not None and before is not None, "a recording has a look"
-    return Part(
-        last,
-        before,
-        recording.over,
-        recording.watched.patience,
-        recording.watched.attached,
-        name,
-        recording.made.get("date", ""),
-    )
-
-
-def _has_failed(process: ProcessView | None) -> bool:
-    ended = process is not None and (process.error or process.signal or process.exit_code)
-    return bool(ended)
-
-
 def read(paths: Iterable[str]) -> Artifacts:
     """Read files and folders.
 
@@ -142,9 +120,10 @@ def read(paths: Iterable[str]) -> Artifacts:
     """
     named = list(files(paths))
     found = dict(zip(named, _found_in(named), strict=True))
+    unpacker = Unpacker()
     return Artifacts(
         accounts=tuple(account for one in found.values() for account in one.accounts),
-        recordings=tuple(file for file, one in found.items() if one.recording),
+        recordings=tuple((file, unpacker.part(one.part)) for file, one in found.items() if one.part),
         unrecognised=tuple(
             (file, file.stat().st_size) for file, one in found.items() if not one.recognised
         ),

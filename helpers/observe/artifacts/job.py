@@ -6,16 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ...beacon.record import Call, Flight, Group, Record, Thread
+from ...beacon.record import MOST_RANKS, Call, Flight, Group, Record, Thread
 from ...model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
 from .. import libraries, process_view, pyspy_record
 from ..process_table import Row, Work
 from ..source import Sources
 from . import pyspy_dump, rest, whose
 from .account import Account
-
-MOST_RANKS = 1 << 17
-"""Above the number of ranks of any job: such a number is none of a rank, but damage."""
 
 PAIR = 2
 """Ranks of the smallest job in which one can wait for another."""

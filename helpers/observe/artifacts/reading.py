@@ -10,9 +10,11 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
+from ..recording import RecordingError
 from . import error_file, flight_dump, log_rank, ncclras, pyspy_dump
 from .account import Account, UnreadableError
 from .files import Budget, opened, pieces, whole
+from .moments import moments, packed
 from .text import NEEDLES, Text
 
 HEAD = 4096
@@ -35,17 +37,18 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         accounts: of processes; empty for a recording, and for what is not recognised.
+        part: the last moments that a recording shows, as `moments` packs them.
         damaged: why it cannot be read.
     """
 
     accounts: tuple[Account, ...] = ()
-    recording: bool = False
+    part: bytes = b""
     damaged: str = ""
 
     @property
     def recognised(self) -> bool:
         """True unless it is none of the files that are known here."""
-        return bool(self.accounts or self.recording or self.damaged)
+        return bool(self.accounts or self.part or self.damaged)
 
 
 def found_in(file: Path, budget: Budget) -> Found:
@@ -53,7 +56,7 @@ def found_in(file: Path, budget: Budget) -> Found:
     try:
         with opened(file) as content:
             if RECORDING.match(content.read(LABEL)):
-                return Found(recording=True)
+                return Found(part=packed(moments(file)))
             content.seek(0)
             head = content.read(HEAD)
             content.seek(0)
@@ -61,6 +64,8 @@ def found_in(file: Path, budget: Budget) -> Found:
         written = file.stat().st_mtime
     except UnreadableError as problem:
         return Found(damaged=str(problem))
+    except RecordingError as problem:
+        return Found(damaged=f"it {problem}")
     dated = (one if one.written is not None else replace(one, written=written) for one in found)
     return Found(tuple(dated))
 

@@ -69,5 +69,5 @@ def open_artifacts(*paths: str | Path) -> AftermathPanel | ReplayPanel:
     named = [str(path) for path in paths]
     found = read(named)
     if found.are_one_run:
-        return ReplayPanel(load(found.recordings[0]))
+        return ReplayPanel(load(found.recordings[0][0]))
     return AftermathPanel(", ".join(named), found)

@@ -12,7 +12,7 @@ import textwrap
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType, ModuleType, SimpleNamespace
@@ -36,7 +36,16 @@ from helpers.beacon import (
     torch_names,
     variables,
 )
-from helpers.beacon.record import Record, record_path, write
+from helpers.beacon.record import (
+    MOST_LISTED,
+    MOST_RANKS,
+    Members,
+    Record,
+    members,
+    ranks_of,
+    record_path,
+    write,
+)
 from helpers.launch import run_folder
 from helpers.observe import polling
 from helpers.observe.records import parsed
@@ -445,7 +454,7 @@ def test_without_torch_there_is_nothing_to_say(monkeypatch: pytest.MonkeyPatch) 
     assert torch_names.flight_status() is None
     assert flight.read() == ([], [], [])
     assert torch_names.accelerator() == "cpu"
-    assert torch_names.group_of(None)[1] == []
+    assert torch_names.group_of(None)[1] == {"ranks": []}
     assert torch_names.global_rank(None, 0) is None
 
 
@@ -464,9 +473,29 @@ def test_the_groups_of_a_process(torch_modules: SimpleNamespace) -> None:
     assert named == [("default", "0", [0, 1], "gloo"), ("tp", "5", [1, 3], "nccl")]
 
 
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [
+        (range(MOST_LISTED), {"ranks": [*range(MOST_LISTED)]}),
+        (range(16384), {"ranks": [], "span": (0, 16384, 1)}),
+        (range(3, 16384, 8), {"ranks": [], "span": (3, 16380, 8)}),
+        (range(99, -1, -1), {"ranks": [], "span": (0, 100, 1)}),
+        ((*range(99), 100), {"ranks": [*range(99), 100]}),
+    ],
+    ids=["few", "all", "one of each node", "out of order", "one left out"],
+)
+def test_many_members_are_told_in_few_words(ranks: Sequence[int], told: Members) -> None:
+    assert members(ranks) == told
+    assert ranks_of(members(ranks)) == sorted(ranks)
+
+
+def test_no_more_ranks_are_made_of_a_record_than_any_job_has() -> None:
+    assert len(ranks_of({"ranks": [], "span": (0, 10**12, 1)})) == MOST_RANKS
+
+
 def test_a_group_by_its_members(torch_modules: SimpleNamespace) -> None:
-    assert torch_names.group_of(None) == ("default", [0, 1])
-    assert torch_names.group_of(torch_modules.tp) == ("tp", [1, 3])
+    assert torch_names.group_of(None) == ("default", {"ranks": [0, 1]})
+    assert torch_names.group_of(torch_modules.tp) == ("tp", {"ranks": [1, 3]})
     assert torch_names.global_rank(torch_modules.tp, 1) == 3
     assert torch_names.global_rank(None, 1) == 1
     assert torch_names.global_rank(torch_modules.tp, 7) is None

@@ -32,8 +32,25 @@ from helpers.model.waits import (
     OnLock,
     Wait,
 )
-from helpers.model.wording import printable, spans
-from helpers.report.report import build, stable_text, to_html, to_json, to_markdown, to_text
+from helpers.model.wording import (
+    LONGEST,
+    MOST_RUNS,
+    MOST_SENTENCES,
+    abridged,
+    clipped,
+    printable,
+    spans,
+    spoken,
+)
+from helpers.report.report import (
+    MOST_MEMBERS,
+    build,
+    stable_text,
+    to_html,
+    to_json,
+    to_markdown,
+    to_text,
+)
 from helpers.report.stable import where_it_ended
 
 TOP = {
@@ -296,7 +313,11 @@ def test_json_of_a_hang() -> None:
 
 GROUP = {"group": "tp", "members": (0, 1), "sizes": ((4, 2),)}
 SAID_OF_GROUP = {"group": "tp", "group_ranks": [0, 1], "sizes": [[4, 2]]}
+MANY = tuple(range(MOST_MEMBERS))
 OF_EACH_KIND = [
+    (InCollective(op="reduce", members=MANY), {"group_ranks": [*MANY]}),
+    (InCollective(op="reduce", members=(*MANY, MOST_MEMBERS)), {}),
+    (InP2P(op="recv", members=(*MANY, MOST_MEMBERS)), {}),
     (InCollective(op="reduce", seq=7, root=1, **GROUP), {"seq": 7, **SAID_OF_GROUP}),
     (InCollective(op="new_group", group_number=2, barrier_key="/k/1"), {"key": "/k/1"}),
     (InP2P(op="send", peers=(1,), **GROUP), {"peers": [1], **SAID_OF_GROUP}),
@@ -631,3 +652,39 @@ def test_stable_text_of_a_good_run() -> None:
         "job: python, world size 1, exit code zero",
         "rank 0: exited, exit code 0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        (range(0, 2 * MOST_RUNS, 2), f"{2 * MOST_RUNS - 4} and {2 * MOST_RUNS - 2}"),
+        (range(0, 2 * MOST_RUNS + 2, 2), f"{2 * MOST_RUNS - 2} and 1 more"),
+        (range(0, 16384, 2), f"{2 * MOST_RUNS - 2} and {8192 - MOST_RUNS} more"),
+    ],
+)
+def test_of_many_ranks_apart_some_are_named(ranks: range, said: str) -> None:
+    assert spoken(ranks).startswith("ranks 0, 2, 4, ")
+    assert spoken(ranks).endswith(f", {said}")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1, "all"), (MOST_SENTENCES, "all"), (MOST_SENTENCES + 1, "1 more like these")],
+)
+def test_of_many_sentences_some_are_said(number: int, said: str) -> None:
+    sentences = tuple(f"rank {rank} waits" for rank in range(number))
+    kept = sentences[:MOST_SENTENCES]
+    assert abridged(sentences) == (kept if said == "all" else (*kept, said))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a" * LONGEST, "a" * LONGEST),
+        ("rank 0 waits; " * LONGEST, "; ".join(["rank 0 waits"] * (LONGEST // 14)) + "; and so on."),
+        ("rank " * LONGEST, " ".join(["rank"] * (LONGEST // 5)) + "; and so on."),
+    ],
+    ids=["a long word", "clauses", "words"],
+)
+def test_a_sentence_ends_before_it_is_a_list_of_thousands(text: str, said: str) -> None:
+    assert clipped(text) == said

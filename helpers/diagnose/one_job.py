@@ -19,35 +19,66 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
 
     The job is the one of which most ranks were seen, and the run the newest of it.
     """
-    jobs: dict[object, list[Part]] = {}
+    jobs: dict[tuple[int | None, tuple[str, ...]], list[Part]] = {}
     for part in parts:
         if part.name and _ranks(part):
             jobs.setdefault(_job(part), []).append(part)
     if not jobs:
-        return [*parts], []
+        left = _replaced([part for part in parts if part.name], {})
+        return [part for part in parts if part not in left], [*left.values()]
     most = max(jobs.values(), key=lambda same: (len(_all_ranks(same)), max(one.begun for one in same)))
     left = {
-        part: f"{part.name} is left out: it is of another job ({' '.join(part.last.job.command)})"
+        part: f"{part.name} is left out: {_why_not(part, most[0])}"
         for same in jobs.values()
         if same is not most
         for part in same
     }
     earlier: list[Part] = []
-    newest: list[Part] = []
+    newest: dict[int, Part] = {}
     for part in sorted(most, key=lambda one: one.begun, reverse=True):
-        twin = next((one for one in newest if _ranks(one) & _ranks(part)), None)
-        if twin is None:
-            newest.append(part)
+        both = sorted(_ranks(part) & newest.keys())
+        if not both:
+            newest.update(dict.fromkeys(_ranks(part), part))
             continue
         earlier.append(part)
-        both = spoken(sorted(_ranks(twin) & _ranks(part)))
-        left[part] = f"{part.name} is left out: {twin.name}, begun later, tells of {both}, too"
-    for part in newest if earlier else ():
-        others = [one for one in (*newest, *earlier) if one is not part]
-        with_it = min(others, key=lambda one: _apart(one, part), default=part)
-        if with_it in earlier and not any(_ranks(one) & _ranks(part) for one in earlier):
+        left[part] = (
+            f"{part.name} is left out: {newest[both[0]].name}, begun later, tells of {spoken(both)}, too"
+        )
+    repeated = _all_ranks(earlier)
+    for part in dict.fromkeys(newest.values()) if earlier else ():
+        others = (one for one in most if one is not part)
+        with_it = min(others, key=lambda one: _apart(one, part))
+        if with_it in earlier and not repeated & _ranks(part):
             left[part] = f"{part.name} is left out: it was begun with {with_it.name}"
+    kept = {place: part for part in most if part not in left for place in _places(part)}
+    left.update(_replaced([part for part in parts if part.name and not _ranks(part)], kept))
     return [part for part in parts if part not in left], [*left.values()]
+
+
+def _why_not(part: Part, other: Part) -> str:
+    """Why a recording does not belong to the job of another one."""
+    (world, programs), (_, others) = _job(part), _job(other)
+    if world in (None, 1) and programs == others:
+        return "it shows a process that has not joined the job, and not which rank that is"
+    return f"it is of another job ({' '.join(part.last.job.command)})"
+
+
+def _replaced(parts: Sequence[Part], kept: dict[tuple[str, int | None], Part]) -> dict[Part, str]:
+    """Of recordings without a rank, those of a node that a later one tells of, too."""
+    found = {}
+    for part in sorted(parts, key=lambda one: one.begun, reverse=True):
+        later = next((kept[place] for place in _places(part) if place in kept), None)
+        kept.update({place: part for place in _places(part) if place not in kept})
+        if later is not None:
+            found[part] = f"{part.name} is left out: {later.name} tells of the same node"
+    return found
+
+
+def _places(part: Part) -> list[tuple[str, int | None]]:
+    """Host and number of the nodes of which a recording shows a rank or a launcher."""
+    ranks = ((view.host, view.node) for view in part.last.ranks if view.process is not None)
+    meets = (one.rendezvous for one in part.last.launchers if one.rendezvous is not None)
+    return list(dict.fromkeys([*ranks, *((one.host, one.node) for one in meets)]))
 
 
 def _ranks(part: Part) -> frozenset[int]:
@@ -59,7 +90,7 @@ def _all_ranks(parts: Sequence[Part]) -> frozenset[int]:
     return frozenset[int]().union(*map(_ranks, parts))
 
 
-def _job(part: Part) -> object:
+def _job(part: Part) -> tuple[int | None, tuple[str, ...]]:
     """What is the same on all nodes of a job: not its addresses, of which one may be wrong."""
     programs = tuple(word for word in part.last.job.command if word.endswith(".py"))
     return part.last.job.world_size, programs

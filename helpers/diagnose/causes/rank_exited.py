@@ -23,7 +23,7 @@ def find(facts: Facts) -> Verdict | None:
         if event.own and event.rank is not None:
             return _verdict(facts, (event.rank,), f"with exit code {event.process.exit_code}")
         return None
-    gone = tuple(rank for rank, view in sorted(facts.graph.ranks.items()) if _left(view))
+    gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
     early = tuple(rank for rank in gone if _before(facts, rank))
     awaited = facts.graph.awaited_by(facts.stuck)
     needed = tuple(rank for rank in gone if rank in awaited or _only_they_could_have_set_it(facts))

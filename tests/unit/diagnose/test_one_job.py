@@ -5,20 +5,40 @@ from __future__ import annotations
 import pytest
 
 from helpers.diagnose.one_job import of_one_job
-from helpers.model.facts import Job, ProcessView, RankView, Snapshot
+from helpers.model.facts import Job, ProcessView, RankView, Rendezvous, Snapshot
 from helpers.model.part import Part
 
 
-def part(name: str, ranks: set[int], begun: str, *, program: str = "train.py", world: int = 4) -> Part:
-    """What one node tells of a job, begun at a minute of one day."""
+def part(
+    name: str,
+    ranks: set[int],
+    begun: str,
+    *,
+    program: str = "train.py",
+    world: int = 4,
+    node: int | None = None,
+) -> Part:
+    """What one node tells of a job, begun at a minute of one day.
+
+    Args:
+        node: its number, for one that has a launcher only.
+    """
     views = tuple(
-        RankView(rank, state="running", process=ProcessView(100 + rank, "rank", state="running"))
+        RankView(
+            rank,
+            node=rank // 2,
+            state="running",
+            process=ProcessView(100 + rank, "rank", state="running"),
+            host=f"n{rank // 2}",
+        )
         if rank in ranks
         else RankView(rank, state="unseen")
         for rank in range(world)
     )
     job = Job(("torchrun", f"--node-rank={name}", program), world_size=world)
-    seen = Snapshot(1.0, job, views)
+    meets = None if node is None else Rendezvous("n0:29500", node, 2, f"n{node}")
+    launchers = () if meets is None else (ProcessView(90, "launcher", rendezvous=meets),)
+    seen = Snapshot(1.0, job, views, launchers=launchers)
     return Part(seen, seen, name=name, begun=f"2026-01-05T{begun}:00+00:00")
 
 
@@ -63,6 +83,32 @@ ROWS = [
         [part("a0", {0, 1, 2}, "10:00"), part("x", {3}, "10:00", program="eval.py")],
         ["a0"],
         ["x is left out: it is of another job"],
+    ),
+    (
+        "a process that has not joined",
+        [part("a0", {0, 1}, "10:00"), part("x", {0}, "10:01", world=1)],
+        ["a0"],
+        ["x is left out: it shows a process that has not joined the job"],
+    ),
+    (
+        "an earlier start of a node, without a rank",
+        [
+            part("a0", {0, 1}, "10:00"),
+            part("x", set(), "09:00", node=0),
+            part("y", set(), "09:00", node=1),
+        ],
+        ["a0", "x1"],
+        ["x0 is left out: a0 tells of the same node"],
+    ),
+    (
+        "several starts of nodes, none with a rank",
+        [
+            part("a0", set(), "09:00", node=0),
+            part("b0", set(), "10:00", node=0),
+            part("b1", set(), "10:00", node=1),
+        ],
+        ["b0", "b1"],
+        ["a0 is left out: b0 tells of the same node"],
     ),
     (
         "a node that has started no rank yet",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -22,7 +21,9 @@ CHILD = 12
 CHARACTER = 6.2
 """Pixels of a character of 11 px, on average."""
 
-_HEIGHTS = ((8, 22, 6), (16, 18, 4), (32, 11, 2), (64, 8, 1), (128, 4, 1), (math.inf, 2, 0))
+CROSS = 9
+"""Pixels from the end of a process to the name of its failure."""
+
 _XML_LACKS = str.maketrans({"\ufffe": "?", "\uffff": "?"})
 
 
@@ -60,9 +61,8 @@ class Area:
 
     @cached_property
     def heights(self) -> tuple[float, float]:
-        """Height of the lane of a rank, and the gap between lanes: the less, the more ranks."""
-        ranks = sum(not child for child in self.children)
-        return next((tall, gap) for most, tall, gap in _HEIGHTS if ranks <= most)
+        """Height of the lane of a rank, and the gap between lanes."""
+        return (22, 6) if sum(not child for child in self.children) <= 8 else (18, 4)
 
     @cached_property
     def tops(self) -> tuple[float, ...]:
@@ -105,6 +105,11 @@ def spot(frame: Frame | None) -> str:
     """` at train.py:41 validate`, a long path from its end; nothing for no frame."""
     said = place_in(frame).translate(_XML_LACKS)
     return f" at {said if len(said) <= 60 else '…' + said[-59:]}" if said else ""
+
+
+def room(label: str) -> float:
+    """Pixels that the name of a failure takes, from the end of the process on."""
+    return CROSS + len(label) * CHARACTER + 5 if label else 0.0
 
 
 def box(x: float, y: float, wide: float, high: float) -> str:

@@ -17,15 +17,18 @@ from ..diagnose.scene import minority
 from ..model.facts import Job, Snapshot, Verdict
 from ..model.waits import OnChild
 from ..model.wording import group_name, spoken, verdict_line
-from .draw import WORDS, axis, blocks, captions, full_name, head, lane, names
+from .draw import WORDS, axis, captions, full_name, head, lane, names
 from .lanes import LASTING, Lane, Segment, folded, lanes, meetings, without_errors
-from .layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, spot, text
+from .layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, room, spot, text
 
 SEGMENTS = 1500
 """Segments that a picture holds; short ones are folded until no more are left."""
 
 NARROWEST = 320
 """Pixels below which a picture does not shrink."""
+
+ARROWS_ROOM = 74
+"""Pixels right of the lanes where there are arrows."""
 
 
 def timeline(
@@ -77,7 +80,6 @@ def timeline(
         arrows(drawn, waited_for, area),
         pinned(pins, area),
         *(captions(entry, index, area) for index, entry in enumerate(drawn)),
-        blocks(drawn, area),
         explained,
     ]
     if not drawn:
@@ -119,7 +121,13 @@ def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, tuple[int, ...
 
 
 def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *, waits: bool) -> Area:
-    """The lanes' place: from the first thing seen to the newest snapshot, with room for arrows."""
+    """The lanes' place: from the first thing seen to the newest snapshot, and room right of them.
+
+    That is for arrows, and for the names of failures, which often come last; in a replay it is always
+    the same.
+    """
+    failures = [room(s.label) for entry in found for s in entry.segments[-1:] if s.kind == "failed"]
+    least = ARROWS_ROOM if waits or until is not None else 14
     begin = min([now, *(entry.segments[0].start for entry in found)])
     end = max(now, until or now)
     return Area(
@@ -127,7 +135,7 @@ def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *,
         now=now,
         end=end,
         width=width,
-        right=74 if waits or until is not None else 14,
+        right=least if until is not None else math.ceil(max([least, *failures])),
         top=8,
         children=tuple(entry.child for entry in found),
     )
@@ -216,12 +224,9 @@ def _odd(parts: Sequence[tuple[int, Segment]], area: Area) -> str:
     found = []
     for index, part in parts:
         if index in outside:
-            left, height = area.x(part.start), area.height(index)
-            thin = height < 11
-            inset = 1 if thin else 0
-            wide = max(area.x(part.end) - left, 3)
-            outline = box(left, area.tops[index] + inset, wide, height - 2 * inset)
-            look = f"odd{'' if part.op == first else ' other'}{' thin' if thin else ''}"
+            left = area.x(part.start)
+            outline = box(left, area.tops[index], max(area.x(part.end) - left, 3), area.height(index))
+            look = "odd" if part.op == first else "odd other"
             found.append(f'<path class="{look}" d="{outline}"/>')
     return "".join(found)
 
@@ -250,7 +255,6 @@ def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Sequence[int]], area:
     waiters = [index for index in sorted(waited_for) if waited_for[index]]
     each = max(1, ARROWS // max(len(waiters), 1))
     x = area.x(area.now) + 2
-    look = "arrow" if len(waiters) <= 16 else "arrow many"
     parts = []
     for index in waiters:
         said = text(f"{full_name(lanes[index])} waits for {_named(lanes, waited_for[index])}", 300)
@@ -264,7 +268,7 @@ def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Sequence[int]], area:
                 f"M{px(x)} {px(begin - apart)}C{px(x + reach)} {px(begin - apart)}"
                 f" {px(x + reach)} {px(end + apart)} {px(x + 1)} {px(end + apart)}"
             )
-            parts.append(f'<path class="{look}" d="{curve}"><title>{said}</title></path>')
+            parts.append(f'<path class="arrow" d="{curve}"><title>{said}</title></path>')
     return "".join(parts)
 
 

@@ -14,7 +14,6 @@ from histories import (
     absent,
     child,
     collective,
-    diverging,
     ended,
     error,
     gone,
@@ -370,12 +369,6 @@ def test_a_failure_has_its_name_in_the_picture() -> None:
     assert "ended in failure" in hidden
 
 
-def test_thin_lanes_say_together_what_they_have_in_common() -> None:
-    said = texts(timeline(diverging(64, 17)))
-
-    assert {"all_reduce #9000, 17 ranks", "barrier #9000", "all_reduce #9000, 46 ranks"} <= set(said)
-
-
 def test_words_do_not_overlap_in_a_lane() -> None:
     moments = [[in_collective(0, "all_reduce", start=n, still=0.0)] for n in range(1, 40)]
     svg = timeline(run(*moments, [in_collective(0, "all_gather_into_tensor", start=99, still=0.0)]))
@@ -383,7 +376,6 @@ def test_words_do_not_overlap_in_a_lane() -> None:
     lane = [e for e in of_class(svg, "on") if "#" in (e.text or "")]
     ends = [(float(e.get("x", "0")), len(e.text or "")) for e in lane]
     assert all(x + 5 * size <= after for (x, size), (after, _) in itertools.pairwise(ends))
-    assert any(e.text == "all_gather_into_tensor #99" for e in lane)
 
 
 def test_a_running_job_has_no_verdict_to_pin() -> None:
@@ -513,19 +505,20 @@ def test_nothing_seen_is_said() -> None:
     assert described(timeline([])) == "No rank has been seen."
 
 
-def test_lanes_shrink_with_the_number_of_ranks() -> None:
-    heights = {n: int(parsed(timeline(training(n, 4))).get("height", "0")) for n in (2, 8, 16, 64)}
+def test_lanes_stay_readable() -> None:
+    heights = {n: int(parsed(timeline(training(n, 4))).get("height", "0")) for n in (2, 8, 16)}
 
     assert heights[2] < 150
-    assert heights[64] < 800
+    assert heights[16] < 450
     assert list(heights.values()) == sorted(heights.values())
 
 
-def test_names_drop_to_every_eighth_rank_but_for_culprits() -> None:
-    svg = timeline(training(64, 4), Verdict("hang", "missing-rank", culprits=(13, 17)))
-    named = [name for name in texts(svg) if name.startswith("rank ")]
+def test_a_failure_at_the_end_has_room_for_its_name() -> None:
+    views = [ended(0, error=error("DistNetworkError", "taken", "train.py:3 f"), time=1.3)]
+    svg = timeline(run([working(0)], views))
 
-    assert named == ["rank 0", "rank 8", "rank 13", "rank 17", *(f"rank {n}" for n in range(24, 64, 8))]
+    [name] = [e for e in of_class(svg, "on") if e.text == "DistNetworkError"]
+    assert float(name.get("x", "0")) + 16 * 6 < 900
 
 
 def odd_halves() -> list[Snapshot]:

@@ -40,6 +40,10 @@ FROZEN = "stopped by the kernel until memory is free"
 """Said of a process that wants more memory than the job may have."""
 
 
+MOST_RUNS = 12
+"""Runs of numbers that are listed; the numbers after them are counted."""
+
+
 CELL = 90
 """Letters of an error that a table shows; the whole of it is elsewhere in the report."""
 
@@ -82,7 +86,7 @@ def spoken(ranks: Sequence[int]) -> str:
 
 
 def runs(ranks: Sequence[int]) -> list[str]:
-    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`."""
+    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`; at last `8168 more`."""
     parts: list[list[int]] = []
     for rank in ranks:
         if parts and rank == parts[-1][-1] + 1:
@@ -90,9 +94,10 @@ def runs(ranks: Sequence[int]) -> list[str]:
         else:
             parts.append([rank])
     found = []
-    for run in parts:
+    for run in parts[:MOST_RUNS]:
         found += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
-    return found
+    more = sum(len(run) for run in parts[MOST_RUNS:])
+    return [*found, f"{more} more"] if more else found
 
 
 def spans(numbers: Iterable[int | None]) -> str:
@@ -108,6 +113,11 @@ def spans(numbers: Iterable[int | None]) -> str:
 def rank_name(view: RankView) -> str:
     """`rank 1`, or `rank ?` until the number is known."""
     return f"rank {'?' if view.rank is None else view.rank}"
+
+
+def node_name(view: RankView) -> str:
+    """`node 0 (host n0)`, or `node 0`."""
+    return one_line(f"node {view.node} (host {view.host})" if view.host else f"node {view.node}")
 
 
 def by_number(views: Sequence[RankView]) -> list[RankView]:
@@ -252,6 +262,17 @@ def wait_label(wait: Wait) -> str:
     if isinstance(wait, AtRendezvous | OnLock | OnThread | OnInput):
         return wait.kind
     return f"store {wait.op}" if isinstance(wait, InStore) else call(wait)
+
+
+def label(process: ProcessView) -> str:
+    """A process in a word or two, for a picture: `all_reduce #7`, `asleep`, `ValueError`, `SIGKILL`."""
+    if process.alive:
+        return wait_label(process.blocking[0]) if process.blocking else doing(process)
+    if process.error:
+        return process.error.type
+    if process.signal is not None:
+        return signal_name(process.signal)
+    return f"exit code {process.exit_code}" if process.exit_code else ""
 
 
 def doing(process: ProcessView | None) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
+from ..model.wording import spans
 from .lanes import Kind, Lane, Segment
-from .layout import CHARACTER, CROSS, GUTTER, Area, box, px, room, spot, text
+from .layout import CHARACTER, CROSS, Area, box, px, room, spot, text
 
 
 def axis(area: Area) -> str:
@@ -35,27 +36,33 @@ def _step(seconds: float, most: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
 
 
-def names(lanes: Sequence[Lane], area: Area, culprits: Sequence[int]) -> str:
-    """The name of every lane; those of culprits stand out."""
+def names(lanes: Sequence[Lane], area: Area, culprits: Collection[int]) -> str:
+    """The name of every lane, those of culprits in bold, and the headings above lanes."""
     parts = []
     for index, lane in enumerate(lanes):
-        look = "small" if lane.child else "named" if lane.rank in culprits else ""
+        look = "small" if lane.child else "named" if set(culprits).intersection(lane.ranks) else ""
         y = px(area.middle(index) + (3.5 if lane.child else 4))
         parts.append(
-            f'<text x="{GUTTER - 6}" y="{y}" text-anchor="end"{_class(look)}>'
+            f'<text x="{area.left - 6}" y="{y}" text-anchor="end"{_class(look)}>'
             f"{text(lane.name, 20)}</text>"
         )
+        if area.headed[index]:
+            said = text(lane.heading, int((area.width - 12) / CHARACTER))
+            parts.append(f'<text class="on" x="6" y="{px(area.tops[index] - 5)}">{said}</text>')
     return "".join(parts)
 
 
 def full_name(lane: Lane) -> str:
-    """`rank 0`, or `worker 1 of rank 0`."""
-    parent = "?" if lane.rank is None else lane.rank
-    return f"{lane.name} of rank {parent}" if lane.child else lane.name
+    """`rank 0`, `worker 1 of rank 0`, `16,383 ranks (0-16, 18-16383)`."""
+    if lane.child:
+        parent = "?" if lane.ranks[0] is None else lane.ranks[0]
+        return f"{lane.name} of rank {parent}"
+    return lane.name if len(lane.ranks) == 1 else f"{lane.name} ({spans(lane.ranks)})"
 
 
 def lane(drawn: Lane, index: int, area: Area) -> str:
     """The segments of one lane with their titles."""
+    name = text(full_name(drawn) if len(drawn.ranks) == 1 else _example(drawn), 60)
     height = area.height(index)
     parts = []
     marks = []
@@ -66,13 +73,19 @@ def lane(drawn: Lane, index: int, area: Area) -> str:
         shape = box(left, height / 2 - 1.5, wide, 3) if thin else box(left, 0, wide, height)
         said = f"{text(segment.text, 100)}{escape(spot(segment.where))}"
         times = f", {segment.start:.1f} s to {segment.end:.1f} s" if area.timed else ""
-        title = f"<title>{text(full_name(drawn), 40)}: {said}{times}</title>"
+        title = f"<title>{name}: {said}{times}</title>"
         parts.append(f'<path class="{segment.kind}" d="{shape}">{title}</path>')
         if segment.kind in ("failed", "ended"):
             marks.append(_end_mark(segment, left, height))
-    row = f'<path class="row" d="M{GUTTER} {px(height / 2)}H{px(GUTTER + area.plot)}"/>'
+    row = f'<path class="row" d="M{area.left} {px(height / 2)}H{px(area.left + area.plot)}"/>'
     shift = f'transform="translate(0 {px(area.tops[index])})"'
     return f'<g {shift}>{row}<g class="s">{"".join(parts)}</g>{"".join(marks)}</g>'
+
+
+def _example(lane: Lane) -> str:
+    """`16,383 ranks, drawn as rank 0`: what several ranks did before the end differs."""
+    first = "?" if lane.ranks[0] is None else lane.ranks[0]
+    return lane.name + ("" if lane.segments[-1].kind == "unseen" else f", drawn as rank {first}")
 
 
 def captions(drawn: Lane, index: int, area: Area) -> str:
@@ -102,7 +115,7 @@ def _caption(segment: Segment, area: Area, end: float) -> tuple[str, float]:
 def _fitting(segment: Segment, wide: float) -> str:
     """The longest label of a segment that fits: its phrase for a wait, a word or two, its number."""
     number = "" if segment.seq is None else f"#{segment.seq}"
-    phrase = segment.text if segment.kind in ("waiting", "held") else segment.label
+    phrase = segment.text if segment.kind in ("waiting", "held", "unseen") else segment.label
     labels = (phrase, segment.label, number)
     return next((said for said in labels if len(said) * CHARACTER + 10 <= wide), "")
 
@@ -120,25 +133,6 @@ def _end_mark(segment: Segment, left: float, height: float) -> str:
 def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
 
-
-WORDS: dict[Kind, str] = {
-    "starting": "starting",
-    "importing": "importing",
-    "rendezvous": "rendezvous",
-    "running": "running",
-    "moving": "several in short turns",
-    "collective": "in a collective",
-    "waiting": "waiting for something else",
-    "asleep": "asleep",
-    "held": "in a C call, interpreter locked",
-    "stopped": "stopped by a signal",
-    "failed": "ended in failure",
-    "ended": "ended",
-    "missing": "never started",
-    "unseen": "out of sight",
-    "idle": "worker without a task",
-}
-"""In the order of the legend."""
 
 _PATTERNS: dict[Kind, tuple[str, str]] = {
     "starting": ("calm", '<circle cx="2" cy="2" r=".9"/>'),

@@ -9,9 +9,6 @@ from html import escape
 from ..model.frames import Frame
 from ..model.wording import one_line, place_in
 
-GUTTER = 76
-"""Pixels left of the lanes, for their names."""
-
 LINE = 16
 """Pixels of a line of text."""
 
@@ -34,9 +31,10 @@ class Area:
     Attributes:
         begin, end: seconds at the left and at the right of the lanes.
         now: seconds of the newest snapshot.
-        width, right: of the picture, and of what is right of the lanes.
+        width, left, right: of the picture, and of what is left (their names) and right of the lanes.
         top: y of the first lane.
         children: for each lane, True when it is a child's.
+        headed: for each lane, True when a line of text is above it.
         timed: False where seconds mean nothing, and are not shown.
     """
 
@@ -44,15 +42,17 @@ class Area:
     now: float
     end: float
     width: int
+    left: int
     right: int
     top: int
     children: tuple[bool, ...]
+    headed: tuple[bool, ...]
     timed: bool = True
 
     @property
     def plot(self) -> float:
         """Width of the lanes."""
-        return self.width - GUTTER - self.right
+        return self.width - self.left - self.right
 
     @property
     def seconds(self) -> float:
@@ -67,10 +67,12 @@ class Area:
     @cached_property
     def tops(self) -> tuple[float, ...]:
         """Upper edge of every lane, and of what comes below them."""
-        found: list[float] = [self.top]
-        for index in range(len(self.children)):
-            found.append(found[-1] + self.height(index) + self.heights[1])
-        return tuple(found)
+        found: list[float] = []
+        below: float = self.top
+        for index, headed in enumerate(self.headed):
+            found.append(below + LINE * headed)
+            below = found[-1] + self.height(index) + self.heights[1]
+        return (*found, below)
 
     def height(self, index: int) -> float:
         """Height of a lane."""
@@ -83,7 +85,7 @@ class Area:
     def x(self, time: float) -> float:
         """Where a time lies; one outside the area at its nearer edge."""
         share = (min(max(time, self.begin), self.end) - self.begin) / self.seconds
-        return GUTTER + share * self.plot
+        return self.left + share * self.plot
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from ..model.facts import Report
 from ..model.parting import Parting
 from ..model.waits import InCollective
-from ..model.wording import by_number, group_name, one_line, place, place_in, spans, spoken, verdict_line
+from ..model.wording import (
+    by_number,
+    group_name,
+    node_name,
+    one_line,
+    place,
+    place_in,
+    spans,
+    spoken,
+    verdict_line,
+)
 from .markdown import plain
 from .parts import Row, table, what_to_do
 
@@ -137,8 +147,7 @@ def _nodes(report: Report) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for view in by_number(report.snapshot.ranks):
         if view.rank is not None and view.process is not None:
-            host = f" (host {view.host})" if view.host else ""
-            found.setdefault(f"node {view.node}{host}", set()).add(view.rank)
+            found.setdefault(node_name(view), set()).add(view.rank)
     return found if len(found) > 1 else {}
 
 

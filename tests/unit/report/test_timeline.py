@@ -181,7 +181,7 @@ def test_a_rank_whose_number_becomes_known_is_one_lane() -> None:
 
     (lane,) = lanes(run([unknown], [known]))
 
-    assert (lane.rank, lane.name) == (0, "rank 0")
+    assert (lane.ranks, lane.name) == ((0,), "rank 0")
 
 
 def test_workers_have_lanes_below_their_rank() -> None:
@@ -223,6 +223,165 @@ def test_workers_are_left_out_above_sixteen_ranks() -> None:
 
     assert sum(lane.child for lane in lanes(run(views[:16]))) == 16
     assert sum(lane.child for lane in lanes(run(views))) == 0
+
+
+MANY = 16_384
+
+
+def on_nodes(views: Iterable[RankView], each: int) -> list[RankView]:
+    """The ranks on machines with so many ranks each."""
+    return [replace(view, node=n // each, host=f"n{n // each}") for n, view in enumerate(views)]
+
+
+def one_odd(ranks: int, odd: int, each: int = 8) -> list[Snapshot]:
+    """Ranks on several nodes, of which one is in another collective than all others."""
+    members = tuple(range(ranks))
+    views = [
+        in_collective(n, "all_reduce", start=7, members=members, at="train.py:30 step") for n in members
+    ]
+    views[odd] = in_collective(odd, "barrier", start=7, members=members, at="train.py:19 save")
+    return run(on_nodes(map(working, members), each), *[on_nodes(views, each)] * 2, every=5.0)
+
+
+ODD = Verdict("hang", "collective-mismatch", culprits=(17,), since=6.0)
+
+
+@pytest.mark.parametrize("ranks", [17, 64, MANY])
+def test_many_ranks_share_a_lane_where_they_are_alike_at_the_end(ranks: int) -> None:
+    odd = min(17, ranks - 2)
+    found = lanes(one_odd(ranks, odd))
+
+    assert [(lane.name, len(lane.ranks)) for lane in found] == [
+        (f"{ranks - 1:,} ranks", ranks - 1),
+        (f"rank {odd}", 1),
+    ]
+    assert [lane.segments[-1].text for lane in found] == [
+        "in all_reduce #7 of the default group",
+        "in barrier #7 of the default group",
+    ]
+
+
+def test_sixteen_ranks_have_a_lane_each() -> None:
+    assert [lane.name for lane in lanes(one_odd(16, 3))] == [f"rank {n}" for n in range(16)]
+
+
+def test_a_lane_of_several_ranks_says_how_many_which_and_where() -> None:
+    svg = timeline(one_odd(MANY, 17), ODD)
+
+    assert {"16,383 ranks", "rank 17", "ranks 0-16, 18-16383 on 2,048 nodes", "node 2 (host n2)"} <= {
+        *texts(svg)
+    }
+    assert [e.text for e in of_class(svg, "named")] == ["rank 17"]
+    assert any(
+        title.startswith("16,383 ranks, drawn as rank 0: in all_reduce #7 of the default group")
+        for title in titles(svg)
+    )
+    assert described(svg).startswith(
+        "ranks 0-16 and 18-16383: in all_reduce #7 of the default group at train.py:30 step; "
+        "rank 17: in barrier #7 of the default group at train.py:19 save from 1.0 s. "
+        "First difference at #7 of the default group: ranks 0-16 and 18-16383 all_reduce, "
+        "rank 17 barrier."
+    )
+
+
+def test_lanes_of_several_ranks_meet_wait_and_differ() -> None:
+    svg = timeline(one_odd(MANY, 17), ODD)
+
+    assert [e.findtext(f"{SVG}title") for e in of_class(svg, "arrow")][:2] == [
+        "16,383 ranks (0-16, 18-16383) wait for rank 17",
+        "rank 17 waits for ranks 0-16 and 18-16383",
+    ]
+    assert len(of_class(svg, "odd")) == 2, "the line that joins both, and the outline of the one rank"
+
+
+def test_culprits_share_no_lane_with_others() -> None:
+    history = run([sleeping(n) for n in range(64)])
+
+    assert [lane.ranks for lane in lanes(history, (3, 9))] == [
+        tuple(n for n in range(64) if n not in (3, 9)),
+        (3, 9),
+    ]
+    assert [lane.name for lane in lanes(history)] == ["64 ranks"]
+
+
+@pytest.mark.parametrize(
+    ("views", "texts"),
+    [
+        ([sleeping(n, f"train.py:{n + 1} f") for n in range(40)], ["asleep at 40 lines"]),
+        ([rank(n, key(f"k{n}")) for n in range(40)], ["store get"]),
+        ([working(n, at=f"train.py:{n + 1} f") for n in range(40)], ["running at 40 lines"]),
+        (
+            [in_collective(n, "all_reduce", start=n) for n in range(40)] + [sleeping(40)],
+            ["in a collective", "asleep"],
+        ),
+        (
+            [sleeping(n, f"train.py:{n // 20} f") for n in range(40)],
+            ["asleep", "asleep"],
+        ),
+        (
+            [sleeping(n, f"train.py:{n // 20} f") for n in range(40)]
+            + [rank(n, key(f"k{n}")) for n in range(40, 80)],
+            ["asleep", "asleep", "store get"],
+        ),
+    ],
+)
+def test_ranks_that_all_differ_share_a_lane_for_what_they_have_in_common(
+    views: list[RankView], texts: list[str]
+) -> None:
+    found = lanes([snapshot(*views)])
+
+    assert [lane.segments[-1].text for lane in found] == texts
+    assert sorted(n for lane in found for n in lane.ranks if n is not None) == [*range(len(views))]
+
+
+def test_a_history_of_ranks_that_differ_in_everything_is_a_bounded_picture() -> None:
+    make = [sleeping, working, stopped, lambda n: rank(n, key(f"k{n}")), lambda n: ended(n, n)]
+    views = [make[n % 5](n) for n in range(MANY)]
+    views = [replace(view, node=n) for n, view in enumerate(views)]
+    svg = timeline(run(views, views), Verdict("hang", "unknown", culprits=tuple(range(0, MANY, 3))))
+
+    assert len(lanes(run(views), range(0, MANY, 3))) <= 16
+    assert len(svg.encode()) < 50_000
+    assert len(described(svg)) < 6000
+
+
+def test_ranks_out_of_sight_share_a_lane_and_leave_the_others_theirs() -> None:
+    views = [working(n) for n in range(8)] + [absent(n, "unseen") for n in range(8, MANY)]
+    views[2] = in_collective(2, "all_reduce", start=7, members=tuple(range(MANY)))
+    svg = timeline([snapshot(*views)])
+
+    assert [lane.name for lane in lanes([snapshot(*views)])] == [
+        *(f"rank {n}" for n in range(8)),
+        "16,376 ranks",
+    ]
+    assert {"ranks 8-16383", "out of sight"} <= set(texts(svg))
+    assert {e.findtext(f"{SVG}title") for e in of_class(svg, "arrow")} == {
+        None,
+        "rank 2 waits for ranks 0, 1 and 3-16383",
+    }
+
+
+def test_few_ranks_stand_below_the_name_of_their_node() -> None:
+    views = [replace(working(n), node=n % 2, host=f"n{n % 2}") for n in range(4)]
+    svg = timeline(run([*views, absent(4)], [*views, absent(4)]))
+
+    rows = {
+        e.text: float(e.get("y", "0"))
+        for e in parsed(svg).iter(f"{SVG}text")
+        if re.match("rank|node|no known", e.text or "")
+    }
+    assert sorted(rows, key=lambda name: rows[name]) == [
+        *("node 0 (host n0)", "rank 0", "rank 2"),
+        *("node 1 (host n1)", "rank 1", "rank 3"),
+        *("no known node", "rank 4"),
+    ]
+
+
+def test_nothing_is_said_of_the_node_of_a_job_on_one() -> None:
+    views = [replace(working(n), node=3, host="n3") for n in range(20)]
+
+    assert "node" not in timeline(run(views[:4]))
+    assert "node" not in timeline(run(views))
 
 
 def test_a_rank_that_is_out_of_the_picture_for_a_while_leaves_a_gap() -> None:
@@ -543,5 +702,5 @@ def test_a_process_that_nobody_numbers_has_a_lane_of_its_own() -> None:
     view = replace(rank(None), process=process(4242, "rank"))
     found = lanes([snapshot(view, working(0))])
 
-    assert [(lane.rank, lane.name) for lane in found] == [(0, "rank 0"), (None, "rank ?")]
+    assert [(lane.ranks, lane.name) for lane in found] == [((0,), "rank 0"), ((None,), "rank ?")]
     assert "rank ?: running" in described(timeline([snapshot(view, working(0))]))

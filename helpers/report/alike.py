@@ -75,7 +75,7 @@ def together(
         culprits: never in a row with others.
         most: rows, 2 at least.
     """
-    several = len({view.node for view in views if view.process}) > 1
+    several = on_several_nodes(views)
     culprits = frozenset(culprits)
     ordered = sorted(by_number(views), key=_node) if several else by_number(views)
     told = [(n, view, (view.rank in culprits, *likeness(view))) for n, view in enumerate(ordered)]
@@ -88,6 +88,11 @@ def together(
     rows.sort(key=lambda row: row[0][0])
     groups = [tuple(view for _, view, _ in row) for row in rows]
     return [Alike(group, _on(group) if several else "") for group in groups]
+
+
+def on_several_nodes(views: Iterable[RankView]) -> bool:
+    """True when ranks were seen on more than one node."""
+    return len({view.node for view in views if view.process}) > 1
 
 
 _Told = tuple[int, RankView, tuple[Hashable, ...]]

@@ -49,13 +49,8 @@ _TEMPLATES.globals.update(
     section=section,
     fits=fits,
     parted=parted,
-    by_number=wording.by_number,
-    child_name=wording.child_name,
     megabytes=wording.megabytes,
     place_in=wording.place_in,
-    rank_name=wording.rank_name,
-    wait_text=wording.wait_text,
-    where_of=wording.where_of,
 )
 
 

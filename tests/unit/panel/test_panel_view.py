@@ -32,8 +32,9 @@ from helpers.panel.learn import learn_view
 from helpers.panel.run.log_view import LINES, log
 from helpers.panel.show import view, words
 from helpers.panel.show.ports import port_map
+from helpers.panel.show.ranks import rank_table
 from helpers.panel.show.style import STATE_GLYPHS, style_tag
-from helpers.panel.show.tabs import process_tree, rank_table, stack
+from helpers.panel.show.tabs import process_tree, stack
 from helpers.report.draw import head
 from helpers.report.history import MOST, MOST_PROCESSES, History
 from helpers.report.source_lines import Sources

@@ -27,7 +27,7 @@ MARKS = {
     "missing": ("?", "red"),
     "unseen": ("?", "dim"),
 }
-WIDEST = {"rank": 24, "node": 24}
+WIDEST = {"rank": 32, "node": 24}
 """Letters of a line of these columns."""
 
 
@@ -89,7 +89,7 @@ def _table(snapshot: Snapshot, verdict: Verdict) -> Table:
         right = name in ("rank", "cpu %", "MiB")
         table.add_column(name, justify="right" if right else "left", max_width=WIDEST.get(name))
     for row in rows:
-        rank = Text(spans(row.ranks) if row.alone else f"{spans(row.ranks)}: {row.name}")
+        rank = Text(spans(row.ranks) if row.alone else f"{row.name}: {spans(row.ranks)}")
         table.add_row(rank, *(Text(row.on) for _ in nodes), *_cells(row))
     table.caption = Text(one_line(verdict.suspicion or verdict.summary))
     return table

@@ -27,6 +27,8 @@ WIDTH = 100
 _GAP = "  "
 MOST_NODES = 8
 """Nodes that a line names."""
+MOST_ENTRIES = 32
+"""Entries of a list."""
 
 HEAD = ("rank", "state", "waits in, or ended with", "at")
 
@@ -133,13 +135,13 @@ def culprits_line(report: Report) -> str:
     if not on:
         return said
     parts = [f"rank {spans(sorted(ranks & {*culprits}))} on {name}" for name, ranks in on.items()]
-    return one_line("; ".join(_listed(parts)))
+    return one_line("; ".join(listed(parts, MOST_NODES)))
 
 
 def nodes_line(report: Report) -> str:
     """`node 0 (host n0): rank 0, 1; node 1 (host n1): rank 2, 3`; nothing of a job on one node."""
     parts = [f"{name}: rank {spans(sorted(ranks))}" for name, ranks in _nodes(report).items()]
-    return one_line("; ".join(_listed(parts)))
+    return one_line("; ".join(listed(parts, MOST_NODES)))
 
 
 def _nodes(report: Report) -> dict[str, set[int]]:
@@ -151,9 +153,10 @@ def _nodes(report: Report) -> dict[str, set[int]]:
     return found if len(found) > 1 else {}
 
 
-def _listed(parts: list[str]) -> list[str]:
-    more = len(parts) - MOST_NODES
-    return parts if more <= 0 else [*parts[:MOST_NODES], f"and {more} more"]
+def listed(parts: Sequence[str], most: int = MOST_ENTRIES) -> list[str]:
+    """The parts; of too many the first ones, and how many more there are."""
+    more = len(parts) - most
+    return [*parts[:most], f"and {more} more"] if more > 0 else [*parts]
 
 
 def seconds_line(report: Report) -> str:
@@ -175,7 +178,9 @@ def lists(report: Report) -> list[tuple[str, list[str]]]:
         ("Could not be seen", report.snapshot.not_seen),
         ("References", report.references),
     ]
-    return [(title, [one_line(entry) for entry in entries]) for title, entries in named if entries]
+    return [
+        (title, listed([one_line(entry) for entry in entries])) for title, entries in named if entries
+    ]
 
 
 def to_text(report: Report) -> str:

@@ -12,6 +12,7 @@ from ...model.parting import Parting
 from ...report import markdown
 from ...report.parted import parted_html
 from ...report.parts import fits
+from ...report.text import listed
 from .style import mark
 
 
@@ -48,6 +49,7 @@ _TEMPLATES.globals.update(
     inline=inline,
     section=section,
     fits=fits,
+    listed=listed,
     parted=parted,
     megabytes=wording.megabytes,
     place_in=wording.place_in,

@@ -21,6 +21,7 @@ from histories import (
     joining,
     key,
     loading,
+    on_nodes,
     process,
     rank,
     recv,
@@ -226,11 +227,6 @@ def test_workers_are_left_out_above_sixteen_ranks() -> None:
 
 
 MANY = 16_384
-
-
-def on_nodes(views: Iterable[RankView], each: int) -> list[RankView]:
-    """The ranks on machines with so many ranks each."""
-    return [replace(view, node=n // each, host=f"n{n // each}") for n, view in enumerate(views)]
 
 
 def one_odd(ranks: int, odd: int, each: int = 8) -> list[Snapshot]:

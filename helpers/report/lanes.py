@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ..model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame
@@ -104,19 +104,15 @@ class Lane:
     segments: tuple[Segment, ...]
 
 
-class _Key(NamedTuple):
-    """Identifies a rank, or a child, over time."""
-
-    unknown: bool
-    number: int
-    child: int = -1
-
-
 @dataclass(frozen=True)
 class _Sight:
-    """A rank or child in one snapshot."""
+    """A rank or child in one snapshot.
 
-    key: _Key
+    Attributes:
+        child: a number for each child of a rank; None for the rank itself.
+    """
+
+    child: int | None
     name: str
     state: State
     process: ProcessView | None
@@ -138,43 +134,53 @@ def lanes(snapshots: Sequence[Snapshot], culprits: Collection[int] = ()) -> tupl
         for view in snapshot.ranks
         if view.process is not None and view.rank is not None
     }
-    newest: dict[_Key, RankView] = {}
-    for snapshot in snapshots:
-        newest |= {_key(view): view for view in _numbered(snapshot, numbers)}
+    looks = [_look(snapshot, numbers) for snapshot in snapshots]
+    newest: dict[int, RankView] = {}
+    for look in looks:
+        newest |= look
+    keys = {id(view): key for key, view in newest.items()}
     rows = one_by_one([*newest.values()], _likeness, culprits)
-    drawn = {_key(row.views[0]): row for row in rows}
     crowded = any(row.views[1:] for row in rows if row.views[0].process)
-    seen: dict[_Key, list[Segment]] = {}
-    names: dict[_Key, str] = {}
-    before: float | None = None
-    for snapshot in snapshots:
-        views = (view for view in _numbered(snapshot, numbers) if _key(view) in drawn)
-        # A later sight of a key wins: a worker's successor comes after the worker that has ended.
-        for sight in {s.key: s for view in views for s in _sights(view, children=not crowded)}.values():
-            names[sight.key] = sight.name
-            _extend(seen.setdefault(sight.key, []), sight, snapshot.time, before)
-        before = snapshot.time
+    times = [snapshot.time for snapshot in snapshots]
     found = []
-    for key, row in drawn.items():
-        found.append(Lane(row.ranks, row.name, row.heading, False, _held_in_common(row, seen.pop(key))))
-        children = sorted(child for child in seen if child[:2] == key[:2] and _worked(seen[child]))
-        found += [
-            Lane(row.ranks, names[child], row.heading, True, tuple(seen[child])) for child in children
-        ]
+    for row in rows:
+        key = keys[id(row.views[0])]
+        seen = _seen([look.get(key) for look in looks], times, children=not crowded)
+        name, segments = seen.pop(None)
+        found.append(Lane(row.ranks, row.name, row.heading, False, _held_in_common(row, segments)))
+        for _, (name, segments) in sorted(seen.items(), key=lambda item: item[0] or 0):
+            if _worked(segments):
+                found.append(Lane(row.ranks, name, row.heading, True, tuple(segments)))
     return tuple(found)
 
 
-def _numbered(snapshot: Snapshot, numbers: dict[int, int]) -> Iterator[RankView]:
-    """The ranks of a snapshot, with numbers that have become known later."""
+def _look(snapshot: Snapshot, numbers: dict[int, int]) -> dict[int, RankView]:
+    """The ranks of a snapshot, with numbers that have become known later.
+
+    Each has a key that is the same over time: its number, or a negative one while that is unknown.
+    """
+    found = {}
     for view in snapshot.ranks:
-        pid = view.process.pid if view.process and view.rank is None else None
-        yield view if pid is None else replace(view, rank=numbers.get(pid))
+        pid = view.process.pid if view.process else 0
+        if view.rank is None and pid in numbers:
+            view = replace(view, rank=numbers[pid])
+        found[~pid if view.rank is None else view.rank] = view
+    return found
 
 
-def _key(view: RankView) -> _Key:
-    if view.rank is not None:
-        return _Key(False, view.rank)
-    return _Key(True, view.process.pid if view.process else 0)
+def _seen(
+    views: Sequence[RankView | None], times: Sequence[float], *, children: bool
+) -> dict[int | None, tuple[str, list[Segment]]]:
+    """Names and segments of a rank, and of its children, in snapshots taken at `times`."""
+    found: dict[int | None, tuple[str, list[Segment]]] = {}
+    for view, now, before in zip(views, times, (None, *times), strict=False):
+        sights = _sights(view, children=children) if view else ()
+        # A later sight of a child wins: a worker's successor comes after the worker that has ended.
+        for sight in {sight.child: sight for sight in sights}.values():
+            _, segments = found.get(sight.child, ("", []))
+            _extend(segments, sight, now, before)
+            found[sight.child] = sight.name, segments
+    return found
 
 
 def _likeness(view: RankView) -> tuple[str, str, str, str]:
@@ -214,25 +220,24 @@ def _worked(segments: Iterable[Segment]) -> bool:
 
 def _sights(view: RankView, *, children: bool) -> Iterator[_Sight]:
     """A rank, and its children."""
-    sight = _sight(view)
-    yield sight
+    yield _sight(view)
     for child in sorted(view.children, key=lambda child: child.process.alive) if children else ():
         if child.joined_as_rank is not None or child.worker_id is not None:
-            yield _child(sight.key, child)
+            yield _child(child)
 
 
 def _sight(view: RankView) -> _Sight:
     state = view.process.state if view.process else view.state
-    return _Sight(_key(view), rank_name(view), state, view.process)
+    return _Sight(None, rank_name(view), state, view.process)
 
 
-def _child(parent: _Key, child: ChildView) -> _Sight:
+def _child(child: ChildView) -> _Sight:
     process = child.process
     number = process.pid if child.worker_id is None else child.worker_id
     name = f"worker {number}"
     if child.joined_as_rank is not None:
         name = f"also rank {child.joined_as_rank}"
-    return _Sight(parent._replace(child=number), name, process.state, process)
+    return _Sight(number, name, process.state, process)
 
 
 def _extend(segments: list[Segment], sight: _Sight, now: float, before: float | None) -> None:
@@ -286,7 +291,7 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
         said = ending(process)
         text = f"ended with {said}" if said else "ended"
         return Segment("failed" if failed else "ended", text, label(process), start, now, where)
-    kind = _kind(process, child=sight.key.child >= 0)
+    kind = _kind(process, child=sight.child is not None)
     if kind not in ("collective", "waiting", "rendezvous"):
         text = kind if kind in ("starting", "running", "idle") else doing(process)
         return Segment(kind, text, "C call" if kind == "held" else kind, start, now, where)

@@ -12,6 +12,9 @@ from ..model.wording import one_line, place_in
 LINE = 16
 """Pixels of a line of text."""
 
+HEADING = 20
+"""Pixels of a heading above a lane."""
+
 CHILD = 12
 """Height of the lane of a worker."""
 
@@ -70,7 +73,7 @@ class Area:
         found: list[float] = []
         below: float = self.top
         for index, headed in enumerate(self.headed):
-            found.append(below + LINE * headed)
+            found.append(below + HEADING * headed)
             below = found[-1] + self.height(index) + self.heights[1]
         return (*found, below)
 

@@ -10,7 +10,7 @@ from ..model.waits import ForOutside
 from ..model.wording import activities, child_text, label, place_in, spans, stack_of, where_of
 from .alike import Alike, shared, together
 
-MOST = 64
+MOST = 32
 """Rows of the table."""
 
 

@@ -145,22 +145,28 @@ def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *,
     That is for arrows, and for the names of failures, which often come last; in a replay it is always
     the same.
     """
-    failures = [room(s.label) for entry in found for s in entry.segments[-1:] if s.kind == "failed"]
-    said = [entry.heading for entry in found]
-    least = ARROWS_ROOM if waits or until is not None else 14
+    headings = [entry.heading for entry in found]
     begin = min([now, *(entry.segments[0].start for entry in found)])
     end = max(now, until or now)
-    return Area(
+    area = Area(
         begin=begin if end - begin > 1e-3 else end - 1.0,
         now=now,
         end=end,
         width=width,
         left=max([NAMES_ROOM, *(8 * len(entry.name) for entry in found if len(entry.ranks) > 1)]),
-        right=least if until is not None else math.ceil(max([least, *failures])),
+        right=ARROWS_ROOM if waits or until is not None else 14,
         top=8,
         children=tuple(entry.child for entry in found),
-        headed=tuple(said not in ("", before) for before, said in zip(["", *said], said, strict=False)),
+        headed=tuple(
+            heading not in ("", before)
+            for before, heading in zip(["", *headings], headings, strict=False)
+        ),
     )
+    if until is not None:
+        return area
+    last = [entry.segments[-1] for entry in found]
+    over = [area.x(s.start) + room(s.label) - width for s in last if s.kind == "failed"]
+    return replace(area, right=area.right + math.ceil(max([0.0, *over])))
 
 
 def _pins(

@@ -113,7 +113,9 @@ def _node(view: RankView) -> tuple[bool, int]:
 
 def _on(views: Iterable[RankView]) -> str:
     """`node 3 (host n3)`, `12 nodes`."""
-    return shared((node_name(view) if view.process else "no known node" for view in views), "nodes")
+    found = {(view.node, view.host) if view.process else None: view for view in views}
+    named = (node_name(view) if view.process else "no known node" for view in found.values())
+    return shared(named, "nodes")
 
 
 def shared(texts: Iterable[str], many: str) -> str:

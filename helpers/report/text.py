@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from ..model.facts import Report
+from ..model.facts import RankView, Report
 from ..model.parting import Parting
 from ..model.waits import InCollective
 from ..model.wording import (
@@ -127,15 +127,12 @@ def job_line(report: Report) -> str:
 
 def culprits_line(report: Report) -> str:
     """`rank 1`; of several nodes, `rank 2, 3 on node 1 (host n1)`."""
-    culprits = report.verdict.culprits
+    culprits = frozenset(report.verdict.culprits)
     if not culprits:
         return ""
-    said = f"rank {spans(culprits)}"
-    on = {name: ranks for name, ranks in _nodes(report).items() if not ranks.isdisjoint(culprits)}
-    if not on:
-        return said
-    parts = [f"rank {spans(sorted(ranks & {*culprits}))} on {name}" for name, ranks in on.items()]
-    return one_line("; ".join(listed(parts, MOST_NODES)))
+    on = {name: ranks & culprits for name, ranks in _nodes(report).items()}
+    parts = [f"rank {spans(ranks)} on {name}" for name, ranks in on.items() if ranks]
+    return one_line("; ".join(listed(parts, MOST_NODES))) or f"rank {spans(culprits)}"
 
 
 def nodes_line(report: Report) -> str:
@@ -146,11 +143,11 @@ def nodes_line(report: Report) -> str:
 
 def _nodes(report: Report) -> dict[str, set[int]]:
     """Each node that was seen, in words, and the ranks on it; nothing of a job on one node."""
-    found: dict[str, set[int]] = {}
+    found: dict[tuple[int, str], tuple[RankView, set[int]]] = {}
     for view in by_number(report.snapshot.ranks):
         if view.rank is not None and view.process is not None:
-            found.setdefault(node_name(view), set()).add(view.rank)
-    return found if len(found) > 1 else {}
+            found.setdefault((view.node, view.host), (view, set()))[1].add(view.rank)
+    return {node_name(view): ranks for view, ranks in found.values()} if len(found) > 1 else {}
 
 
 def listed(parts: Sequence[str], most: int = MOST_ENTRIES) -> list[str]:

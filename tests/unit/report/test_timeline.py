@@ -261,18 +261,22 @@ def test_sixteen_ranks_have_a_lane_each() -> None:
     assert [lane.name for lane in lanes(one_odd(16, 3))] == [f"rank {n}" for n in range(16)]
 
 
-def test_a_lane_of_several_ranks_says_how_many_which_and_where() -> None:
-    svg = timeline(one_odd(MANY, 17), ODD)
+@pytest.fixture(scope="module")
+def many() -> str:
+    """The picture of many ranks of which one is odd."""
+    return timeline(one_odd(MANY, 17), ODD)
 
+
+def test_a_lane_of_several_ranks_says_how_many_which_and_where(many: str) -> None:
     assert {"16,383 ranks", "rank 17", "ranks 0-16, 18-16383 on 2,048 nodes", "node 2 (host n2)"} <= {
-        *texts(svg)
+        *texts(many)
     }
-    assert [e.text for e in of_class(svg, "named")] == ["rank 17"]
+    assert [e.text for e in of_class(many, "named")] == ["rank 17"]
     assert any(
         title.startswith("16,383 ranks, drawn as rank 0: in all_reduce #7 of the default group")
-        for title in titles(svg)
+        for title in titles(many)
     )
-    assert described(svg).startswith(
+    assert described(many).startswith(
         "ranks 0-16 and 18-16383: in all_reduce #7 of the default group at train.py:30 step; "
         "rank 17: in barrier #7 of the default group at train.py:19 save from 1.0 s. "
         "First difference at #7 of the default group: ranks 0-16 and 18-16383 all_reduce, "
@@ -280,14 +284,12 @@ def test_a_lane_of_several_ranks_says_how_many_which_and_where() -> None:
     )
 
 
-def test_lanes_of_several_ranks_meet_wait_and_differ() -> None:
-    svg = timeline(one_odd(MANY, 17), ODD)
-
-    assert [e.findtext(f"{SVG}title") for e in of_class(svg, "arrow")][:2] == [
+def test_lanes_of_several_ranks_meet_wait_and_differ(many: str) -> None:
+    assert [e.findtext(f"{SVG}title") for e in of_class(many, "arrow")][:2] == [
         "16,383 ranks (0-16, 18-16383) wait for rank 17",
         "rank 17 waits for ranks 0-16 and 18-16383",
     ]
-    assert len(of_class(svg, "odd")) == 2, "the line that joins both, and the outline of the one rank"
+    assert len(of_class(many, "odd")) == 2, "the line that joins both, and the outline of the one rank"
 
 
 def test_culprits_share_no_lane_with_others() -> None:

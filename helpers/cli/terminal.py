@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..model.facts import RankView, Snapshot, Verdict
-from ..model.wording import doing, one_line, operation, place
+from ..model.facts import ProcessView, RankView, Snapshot, Verdict
+from ..model.wording import doing, label, one_line, operation, place, spans
+from ..report.alike import Alike, one_by_one, shared, spread
 from ..report.files import discard
 from ..session import Event, Output, Sample
 
@@ -25,8 +27,8 @@ MARKS = {
     "missing": ("?", "red"),
     "unseen": ("?", "dim"),
 }
-SHOWN = 32
-"""Ranks in the live table; the report lists all."""
+WIDEST = {"rank": 32, "node": 24}
+"""Letters of a line of these columns."""
 
 
 class Terminal:
@@ -81,36 +83,50 @@ class Terminal:
 
 def _table(snapshot: Snapshot, verdict: Verdict) -> Table:
     table = Table(title=Text(_title(snapshot)), title_justify="left", caption_justify="left")
-    for name in ("rank", "state", "at", "in", "cpu %", "MiB", "ports"):
-        table.add_column(name, justify="right" if name in ("rank", "cpu %", "MiB") else "left")
-    for view in snapshot.ranks[:SHOWN]:
-        table.add_row(*_row(view))
-    if len(snapshot.ranks) > SHOWN:
-        table.add_row("…", f"{len(snapshot.ranks) - SHOWN} more")
+    rows = one_by_one(snapshot.ranks, _likeness, verdict.culprits)
+    nodes = ("node",) if any(row.on for row in rows) else ()
+    for name in ("rank", *nodes, "state", "at", "in", "cpu %", "MiB", "ports"):
+        right = name in ("rank", "cpu %", "MiB")
+        table.add_column(name, justify="right" if right else "left", max_width=WIDEST.get(name))
+    for row in rows:
+        rank = Text(spans(row.ranks) if row.alone else f"{row.name}: {spans(row.ranks)}")
+        table.add_row(rank, *(Text(row.on) for _ in nodes), *_cells(row))
     table.caption = Text(one_line(verdict.suspicion or verdict.summary))
     return table
 
 
 def _title(snapshot: Snapshot) -> str:
     job = snapshot.job
-    world = f"{job.world_size} ranks" if job.world_size else "no ranks yet"
+    world = f"{job.world_size:,} ranks" if job.world_size else "no ranks yet"
     backends = ", ".join(job.backends)
     return f"{job.launcher}, {world}, {job.hardware} {backends} {snapshot.time:.1f} s"
 
 
-def _row(view: RankView) -> tuple[Text, ...]:
-    """The cells of a rank, as `Text`: rich reads a string as markup, and `[/x]` in it is an error."""
-    mark, style = MARKS[view.state]
-    rank = Text("?" if view.rank is None else str(view.rank))
-    state = Text(f"{mark} {view.state}", style=style)
+def _likeness(view: RankView) -> tuple[str, ...]:
     process = view.process
-    if process is None:
-        return (rank, state)
-    cells = (
-        place(process.where) if process.where else "",
-        operation(process.blocking[0]) if process.blocking else doing(process),
-        f"{process.cpu:.0f}",
-        f"{process.memory / 2**20:.0f}",
-        " ".join(f"{port.port} {port.role}" for port in process.ports),
-    )
-    return (rank, state, *(Text(one_line(cell)) for cell in cells))
+    return (view.state, *((label(process), _inside(process), _at(process)) if process else ()))
+
+
+def _cells(row: Alike) -> Iterator[Text]:
+    """As `Text`, since rich reads a string as markup, and `[/x]` in it is an error."""
+    state = shared((view.state for view in row.views), "states")
+    mark, style = MARKS.get(state, ("", ""))
+    yield Text(f"{mark} {state}", style=style)
+    processes = [view.process for view in row.views if view.process]
+    if not processes:
+        return
+    yield Text(one_line(shared(map(_at, processes), "lines")))
+    inside = {_inside(process) for process in processes}
+    yield Text(one_line(inside.pop() if len(inside) == 1 else shared(map(label, processes), "calls")))
+    yield Text(spread(process.cpu for process in processes))
+    yield Text(spread(process.memory / 2**20 for process in processes))
+    if row.alone:
+        yield Text(one_line(" ".join(f"{port.port} {port.role}" for port in processes[0].ports)))
+
+
+def _at(process: ProcessView) -> str:
+    return place(process.where) if process.where else ""
+
+
+def _inside(process: ProcessView) -> str:
+    return operation(process.blocking[0]) if process.blocking else doing(process)

@@ -43,8 +43,9 @@ FROZEN = "stopped by the kernel until memory is free"
 MOST_SENTENCES, LONGEST = 256, 4000
 """Sentences of one kind that are said, and letters of a sentence."""
 
-MOST_RUNS = 32
+MOST_RUNS = 12
 """Runs of ranks that are named one by one; of thousands of ranks, every other one may be meant."""
+
 
 CELL = 90
 """Letters of an error that a table shows; the whole of it is elsewhere in the report."""
@@ -103,7 +104,7 @@ def spoken(ranks: Sequence[int]) -> str:
 
 
 def runs(ranks: Sequence[int]) -> list[str]:
-    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`; the last may be `99 more`."""
+    """Sorted numbers in words, three or more in a row as one: `0-5`, `7`; at last `8168 more`."""
     parts: list[list[int]] = []
     for rank in ranks:
         if parts and rank == parts[-1][-1] + 1:
@@ -113,8 +114,8 @@ def runs(ranks: Sequence[int]) -> list[str]:
     found = []
     for run in parts[:MOST_RUNS]:
         found += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
-    left = sum(map(len, parts[MOST_RUNS:]))
-    return [*found, f"{left} more"] if left else found
+    more = sum(len(run) for run in parts[MOST_RUNS:])
+    return [*found, f"{more} more"] if more else found
 
 
 def spans(numbers: Iterable[int | None]) -> str:
@@ -130,6 +131,11 @@ def spans(numbers: Iterable[int | None]) -> str:
 def rank_name(view: RankView) -> str:
     """`rank 1`, or `rank ?` until the number is known."""
     return f"rank {'?' if view.rank is None else view.rank}"
+
+
+def node_name(view: RankView) -> str:
+    """`node 0 (host n0)`, or `node 0`."""
+    return one_line(f"node {view.node} (host {view.host})" if view.host else f"node {view.node}")
 
 
 def by_number(views: Sequence[RankView]) -> list[RankView]:
@@ -274,6 +280,17 @@ def wait_label(wait: Wait) -> str:
     if isinstance(wait, AtRendezvous | OnLock | OnThread | OnInput):
         return wait.kind
     return f"store {wait.op}" if isinstance(wait, InStore) else call(wait)
+
+
+def label(process: ProcessView) -> str:
+    """A process in a word or two, for a picture: `all_reduce #7`, `asleep`, `ValueError`, `SIGKILL`."""
+    if process.alive:
+        return wait_label(process.blocking[0]) if process.blocking else doing(process)
+    if process.error:
+        return process.error.type
+    if process.signal is not None:
+        return signal_name(process.signal)
+    return f"exit code {process.exit_code}" if process.exit_code else ""
 
 
 def doing(process: ProcessView | None) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
+from ..model.wording import spans
 from .lanes import Kind, Lane, Segment
-from .layout import CHARACTER, CHILD, GUTTER, Area, box, px, spot, text
+from .layout import CHARACTER, CROSS, Area, box, px, room, spot, text
 
 
 def axis(area: Area) -> str:
@@ -35,33 +36,33 @@ def _step(seconds: float, most: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
 
 
-def names(lanes: Sequence[Lane], area: Area, culprits: Sequence[int]) -> str:
-    """The name of every lane; of every eighth rank, and of a few culprits, when lanes are thin."""
-    dense = sum(area.heights) < 12
-    named = [i for i, lane in enumerate(lanes) if not lane.child and lane.rank in culprits]
-    apart = [index for index in named if dense and len(named) <= 4]
+def names(lanes: Sequence[Lane], area: Area, culprits: Collection[int]) -> str:
+    """The name of every lane, those of culprits in bold, and the headings above lanes."""
     parts = []
     for index, lane in enumerate(lanes):
-        crowded = any(abs(area.middle(index) - area.middle(other)) < 12 for other in apart)
-        if dense and index not in apart and (index % 8 or crowded):
-            continue
-        look = "named" if index in named else "small" if lane.child else ""
+        look = "small" if lane.child else "named" if set(culprits).intersection(lane.ranks) else ""
         y = px(area.middle(index) + (3.5 if lane.child else 4))
         parts.append(
-            f'<text x="{GUTTER - 6}" y="{y}" text-anchor="end"{_class(look)}>'
+            f'<text x="{area.left - 6}" y="{y}" text-anchor="end"{_class(look)}>'
             f"{text(lane.name, 20)}</text>"
         )
+        if area.headed[index]:
+            said = text(lane.heading, int((area.width - 12) / CHARACTER))
+            parts.append(f'<text class="on" x="6" y="{px(area.tops[index] - 5)}">{said}</text>')
     return "".join(parts)
 
 
 def full_name(lane: Lane) -> str:
-    """`rank 0`, or `worker 1 of rank 0`."""
-    parent = "?" if lane.rank is None else lane.rank
-    return f"{lane.name} of rank {parent}" if lane.child else lane.name
+    """`rank 0`, `worker 1 of rank 0`, `16,383 ranks (0-16, 18-16383)`."""
+    if lane.child:
+        parent = "?" if lane.ranks[0] is None else lane.ranks[0]
+        return f"{lane.name} of rank {parent}"
+    return lane.name if len(lane.ranks) == 1 else f"{lane.name} ({spans(lane.ranks)})"
 
 
 def lane(drawn: Lane, index: int, area: Area) -> str:
     """The segments of one lane with their titles."""
+    name = text(full_name(drawn) if len(drawn.ranks) == 1 else _example(drawn), 60)
     height = area.height(index)
     parts = []
     marks = []
@@ -72,85 +73,51 @@ def lane(drawn: Lane, index: int, area: Area) -> str:
         shape = box(left, height / 2 - 1.5, wide, 3) if thin else box(left, 0, wide, height)
         said = f"{text(segment.text, 100)}{escape(spot(segment.where))}"
         times = f", {segment.start:.1f} s to {segment.end:.1f} s" if area.timed else ""
-        title = f"<title>{text(full_name(drawn), 40)}: {said}{times}</title>"
+        title = f"<title>{name}: {said}{times}</title>"
         parts.append(f'<path class="{segment.kind}" d="{shape}">{title}</path>')
         if segment.kind in ("failed", "ended"):
             marks.append(_end_mark(segment, left, height))
-    row = f'<path class="row" d="M{GUTTER} {px(height / 2)}H{px(GUTTER + area.plot)}"/>'
+    row = f'<path class="row" d="M{area.left} {px(height / 2)}H{px(area.left + area.plot)}"/>'
     shift = f'transform="translate(0 {px(area.tops[index])})"'
     return f'<g {shift}>{row}<g class="s">{"".join(parts)}</g>{"".join(marks)}</g>'
 
 
+def _example(lane: Lane) -> str:
+    """`16,383 ranks, drawn as rank 0`: what several ranks did before the end differs."""
+    first = "?" if lane.ranks[0] is None else lane.ranks[0]
+    return lane.name + ("" if lane.segments[-1].kind == "unseen" else f", drawn as rank {first}")
+
+
 def captions(drawn: Lane, index: int, area: Area) -> str:
     """What the segments of a lane are, in words, each where there is room for it."""
-    height = area.height(index)
-    if height < CHILD:
-        return ""
-    y = px(height / 2 + (3.5 if drawn.child else 4))
+    y = px(area.height(index) / 2 + (3.5 if drawn.child else 4))
     look = "on small" if drawn.child else "on"
     parts = []
-    free = area.width - area.right + 0.0
-    for segment in reversed(drawn.segments):
-        said, x = _caption(segment, area, free, newest=segment is drawn.segments[-1])
-        if said and x > GUTTER:
+    ends = [*(area.x(segment.start) for segment in drawn.segments[1:]), area.width + 0.0]
+    for segment, end in zip(drawn.segments, ends, strict=True):
+        said, x = _caption(segment, area, end)
+        if said:
             parts.append(f'<text class="{look}" x="{px(x)}" y="{y}">{text(said)}</text>')
-            free = x - 4
     shift = f'transform="translate(0 {px(area.tops[index])})"'
-    return f"<g {shift}>{''.join(reversed(parts))}</g>" if parts else ""
+    return f"<g {shift}>{''.join(parts)}</g>" if parts else ""
 
 
-def _caption(segment: Segment, area: Area, free: float, *, newest: bool) -> tuple[str, float]:
-    """The words and their x. A failure, and the newest collective, may say theirs to the left.
-
-    Args:
-        free: x from which on there are words already.
-    """
-    left, right = area.x(segment.start), min(area.x(segment.end), free)
-    size = len(segment.label) * CHARACTER
+def _caption(segment: Segment, area: Area, end: float) -> tuple[str, float]:
+    """The words and their x. A failure has its name behind its cross, as far as `end`."""
+    left = area.x(segment.start)
     if segment.kind == "failed":
-        after = left + size + 12 <= free
-        return segment.label, left + 9 if after else left - 9 - size
+        return segment.label if left + room(segment.label) <= end else "", left + CROSS
     if segment.kind in ("ended", "idle"):
         return "", left
-    said = _fitting(segment, right - left)
-    if newest and segment.op and len(said) < len(segment.label):
-        return segment.label, right - 5 - size
-    return said, left + 5
+    return _fitting(segment, area.x(segment.end) - left), left + 5
 
 
 def _fitting(segment: Segment, wide: float) -> str:
     """The longest label of a segment that fits: its phrase for a wait, a word or two, its number."""
     number = "" if segment.seq is None else f"#{segment.seq}"
-    phrase = segment.text if segment.kind in ("waiting", "held") else segment.label
+    phrase = segment.text if segment.kind in ("waiting", "held", "unseen") else segment.label
     labels = (phrase, segment.label, number)
     return next((said for said in labels if len(said) * CHARACTER + 10 <= wide), "")
-
-
-def blocks(lanes: Sequence[Lane], area: Area) -> str:
-    """What thin neighbouring lanes have in common at the end, said once for all of them."""
-    if area.heights[0] >= CHILD:
-        return ""
-    together: list[list[int]] = []
-    for index, entry in enumerate(lanes):
-        newest = entry.segments[-1]
-        if together and _alike(newest, lanes[together[-1][-1]].segments[-1]):
-            together[-1].append(index)
-        else:
-            together.append([index])
-    parts = []
-    for group in together:
-        label = lanes[group[0]].segments[-1].label
-        left = max(area.x(lanes[index].segments[-1].start) for index in group)
-        said = f"{label}, {len(group)} ranks" if len(group) > 1 else label
-        high = area.tops[group[-1]] + area.height(group[-1]) - area.tops[group[0]]
-        if high >= 8 and label and len(said) * CHARACTER + 10 <= area.x(area.now) - left:
-            y = px(area.tops[group[0]] + high / 2 + 4)
-            parts.append(f'<text class="on" x="{px(left + 5)}" y="{y}">{text(said)}</text>')
-    return "".join(parts)
-
-
-def _alike(one: Segment, other: Segment) -> bool:
-    return (one.kind, one.label) == (other.kind, other.label)
 
 
 def _end_mark(segment: Segment, left: float, height: float) -> str:
@@ -166,25 +133,6 @@ def _end_mark(segment: Segment, left: float, height: float) -> str:
 def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
 
-
-WORDS: dict[Kind, str] = {
-    "starting": "starting",
-    "importing": "importing",
-    "rendezvous": "rendezvous",
-    "running": "running",
-    "moving": "several in short turns",
-    "collective": "in a collective",
-    "waiting": "waiting for something else",
-    "asleep": "asleep",
-    "held": "in a C call, interpreter locked",
-    "stopped": "stopped by a signal",
-    "failed": "ended in failure",
-    "ended": "ended",
-    "missing": "never started",
-    "unseen": "out of sight",
-    "idle": "worker without a task",
-}
-"""In the order of the legend."""
 
 _PATTERNS: dict[Kind, tuple[str, str]] = {
     "starting": ("calm", '<circle cx="2" cy="2" r=".9"/>'),
@@ -234,12 +182,10 @@ _RULES = """
 #P .met{fill:none;stroke:var(--text);stroke-width:1;stroke-dasharray:1 2;opacity:.7;pointer-events:none}
 #P .odd{fill:none;stroke:var(--bad);stroke-width:2;pointer-events:none}
 #P .other{stroke-dasharray:6 4}
-#P .thin{stroke-width:1}
 #P .pin{stroke:var(--text);stroke-width:1;stroke-dasharray:5 3}
 #P .over{stroke-width:1.5;stroke-dasharray:none}
 #P .end{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:none}
 #P .arrow{fill:none;stroke:var(--text);stroke-width:1;opacity:.8;marker-end:url(#P-tip)}
-#P .many{stroke-width:.5;opacity:.6}
 #P-tip path{fill:var(--text)}
 """
 

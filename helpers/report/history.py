@@ -11,7 +11,7 @@ MOST = 1000
 """Snapshots kept at most. Drawing 1000 of two ranks takes 30 ms."""
 
 MOST_PROCESSES = 16_000
-"""Processes in all snapshots together: 250 snapshots of 64 ranks. Drawing them takes 0.2 s."""
+"""Processes in all snapshots together: 250 snapshots of 64 ranks. Drawing them takes 0.03 s."""
 
 
 _LARGE = ("command", "stack", "waits", "collectives", "issued", "ports", "error")

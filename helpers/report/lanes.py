@@ -1,15 +1,19 @@
-"""Snapshots -> lanes: what each rank, and each DataLoader worker, did from when to when."""
+"""Snapshots -> lanes: what ranks, and their DataLoader workers, did from when to when.
+
+Where there are few ranks each has a lane; of many, those that are alike at the end share one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame
 from ..model.waits import AtRendezvous, InCollective
-from ..model.wording import call, doing, ending, signal_name, wait_label, where_of
+from ..model.wording import doing, ending, label, place_in, rank_name, where_of
+from .alike import Alike, one_by_one
 
 Kind = Literal[
     "starting",
@@ -31,14 +35,30 @@ Kind = Literal[
 """`moving` is several states, each too short to draw; `held` for a C call that holds the
 interpreter lock; `idle` for a worker without a task."""
 
+WORDS: dict[Kind, str] = {
+    "starting": "starting",
+    "importing": "importing",
+    "rendezvous": "rendezvous",
+    "running": "running",
+    "moving": "several in short turns",
+    "collective": "in a collective",
+    "waiting": "waiting for something else",
+    "asleep": "asleep",
+    "held": "in a C call, interpreter locked",
+    "stopped": "stopped by a signal",
+    "failed": "ended in failure",
+    "ended": "ended",
+    "missing": "never started",
+    "unseen": "out of sight",
+    "idle": "worker without a task",
+}
+"""In the order of the legend."""
+
 FLUID: frozenset[Kind] = frozenset({"starting", "importing", "rendezvous", "running", "idle"})
 """Kinds that stay one segment while the line changes."""
 
 LASTING: frozenset[Kind] = frozenset({"stopped", "failed", "ended", "missing", "unseen"})
 """Kinds that are never folded into `moving`."""
-
-WORKERS_UP_TO = 16
-"""Ranks above which the lanes of workers are left out."""
 
 
 @dataclass(frozen=True)
@@ -66,44 +86,47 @@ class Segment:
 
 @dataclass(frozen=True)
 class Lane:
-    """One rank, or one child of a rank, over time; segments in order, with gaps where it was not there.
+    """One rank, or ranks that are alike at the end, or one child of a rank, over time.
 
     Attributes:
-        rank: its global rank, for a child that of its parent; None where it is unknown.
-        name: `rank 0`, `worker 1`, or `also rank 0` for a child that has joined as a rank.
+        ranks: global ranks, of a child that of its parent; None where one is unknown.
+        name: `rank 0`, `16,383 ranks`, `worker 1`; `also rank 0` for a child that has joined as a rank.
+        heading: said above it where the lane before it has another one, as of `Alike`.
         child: True for a child.
+        segments: in order, with gaps where it was not there; of several ranks those of the first, but
+            for the newest, which holds for all of them.
     """
 
-    rank: int | None
+    ranks: tuple[int | None, ...]
     name: str
+    heading: str
     child: bool
     segments: tuple[Segment, ...]
 
 
-@dataclass(frozen=True, order=True)
-class _Key:
-    """Identifies a lane over time, in the order of the picture."""
-
-    unknown: bool
-    number: int
-    child: int = -1
-
-
 @dataclass(frozen=True)
 class _Sight:
-    """A rank or child in one snapshot."""
+    """A rank or child in one snapshot.
 
-    key: _Key
+    Attributes:
+        child: a number for each child of a rank; None for the rank itself.
+    """
+
+    child: int | None
     name: str
     state: State
     process: ProcessView | None
 
 
-def lanes(snapshots: Sequence[Snapshot]) -> tuple[Lane, ...]:
-    """Every rank in the order of their numbers, unknown ones last, each followed by its workers.
+def lanes(snapshots: Sequence[Snapshot], culprits: Collection[int] = ()) -> tuple[Lane, ...]:
+    """The lanes node by node, in the order of the ranks, unknown ones last.
 
-    Children are left out when there are more ranks than `WORKERS_UP_TO`, when they never had a task, and
-    when they are neither a DataLoader worker nor a child that has joined as a rank.
+    Each rank that has a lane of its own is followed by its children. They are left out when ranks share
+    a lane, when they never had a task, and when they are neither a DataLoader worker nor a child that
+    has joined as a rank.
+
+    Args:
+        culprits: ranks that share no lane with others.
     """
     numbers = {
         view.process.pid: view.rank
@@ -111,50 +134,110 @@ def lanes(snapshots: Sequence[Snapshot]) -> tuple[Lane, ...]:
         for view in snapshot.ranks
         if view.process is not None and view.rank is not None
     }
-    seen: dict[_Key, list[Segment]] = {}
-    names: dict[_Key, str] = {}
-    before: float | None = None
-    for snapshot in snapshots:
-        # A later sight of a key wins: a worker's successor comes after the worker that has ended.
-        for sight in {sight.key: sight for sight in _sights(snapshot, numbers)}.values():
-            names[sight.key] = sight.name
-            _extend(seen.setdefault(sight.key, []), sight, snapshot.time, before)
-        before = snapshot.time
-    with_children = len({key for key in seen if key.child < 0}) <= WORKERS_UP_TO
-    return tuple(
-        Lane(None if key.unknown else key.number, names[key], key.child >= 0, tuple(segments))
-        for key, segments in sorted(seen.items(), key=lambda item: item[0])
-        if key.child < 0 or (with_children and _worked(segments))
-    )
+    looks = [_look(snapshot, numbers) for snapshot in snapshots]
+    newest: dict[int, RankView] = {}
+    for look in looks:
+        newest |= look
+    keys = {id(view): key for key, view in newest.items()}
+    rows = one_by_one([*newest.values()], _likeness, culprits)
+    crowded = any(row.views[1:] for row in rows if row.views[0].process)
+    times = [snapshot.time for snapshot in snapshots]
+    found = []
+    for row in rows:
+        key = keys[id(row.views[0])]
+        seen = _seen([look.get(key) for look in looks], times, children=not crowded)
+        name, segments = seen.pop(None)
+        found.append(Lane(row.ranks, row.name, row.heading, False, _held_in_common(row, segments)))
+        for _, (name, segments) in sorted(seen.items(), key=lambda item: item[0] or 0):
+            if _worked(segments):
+                found.append(Lane(row.ranks, name, row.heading, True, tuple(segments)))
+    return tuple(found)
+
+
+def _look(snapshot: Snapshot, numbers: dict[int, int]) -> dict[int, RankView]:
+    """The ranks of a snapshot, with numbers that have become known later.
+
+    Each has a key that is the same over time: its number, or a negative one while that is unknown.
+    """
+    found = {}
+    for view in snapshot.ranks:
+        pid = view.process.pid if view.process else 0
+        if view.rank is None and pid in numbers:
+            view = replace(view, rank=numbers[pid])
+        found[~pid if view.rank is None else view.rank] = view
+    return found
+
+
+def _seen(
+    views: Sequence[RankView | None], times: Sequence[float], *, children: bool
+) -> dict[int | None, tuple[str, list[Segment]]]:
+    """Names and segments of a rank, and of its children, in snapshots taken at `times`."""
+    found: dict[int | None, tuple[str, list[Segment]]] = {}
+    for view, now, before in zip(views, times, (None, *times), strict=False):
+        sights = _sights(view, children=children) if view else ()
+        # A later sight of a child wins: a worker's successor comes after the worker that has ended.
+        for sight in {sight.child: sight for sight in sights}.values():
+            _, segments = found.get(sight.child, ("", []))
+            _extend(segments, sight, now, before)
+            found[sight.child] = sight.name, segments
+    return found
+
+
+def _likeness(view: RankView) -> tuple[str, str, str, str]:
+    """What its lane shows at the end."""
+    newest = _segment(_sight(view), 0.0, 0.0)
+    at = "" if newest.kind in FLUID else place_in(newest.where)
+    return newest.kind, newest.label, newest.text, at
+
+
+def _held_in_common(row: Alike, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """The segments of the first rank of a row; the newest says what all of its ranks have in common."""
+    if row.alone:
+        return tuple(segments)
+    parts = [_segment(_sight(view), 0.0, 0.0) for view in row.views]
+    newest = segments[-1]
+    if len({part.text for part in parts}) > 1:
+        said = _subject(parts)
+        newest = replace(newest, text=said, label=said, op=None, group=None, seq=None)
+    places = {place_in(part.where) for part in parts}
+    if len(places) > 1:
+        at = f" at {len(places):,} lines"
+        newest = replace(newest, text=newest.text + at, label=newest.label + at, where=None)
+    return (*segments[:-1], newest)
+
+
+def _subject(parts: Sequence[Segment]) -> str:
+    """The least that segments which differ have in common, in words."""
+    kinds, labels = {part.kind for part in parts}, {part.label for part in parts}
+    if len(labels) == 1 and parts[0].label:
+        return parts[0].label
+    return WORDS[parts[0].kind] if len(kinds) == 1 else f"in {len(kinds)} different states"
 
 
 def _worked(segments: Iterable[Segment]) -> bool:
     return any(segment.kind not in ("idle", "starting", "importing", "ended") for segment in segments)
 
 
-def _sights(snapshot: Snapshot, numbers: dict[int, int]) -> Iterator[_Sight]:
-    for view in snapshot.ranks:
-        pid = view.process.pid if view.process else 0
-        number = numbers.get(pid, view.rank) if view.rank is None else view.rank
-        key = _Key(number is None, pid if number is None else number)
-        name = "rank ?" if number is None else f"rank {number}"
-        yield _Sight(key, name, _state(view), view.process)
-        for child in sorted(view.children, key=lambda child: child.process.alive):
-            if child.joined_as_rank is not None or child.worker_id is not None:
-                yield _child(key, child)
+def _sights(view: RankView, *, children: bool) -> Iterator[_Sight]:
+    """A rank, and its children."""
+    yield _sight(view)
+    for child in sorted(view.children, key=lambda child: child.process.alive) if children else ():
+        if child.joined_as_rank is not None or child.worker_id is not None:
+            yield _child(child)
 
 
-def _state(view: RankView) -> State:
-    return view.process.state if view.process else view.state
+def _sight(view: RankView) -> _Sight:
+    state = view.process.state if view.process else view.state
+    return _Sight(None, rank_name(view), state, view.process)
 
 
-def _child(parent: _Key, child: ChildView) -> _Sight:
+def _child(child: ChildView) -> _Sight:
     process = child.process
     number = process.pid if child.worker_id is None else child.worker_id
     name = f"worker {number}"
     if child.joined_as_rank is not None:
         name = f"also rank {child.joined_as_rank}"
-    return _Sight(replace(parent, child=number), name, process.state, process)
+    return _Sight(number, name, process.state, process)
 
 
 def _extend(segments: list[Segment], sight: _Sight, now: float, before: float | None) -> None:
@@ -207,16 +290,16 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
         failed = bool(process.exit_code or process.signal or process.error)
         said = ending(process)
         text = f"ended with {said}" if said else "ended"
-        return Segment("failed" if failed else "ended", text, _short_end(process), start, now, where)
-    kind = _kind(process, child=sight.key.child >= 0)
+        return Segment("failed" if failed else "ended", text, label(process), start, now, where)
+    kind = _kind(process, child=sight.child is not None)
     if kind not in ("collective", "waiting", "rendezvous"):
         text = kind if kind in ("starting", "running", "idle") else doing(process)
         return Segment(kind, text, "C call" if kind == "held" else kind, start, now, where)
     wait = process.blocking[0]
     text = doing(replace(process, asleep=None) if process.asleep else process)
     if kind == "collective" and isinstance(wait, InCollective):
-        return Segment(kind, text, call(wait), start, now, where, wait.op, wait.group, wait.seq)
-    return Segment(kind, text, wait_label(wait), start, now, where)
+        return Segment(kind, text, label(process), start, now, where, wait.op, wait.group, wait.seq)
+    return Segment(kind, text, label(process), start, now, where)
 
 
 def _kind(process: ProcessView, *, child: bool) -> Kind:
@@ -235,15 +318,6 @@ def _kind(process: ProcessView, *, child: bool) -> Kind:
     if process.state in ("starting", "importing"):
         return "importing" if process.state == "importing" else "starting"
     return "idle" if child and process.where is None else "running"
-
-
-def _short_end(process: ProcessView) -> str:
-    """`DistNetworkError`, `SIGKILL`, `exit code 3`: what ended it, in a word or two."""
-    if process.error:
-        return process.error.type
-    if process.signal is not None:
-        return signal_name(process.signal)
-    return f"exit code {process.exit_code}" if process.exit_code else ""
 
 
 def without_errors(found: Sequence[Lane]) -> tuple[Lane, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -10,11 +9,11 @@ from html import escape
 from ..model.frames import Frame
 from ..model.wording import one_line, place_in
 
-GUTTER = 76
-"""Pixels left of the lanes, for their names."""
-
 LINE = 16
 """Pixels of a line of text."""
+
+HEADING = 20
+"""Pixels of a heading above a lane."""
 
 CHILD = 12
 """Height of the lane of a worker."""
@@ -22,7 +21,9 @@ CHILD = 12
 CHARACTER = 6.2
 """Pixels of a character of 11 px, on average."""
 
-_HEIGHTS = ((8, 22, 6), (16, 18, 4), (32, 11, 2), (64, 8, 1), (128, 4, 1), (math.inf, 2, 0))
+CROSS = 9
+"""Pixels from the end of a process to the name of its failure."""
+
 _XML_LACKS = str.maketrans({"\ufffe": "?", "\uffff": "?"})
 
 
@@ -33,9 +34,10 @@ class Area:
     Attributes:
         begin, end: seconds at the left and at the right of the lanes.
         now: seconds of the newest snapshot.
-        width, right: of the picture, and of what is right of the lanes.
+        width, left, right: of the picture, and of what is left (their names) and right of the lanes.
         top: y of the first lane.
         children: for each lane, True when it is a child's.
+        headed: for each lane, True when a line of text is above it.
         timed: False where seconds mean nothing, and are not shown.
     """
 
@@ -43,15 +45,17 @@ class Area:
     now: float
     end: float
     width: int
+    left: int
     right: int
     top: int
     children: tuple[bool, ...]
+    headed: tuple[bool, ...]
     timed: bool = True
 
     @property
     def plot(self) -> float:
         """Width of the lanes."""
-        return self.width - GUTTER - self.right
+        return self.width - self.left - self.right
 
     @property
     def seconds(self) -> float:
@@ -60,17 +64,18 @@ class Area:
 
     @cached_property
     def heights(self) -> tuple[float, float]:
-        """Height of the lane of a rank, and the gap between lanes: the less, the more ranks."""
-        ranks = sum(not child for child in self.children)
-        return next((tall, gap) for most, tall, gap in _HEIGHTS if ranks <= most)
+        """Height of the lane of a rank, and the gap between lanes."""
+        return (22, 6) if sum(not child for child in self.children) <= 8 else (18, 4)
 
     @cached_property
     def tops(self) -> tuple[float, ...]:
         """Upper edge of every lane, and of what comes below them."""
-        found: list[float] = [self.top]
-        for index in range(len(self.children)):
-            found.append(found[-1] + self.height(index) + self.heights[1])
-        return tuple(found)
+        found: list[float] = []
+        below: float = self.top
+        for index, headed in enumerate(self.headed):
+            found.append(below + HEADING * headed)
+            below = found[-1] + self.height(index) + self.heights[1]
+        return (*found, below)
 
     def height(self, index: int) -> float:
         """Height of a lane."""
@@ -83,7 +88,7 @@ class Area:
     def x(self, time: float) -> float:
         """Where a time lies; one outside the area at its nearer edge."""
         share = (min(max(time, self.begin), self.end) - self.begin) / self.seconds
-        return GUTTER + share * self.plot
+        return self.left + share * self.plot
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,11 @@ def spot(frame: Frame | None) -> str:
     """` at train.py:41 validate`, a long path from its end; nothing for no frame."""
     said = place_in(frame).translate(_XML_LACKS)
     return f" at {said if len(said) <= 60 else '…' + said[-59:]}" if said else ""
+
+
+def room(label: str) -> float:
+    """Pixels that the name of a failure takes, from the end of the process on."""
+    return CROSS + len(label) * CHARACTER + 5 if label else 0.0
 
 
 def box(x: float, y: float, wide: float, high: float) -> str:

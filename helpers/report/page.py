@@ -8,13 +8,17 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from ..model.facts import ProcessView, RankView, Report, Snapshot
-from ..model.wording import by_number, child_name, one_line, place_in, spans
+from ..model.facts import ProcessView, Report, Snapshot
+from ..model.wording import by_number, child_name, node_name, one_line, place_in, rank_name
+from .alike import on_several_nodes
 from .markdown import section
 from .parted import parted_html
 from .parts import fits, table
 from .text import HEAD, facts, headline, lists
 from .timeline import timeline
+
+MOST_PROCESSES = 64
+"""Processes that are listed, those of culprits first; the rest is counted."""
 
 _PAGE = Environment(
     autoescape=True,
@@ -37,6 +41,7 @@ def to_html(report: Report, snapshots: Sequence[Snapshot] = ()) -> str:
     picture = ""
     if snapshots:
         picture = timeline(snapshots, report.verdict, width=960, verdict_at=report.verdict_at)
+    rows, processes = table(report), list(_processes(report))
     return _PAGE.render(
         report=report,
         headline=headline(report),
@@ -44,8 +49,10 @@ def to_html(report: Report, snapshots: Sequence[Snapshot] = ()) -> str:
         parted=Markup(parted_html(report.verdict.parting)),
         facts=facts(report),
         columns=HEAD,
-        rows=table(report),
-        processes=list(_processes(report.snapshot.ranks)),
+        rows=rows,
+        nodes=any(row.on for row in rows),
+        processes=processes[:MOST_PROCESSES],
+        more=len(processes) - MOST_PROCESSES,
         texts=[
             ("What to do", Markup(section(fits(report)))),
             ("All fixes" if report.fitting else "What to do", Markup(section(report.fix))),
@@ -58,10 +65,12 @@ def to_html(report: Report, snapshots: Sequence[Snapshot] = ()) -> str:
     ).lstrip()
 
 
-def _processes(views: Sequence[RankView]) -> Iterator[tuple[str, ProcessView]]:
-    """The ranks and their children, by name."""
-    for view in by_number(views):
-        name = f"rank {spans([view.rank])}"
+def _processes(report: Report) -> Iterator[tuple[str, ProcessView]]:
+    """The ranks and their children, by name, those of culprits first."""
+    views, culprits = by_number(report.snapshot.ranks), frozenset(report.verdict.culprits)
+    several = on_several_nodes(views)
+    for view in sorted(views, key=lambda view: view.rank not in culprits):
+        name = f"{rank_name(view)} on {node_name(view)}" if several else rank_name(view)
         if view.process:
             yield name, view.process
         for child in view.children:

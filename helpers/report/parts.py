@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..model.facts import ChildView, RankView, Report
+from ..model.facts import ChildView, ProcessView, RankView, Report
 from ..model.frames import Frame
 from ..model.waits import ForOutside
-from ..model.wording import (
-    activities,
-    by_number,
-    child_text,
-    place_in,
-    spans,
-    stack_of,
-    where_of,
-)
+from ..model.wording import activities, child_text, label, place_in, spans, stack_of, where_of
+from .alike import Alike, shared, together
+
+MOST = 32
+"""Rows of the table."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Ranks that are in the same place, as one row of the table.
+    """Ranks that are in the same place, as one row of the table; of too many places, how many there are.
 
     Attributes:
         label: `0, 2-5`, or `?` where the number is unknown.
+        on: the node that they run on, or how many; empty for a job on one node.
         doing: one entry per wait, or how the rank ended.
         at: `train.py:41 validate`; empty when no line of the user's code is known.
         children: one sentence for each child that matters, the same for all ranks of the row.
-        stack: innermost frame first.
+        stack: innermost frame first; empty where it is not the same for all.
     """
 
     label: str
     ranks: tuple[int | None, ...]
+    on: str
     state: str
     doing: tuple[str, ...]
     at: str
@@ -84,33 +82,48 @@ def matters(child: ChildView) -> bool:
 
 def table(report: Report) -> list[Row]:
     """The ranks, those that are in the same place together, in the order of their numbers."""
-    grouped: dict[tuple[object, ...], list[RankView]] = {}
-    for view in by_number(report.snapshot.ranks):
-        grouped.setdefault(_alike(view), []).append(view)
-    return [_row(views) for views in grouped.values()]
+    rows = together(report.snapshot.ranks, _likeness, report.verdict.culprits, most=MOST)
+    return [_row(row) for row in rows]
 
 
-def _alike(view: RankView) -> tuple[object, ...]:
-    """The key by which ranks share a row."""
-    children = _children(view)
+def _likeness(view: RankView) -> tuple[object, ...]:
     process = view.process
     if process is None:
-        return (view.state, children)
-    stack = tuple((frame.file, frame.line, frame.function) for frame in stack_of(process))
-    return (view.state, activities(process), place_in(where_of(process)), stack, children)
+        return (view.state, _children(view))
+    return (
+        view.state,
+        _short(process),
+        activities(process),
+        place_in(where_of(process)),
+        _children(view),
+        _lines(process),
+    )
 
 
-def _row(views: list[RankView]) -> Row:
-    ranks = tuple(view.rank for view in views)
-    process = views[0].process
+def _short(process: ProcessView) -> str:
+    """What it is blocked in, or how it ended, in a word or two."""
+    return label(process) if process.blocking or not process.alive else ""
+
+
+def _lines(process: ProcessView) -> tuple[tuple[str, int, str], ...]:
+    return tuple((frame.file, frame.line, frame.function) for frame in stack_of(process))
+
+
+def _row(row: Alike) -> Row:
+    views = row.views
+    processes = [view.process for view in views if view.process]
+    doing = {activities(process) for process in processes} or {()}
+    children = {_children(view) for view in views}
+    same_stack = len({_lines(process) for process in processes}) == 1
     return Row(
-        label=spans(ranks),
-        ranks=ranks,
-        state=views[0].state,
-        doing=activities(process) if process else (),
-        at=place_in(where_of(process)) if process else "",
-        children=_children(views[0]),
-        stack=stack_of(process) if process else (),
+        label=spans(row.ranks),
+        ranks=row.ranks,
+        on=row.on,
+        state=shared((view.state for view in views), "states"),
+        doing=doing.pop() if len(doing) == 1 else (shared(map(_short, processes), "different ones"),),
+        at=shared((place_in(where_of(process)) for process in processes), "lines") if processes else "",
+        children=children.pop() if len(children) == 1 else (),
+        stack=stack_of(processes[0]) if same_stack else (),
     )
 
 

@@ -6,10 +6,20 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from ..model.facts import Report
+from ..model.facts import RankView, Report
 from ..model.parting import Parting
 from ..model.waits import InCollective
-from ..model.wording import by_number, group_name, one_line, place, place_in, spans, spoken, verdict_line
+from ..model.wording import (
+    by_number,
+    group_name,
+    node_name,
+    one_line,
+    place,
+    place_in,
+    spans,
+    spoken,
+    verdict_line,
+)
 from .markdown import plain
 from .parts import Row, table, what_to_do
 
@@ -17,6 +27,8 @@ WIDTH = 100
 _GAP = "  "
 MOST_NODES = 8
 """Nodes that a line names."""
+MOST_ENTRIES = 32
+"""Entries of a list."""
 
 HEAD = ("rank", "state", "waits in, or ended with", "at")
 
@@ -115,36 +127,33 @@ def job_line(report: Report) -> str:
 
 def culprits_line(report: Report) -> str:
     """`rank 1`; of several nodes, `rank 2, 3 on node 1 (host n1)`."""
-    culprits = report.verdict.culprits
+    culprits = frozenset(report.verdict.culprits)
     if not culprits:
         return ""
-    said = f"rank {spans(culprits)}"
-    on = {name: ranks for name, ranks in _nodes(report).items() if not ranks.isdisjoint(culprits)}
-    if not on:
-        return said
-    parts = [f"rank {spans(sorted(ranks & {*culprits}))} on {name}" for name, ranks in on.items()]
-    return one_line("; ".join(_listed(parts)))
+    on = {name: ranks & culprits for name, ranks in _nodes(report).items()}
+    parts = [f"rank {spans(ranks)} on {name}" for name, ranks in on.items() if ranks]
+    return one_line("; ".join(listed(parts, MOST_NODES))) or f"rank {spans(culprits)}"
 
 
 def nodes_line(report: Report) -> str:
     """`node 0 (host n0): rank 0, 1; node 1 (host n1): rank 2, 3`; nothing of a job on one node."""
     parts = [f"{name}: rank {spans(sorted(ranks))}" for name, ranks in _nodes(report).items()]
-    return one_line("; ".join(_listed(parts)))
+    return one_line("; ".join(listed(parts, MOST_NODES)))
 
 
 def _nodes(report: Report) -> dict[str, set[int]]:
     """Each node that was seen, in words, and the ranks on it; nothing of a job on one node."""
-    found: dict[str, set[int]] = {}
+    found: dict[tuple[int, str], tuple[RankView, set[int]]] = {}
     for view in by_number(report.snapshot.ranks):
         if view.rank is not None and view.process is not None:
-            host = f" (host {view.host})" if view.host else ""
-            found.setdefault(f"node {view.node}{host}", set()).add(view.rank)
-    return found if len(found) > 1 else {}
+            found.setdefault((view.node, view.host), (view, set()))[1].add(view.rank)
+    return {node_name(view): ranks for view, ranks in found.values()} if len(found) > 1 else {}
 
 
-def _listed(parts: list[str]) -> list[str]:
-    more = len(parts) - MOST_NODES
-    return parts if more <= 0 else [*parts[:MOST_NODES], f"and {more} more"]
+def listed(parts: Sequence[str], most: int = MOST_ENTRIES) -> list[str]:
+    """The parts; of too many the first ones, and how many more there are."""
+    more = len(parts) - most
+    return [*parts[:most], f"and {more} more"] if more > 0 else [*parts]
 
 
 def seconds_line(report: Report) -> str:
@@ -166,7 +175,9 @@ def lists(report: Report) -> list[tuple[str, list[str]]]:
         ("Could not be seen", report.snapshot.not_seen),
         ("References", report.references),
     ]
-    return [(title, [one_line(entry) for entry in entries]) for title, entries in named if entries]
+    return [
+        (title, listed([one_line(entry) for entry in entries])) for title, entries in named if entries
+    ]
 
 
 def to_text(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Snapshots and a verdict -> one SVG: a lane for each rank over time. Equal input, equal text.
+"""Snapshots and a verdict -> one SVG: lanes of ranks over time. Equal input, equal text.
 
 The picture holds no script and loads nothing. What is drawn is also said: each segment has a title, and
 the description of the picture says what every rank is doing at the end.
@@ -9,23 +9,29 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..diagnose.graph import Graph
 from ..diagnose.matching import Divergence, divergence
 from ..diagnose.scene import minority
 from ..model.facts import Job, Snapshot, Verdict
 from ..model.waits import OnChild
-from ..model.wording import group_name, spoken, verdict_line
-from .draw import WORDS, axis, blocks, captions, full_name, head, lane, names
-from .lanes import LASTING, Lane, Segment, folded, lanes, meetings, without_errors
-from .layout import CHARACTER, GUTTER, LINE, Area, Pin, box, px, spot, text
+from ..model.wording import group_name, plural, spoken, verdict_line
+from .draw import axis, captions, full_name, head, lane, names
+from .lanes import LASTING, WORDS, Lane, Segment, folded, lanes, meetings, without_errors
+from .layout import CHARACTER, LINE, Area, Pin, box, px, room, spot, text
 
 SEGMENTS = 1500
 """Segments that a picture holds; short ones are folded until no more are left."""
 
 NARROWEST = 320
 """Pixels below which a picture does not shrink."""
+
+NAMES_ROOM = 76
+"""Pixels left of the lanes at least."""
+
+ARROWS_ROOM = 74
+"""Pixels right of the lanes where there are arrows."""
 
 
 def timeline(
@@ -51,13 +57,14 @@ def timeline(
     Returns:
         One `<svg>` element with a title and a description.
     """
-    found = lanes(snapshots) if reveal else without_errors(lanes(snapshots))
+    verdict = verdict if reveal else None
+    culprits = verdict.culprits if verdict else ()
+    found = lanes(snapshots, culprits) if reveal else without_errors(lanes(snapshots))
     graph = Graph.of(snapshots[-1] if snapshots else Snapshot(0.0, Job(())))
     odd = divergence(graph.ranks) if reveal else None
-    verdict = verdict if reveal else None
     place = odd[:2] if odd else None
     waited_for = _waited_for(graph, found) if reveal else {}
-    waits = any(waited_for.values())
+    waits = bool(waited_for)
     now = snapshots[-1].time if snapshots else 1.0
     pins = _pins(found, now if verdict_at is None else verdict_at, verdict, odd)
     area = _area(found, now, until, max(width, NARROWEST), waits=waits)
@@ -71,21 +78,20 @@ def timeline(
     body = [
         f'<rect class="back" width="{area.width}" height="{bottom}"/>',
         axis(area),
-        names(drawn, area, verdict.culprits if verdict else ()),
         *(lane(entry, index, area) for index, entry in enumerate(drawn)),
         arrivals,
         arrows(drawn, waited_for, area),
         pinned(pins, area),
+        names(drawn, area, culprits),
         *(captions(entry, index, area) for index, entry in enumerate(drawn)),
-        blocks(drawn, area),
         explained,
     ]
     if not drawn:
-        body.append(f'<text x="{GUTTER}" y="{area.top + 10}">No rank has been seen.</text>')
+        body.append(f'<text x="{area.left}" y="{area.top + 10}">No rank has been seen.</text>')
     inside = "\n".join(part for part in body if part)
-    count = sum(not entry.child for entry in drawn)
+    count = sum(len(entry.ranks) for entry in drawn if not entry.child)
     times = f", {area.begin:.1f} s to {area.end:.1f} s" if timed else ""
-    title = f"Timeline of {count} rank{'' if count == 1 else 's'}{times}"
+    title = f"Timeline of {count:,} rank{'' if count == 1 else 's'}{times}"
     said = _description(found, verdict, odd, timed=timed)
     prefix = "timeline-" + hashlib.sha256(f"{title}{said}{inside}".encode()).hexdigest()[:10]
     kinds = {segment.kind for entry in drawn for segment in entry.segments}
@@ -99,38 +105,68 @@ def timeline(
     )
 
 
-def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, tuple[int, ...]]:
-    """Lane -> the lanes it waits for at the end: of ranks, and of workers of its own."""
-    rows = {entry.rank: i for i, entry in enumerate(found) if not entry.child and entry.rank is not None}
-    waits = {
-        rows[rank]: tuple(rows[peer] for peer in sorted(peers) if peer in rows)
-        for rank, peers in graph.waited_for.items()
-        if rank in rows
-    }
-    for rank, index in rows.items():
-        process = graph.ranks[rank].process if rank in graph.ranks else None
-        if process and process.alive and any(isinstance(wait, OnChild) for wait in process.blocking):
-            waits[index] = tuple(
-                i
-                for i, entry in enumerate(found)
-                if entry.child and entry.rank == rank and entry.segments[-1].kind not in LASTING
-            )
-    return waits
+@dataclass(frozen=True)
+class Waits:
+    """What the ranks of a lane wait for at the end.
+
+    Attributes:
+        lanes: of what they wait for, by their indices.
+        said: what that is, in words: `ranks 0 and 2`, `worker 0 of rank 1`.
+    """
+
+    lanes: tuple[int, ...]
+    said: str
+
+
+def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, Waits]:
+    """Lane -> what it waits for at the end: ranks, or workers of its own."""
+    rows = {rank: i for i, entry in enumerate(found) if not entry.child for rank in entry.ranks}
+    peers: dict[int, set[frozenset[int]]] = {}
+    for rank, awaited in graph.waited_for.items():
+        if rank in rows and awaited:
+            peers.setdefault(rows[rank], set()).add(awaited)
+    waits = {}
+    for index, sets in sorted(peers.items()):
+        awaited = frozenset[int]().union(*sets) & rows.keys()
+        waits[index] = Waits(tuple(sorted({rows[peer] for peer in awaited})), spoken(sorted(awaited)))
+    for index, entry in enumerate(found):
+        number = None if entry.child else entry.ranks[0]
+        process = graph.alive.get(number) if number is not None else None
+        if process and any(isinstance(wait, OnChild) for wait in process.blocking):
+            own = [i for i, other in enumerate(found) if other.child and other.ranks == entry.ranks]
+            workers = [i for i in own if found[i].segments[-1].kind not in LASTING]
+            waits[index] = Waits(tuple(workers), " and ".join(full_name(found[i]) for i in workers))
+    return {index: told for index, told in waits.items() if told.lanes}
 
 
 def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *, waits: bool) -> Area:
-    """The lanes' place: from the first thing seen to the newest snapshot, with room for arrows."""
+    """The lanes' place: from the first thing seen to the newest snapshot, and room right of them.
+
+    That is for arrows, and for the names of failures, which often come last; in a replay it is always
+    the same.
+    """
+    headings = [entry.heading for entry in found]
     begin = min([now, *(entry.segments[0].start for entry in found)])
     end = max(now, until or now)
-    return Area(
+    area = Area(
         begin=begin if end - begin > 1e-3 else end - 1.0,
         now=now,
         end=end,
         width=width,
-        right=74 if waits or until is not None else 14,
+        left=max([NAMES_ROOM, *(8 * len(entry.name) for entry in found if len(entry.ranks) > 1)]),
+        right=ARROWS_ROOM if waits or until is not None else 14,
         top=8,
         children=tuple(entry.child for entry in found),
+        headed=tuple(
+            heading not in ("", before)
+            for before, heading in zip(["", *headings], headings, strict=False)
+        ),
     )
+    if until is not None:
+        return area
+    last = [entry.segments[-1] for entry in found]
+    over = [area.x(s.start) + room(s.label) - width for s in last if s.kind == "failed"]
+    return replace(area, right=area.right + math.ceil(max([0.0, *over])))
 
 
 def _pins(
@@ -158,13 +194,15 @@ def _description(
     for entry in found:
         newest = entry.segments[-1]
         if not entry.child or newest.kind not in ("idle", "ended", "running"):
-            who = "" if entry.rank is not None and not entry.child else full_name(entry)
+            who = full_name(entry) if entry.child or None in entry.ranks else ""
             together.setdefault((who, newest.text + spot(newest.where)), []).append((entry, newest))
-    parts = [
-        f"{who or spoken([e.rank for e, _ in members if e.rank is not None])}: {what}"
-        + (f" from {max(segment.start for _, segment in members):.1f} s" if timed else "")
-        for (who, what), members in together.items()
-    ]
+    parts = []
+    for (who, what), members in together.items():
+        ranks = [rank for entry, _ in members for rank in entry.ranks if rank is not None]
+        # Of ranks that share a lane, only the first is known to be there since then.
+        since = timed and all(len(entry.ranks) == 1 for entry, _ in members)
+        begun = f" from {max(segment.start for _, segment in members):.1f} s" if since else ""
+        parts.append(f"{who or spoken(ranks)}: {what}{begun}")
     said = ["; ".join(parts) + "."] if parts else ["No rank has been seen."]
     if odd:
         ops: dict[str, list[int]] = {}
@@ -183,7 +221,7 @@ SHORT = 4.0
 """Pixels below which a segment is too short to be told from its neighbours."""
 
 ARROWS = 96
-"""Arrows that a picture holds; each waiting rank has one at least."""
+"""Arrows that a picture holds; each waiting lane has one at least."""
 
 MEETINGS = 40
 """Collectives, the newest, whose arrivals are joined across lanes."""
@@ -206,22 +244,21 @@ def met(lanes: Sequence[Lane], area: Area, odd: tuple[str, int] | None) -> str:
         points = [(px(area.x(part.start)), px(area.middle(index))) for index, part in found[key]]
         line = "M" + "L".join(f"{x} {y}" for x, y in points)
         parts.append(f'<path class="{"odd" if key == odd else "met"}" d="{line}"/>')
-    return "".join(parts) + (_odd(found.get(odd, []), area) if odd else "")
+    return "".join(parts) + (_odd(found.get(odd, []), lanes, area) if odd else "")
 
 
-def _odd(parts: Sequence[tuple[int, Segment]], area: Area) -> str:
+def _odd(parts: Sequence[tuple[int, Segment]], lanes: Sequence[Lane], area: Area) -> str:
     """Outlines of those outside the majority, of all where there is none; dashed where ops differ."""
-    outside = minority({index: part.op for index, part in parts})
+    # Each rank counts, whether it has a lane of its own or shares one.
+    ranks = [(index, part.op) for index, part in parts for _ in lanes[index].ranks]
+    outside = {ranks[n][0] for n in minority({n: op for n, (_, op) in enumerate(ranks)})}
     first = next((part.op for index, part in parts if index in outside), None)
     found = []
     for index, part in parts:
         if index in outside:
-            left, height = area.x(part.start), area.height(index)
-            thin = height < 11
-            inset = 1 if thin else 0
-            wide = max(area.x(part.end) - left, 3)
-            outline = box(left, area.tops[index] + inset, wide, height - 2 * inset)
-            look = f"odd{'' if part.op == first else ' other'}{' thin' if thin else ''}"
+            left = area.x(part.start)
+            outline = box(left, area.tops[index], max(area.x(part.end) - left, 3), area.height(index))
+            look = "odd" if part.op == first else "odd other"
             found.append(f'<path class="{look}" d="{outline}"/>')
     return "".join(found)
 
@@ -241,20 +278,15 @@ def pinned(pins: Sequence[Pin], area: Area) -> str:
     return "".join(parts)
 
 
-def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Sequence[int]], area: Area) -> str:
-    """Arrows from each waiting rank to those it waits for at the end, right of the lanes.
-
-    Args:
-        waited_for: lane -> the lanes it waits for, as their indices.
-    """
-    waiters = [index for index in sorted(waited_for) if waited_for[index]]
-    each = max(1, ARROWS // max(len(waiters), 1))
+def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Waits], area: Area) -> str:
+    """Arrows from the lanes of waiting ranks to those they wait for at the end, right of the lanes."""
+    each = max(1, ARROWS // max(len(waited_for), 1))
     x = area.x(area.now) + 2
-    look = "arrow" if len(waiters) <= 16 else "arrow many"
     parts = []
-    for index in waiters:
-        said = text(f"{full_name(lanes[index])} waits for {_named(lanes, waited_for[index])}", 300)
-        for peer in waited_for[index][:each]:
+    for index, waits in sorted(waited_for.items()):
+        verb = plural(lanes[index].ranks, "waits", "wait")
+        said = text(f"{full_name(lanes[index])} {verb} for {waits.said}", 300)
+        for peer in waits.lanes[:each]:
             begin, end = area.middle(index), area.middle(peer)
             apart = min(area.heights[0] / 5, 4)
             down = end > begin
@@ -264,15 +296,8 @@ def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Sequence[int]], area:
                 f"M{px(x)} {px(begin - apart)}C{px(x + reach)} {px(begin - apart)}"
                 f" {px(x + reach)} {px(end + apart)} {px(x + 1)} {px(end + apart)}"
             )
-            parts.append(f'<path class="{look}" d="{curve}"><title>{said}</title></path>')
+            parts.append(f'<path class="arrow" d="{curve}"><title>{said}</title></path>')
     return "".join(parts)
-
-
-def _named(lanes: Sequence[Lane], indices: Sequence[int]) -> str:
-    """`ranks 0 and 2`, or `worker 0 of rank 1`."""
-    ranks = [lanes[index].rank for index in indices if not lanes[index].child]
-    children = [full_name(lanes[index]) for index in indices if lanes[index].child]
-    return " and ".join([*([spoken([r for r in ranks if r is not None])] if ranks else []), *children])
 
 
 def legend(lanes: Sequence[Lane], area: Area, extra: Iterable[tuple[str, str]]) -> tuple[str, int]:
@@ -286,12 +311,12 @@ def legend(lanes: Sequence[Lane], area: Area, extra: Iterable[tuple[str, str]]) 
         (f'<g class="s">{_swatch(kind)}</g>', word) for kind, word in WORDS.items() if kind in shown
     ]
     entries += [(f'<path class="{look}" d="M0 -4H18"/>', word) for look, word in extra]
-    x, y = GUTTER, area.tops[-1] + 34
+    x, y = area.left, area.tops[-1] + 34
     parts = []
     for swatch, word in entries:
         wide = 24 + math.ceil(len(word) * CHARACTER) + 14
-        if x + wide > area.width and x > GUTTER:
-            x, y = GUTTER, y + LINE
+        if x + wide > area.width and x > area.left:
+            x, y = area.left, y + LINE
         parts.append(f'<g transform="translate({x} {px(y)})">{swatch}<text x="24">{word}</text></g>')
         x += wide
     return "".join(parts), math.ceil(y + 8)

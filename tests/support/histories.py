@@ -6,7 +6,7 @@ told otherwise, so that what they wait in counts as blocked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -299,6 +299,11 @@ def launcher(*waits: Wait, **facts: Any) -> ProcessView:
     waits = waits or (wait(OnChild, ANY_CHILD, where=None),)
     view: ProcessView = process(900, "launcher", *waits, at=None, **facts)
     return view
+
+
+def on_nodes(views: Iterable[RankView], each: int) -> list[RankView]:
+    """The ranks on machines with so many ranks each: `n0`, `n1`, ..."""
+    return [replace(view, node=n // each, host=f"n{n // each}") for n, view in enumerate(views)]
 
 
 def snapshot(

@@ -9,7 +9,8 @@ from ipywidgets import HTML, Tab, VBox
 from ..show import view, words
 from ..show.family import family
 from ..show.ports import port_map
-from ..show.tabs import memory_bars, process_tree, rank_table, stack
+from ..show.ranks import rank_table
+from ..show.tabs import memory_bars, process_tree, stack
 from ..widgets.choice import Choice
 from .log_view import LogView
 from .moment import Moment
@@ -71,7 +72,7 @@ class Details(Tab):
         newest = moment.newest
         if index == 0:
             caption = "Ranks, as they were at the end" if moment.report else "Ranks"
-            self._ranks.value = rank_table(newest, caption, reveal=self._reveal)
+            self._ranks.value = rank_table(newest, caption, self._culprits(moment), reveal=self._reveal)
         elif index == 1:
             joined = view.rendezvous(words.rendezvous_line(newest))
             self._ports.value = joined + port_map(newest, reveal=self._reveal)
@@ -87,11 +88,15 @@ class Details(Tab):
     def _fill_stack(self, moment: Moment) -> None:
         members = dict(family(moment.newest))
         ranks = [name for name in members if name.startswith("rank")]
-        culprits = moment.verdict.culprits if self._reveal and moment.report else ()
+        culprits = self._culprits(moment)
         wanted = f"rank {culprits[0]}" if culprits else None
         self._which.offer([*ranks, *(name for name in members if name not in ranks)], wanted)
         name = self._which.value
         self._stack.value = stack(name, members[name], moment.sources) if name in members else ""
+
+    def _culprits(self, moment: Moment) -> tuple[int, ...]:
+        """Those that may be told."""
+        return moment.verdict.culprits if self._reveal and moment.report else ()
 
 
 def _pane() -> HTML:

@@ -111,5 +111,6 @@ def port_map(snapshot: Snapshot, *, reveal: bool = True) -> str:
         for role, crowd in calm.items()
         if sum(entry.roles == [role] for entry in crowd) > APART
     ]
-    single = [entry for entry in found if not any(entry in crowd.entries for crowd in crowds)]
+    crowded = {port for crowd in crowds for port in crowd.ports}
+    single = [entry for entry in found if entry.port not in crowded]
     return html("ports", single, crowds, _ROLES)

@@ -1,7 +1,8 @@
-"""What each tab below the picture shows: ranks, processes, memory, a stack. Ports are in `ports`."""
+"""What each tab below the picture shows: processes, memory, a stack. Others are in `ranks`, `ports`."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 
 from markupsafe import Markup
@@ -13,12 +14,7 @@ from .family import family
 from .templates import html
 
 MOST = 200
-"""Processes shown in the tree; the rest is counted."""
-
-
-def rank_table(snapshot: Snapshot, caption: str = "Ranks", *, reveal: bool = True) -> str:
-    """One row a rank, its children indented below it; errors only when they may be revealed."""
-    return html("ranks", snapshot, caption, reveal)
+"""Processes shown in the tree, and bars; the rest is counted."""
 
 
 def process_tree(snapshot: Snapshot) -> str:
@@ -32,8 +28,7 @@ def process_tree(snapshot: Snapshot) -> str:
         parent = process.parent
         below.setdefault(parent if parent in shown and parent != pid else None, []).append(pid)
     tree = Markup('<ul class="sr-tree">{}</ul>').format(_list(None, below, shown, set(shown)))
-    more = len(members) - len(shown)
-    return tree + (Markup("<p>and {} more</p>").format(more) if more else "")
+    return tree + _more(len(members) - len(shown))
 
 
 def _list(
@@ -56,6 +51,8 @@ def _list(
 def memory_bars(snapshots: Sequence[Snapshot]) -> str:
     """One bar a process, all on one scale; a line across it marks the most it has had.
 
+    Of too many, those that have had most are shown.
+
     Args:
         snapshots: of the run so far, in the order of time; at least one.
     """
@@ -72,7 +69,13 @@ def memory_bars(snapshots: Sequence[Snapshot]) -> str:
         return "<p>No process has been seen yet.</p>"
     together = megabytes(sum(now for _, now, _ in bars)) or "nothing"
     caption = f"Memory: {together} in {len(bars)} processes"
-    return html("memory", caption, bars, max(peak for *_, peak in bars))
+    least = heapq.nlargest(MOST, (peak for *_, peak in bars))[-1]
+    shown = [bar for bar in bars if bar[2] >= least][:MOST]
+    return html("memory", caption, shown, max(peak for *_, peak in bars)) + _more(len(bars) - len(shown))
+
+
+def _more(number: int) -> Markup:
+    return Markup("<p>and {:,} more</p>").format(number) if number else Markup("")
 
 
 def stack(name: str, process: ProcessView, sources: Sources) -> str:

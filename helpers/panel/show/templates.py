@@ -12,6 +12,7 @@ from ...model.parting import Parting
 from ...report import markdown
 from ...report.parted import parted_html
 from ...report.parts import fits
+from ...report.text import listed
 from .style import mark
 
 
@@ -48,14 +49,10 @@ _TEMPLATES.globals.update(
     inline=inline,
     section=section,
     fits=fits,
+    listed=listed,
     parted=parted,
-    by_number=wording.by_number,
-    child_name=wording.child_name,
     megabytes=wording.megabytes,
     place_in=wording.place_in,
-    rank_name=wording.rank_name,
-    wait_text=wording.wait_text,
-    where_of=wording.where_of,
 )
 
 

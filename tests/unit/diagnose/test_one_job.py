@@ -97,8 +97,8 @@ ROWS = [
             part("x", set(), "09:00", node=0),
             part("y", set(), "09:00", node=1),
         ],
-        ["a0", "x1"],
-        ["x0 is left out: a0 tells of the same node"],
+        ["a0", "y"],
+        ["x is left out: a0 tells of the same node"],
     ),
     (
         "several starts of nodes, none with a rank",

@@ -9,7 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from histories import collective, rank, snapshot
+from histories import (
+    absent,
+    collective,
+    in_collective,
+    on_nodes,
+    raised,
+    rank,
+    sleeping,
+    snapshot,
+    working,
+)
 from panel_fakes import text_of
 
 from helpers.labs.prediction import Asked
@@ -32,8 +42,9 @@ from helpers.panel.learn import learn_view
 from helpers.panel.run.log_view import LINES, log
 from helpers.panel.show import view, words
 from helpers.panel.show.ports import port_map
+from helpers.panel.show.ranks import rank_table
 from helpers.panel.show.style import STATE_GLYPHS, style_tag
-from helpers.panel.show.tabs import process_tree, rank_table, stack
+from helpers.panel.show.tabs import memory_bars, process_tree, stack
 from helpers.report.draw import head
 from helpers.report.history import MOST, MOST_PROCESSES, History
 from helpers.report.source_lines import Sources
@@ -98,6 +109,63 @@ def test_an_end_says_how() -> None:
     shown = text_of(rank_table(Snapshot(2.0, Job(()), ranks=ranks)))
     assert "rank 0 ✕ exited with code 3" in shown
     assert "rank 1 ✕ ended by SIGKILL" in shown
+
+
+def rows(html: str) -> list[str]:
+    """The text of each row below the head."""
+    return [text_of(row) for row in re.findall(r"<tr.*?</tr>", html.partition("<tbody>")[2], re.S)]
+
+
+def test_many_ranks_that_are_alike_share_a_row() -> None:
+    views = [
+        in_collective(n, "all_reduce", start=7, cpu=float(n % 3), memory=300_000_000 + 1_000_000 * n)
+        for n in range(16_384)
+    ]
+    views[17] = sleeping(17, "prep.py:12 f", memory=5_000_000, ports=(Port("::", 4711, "store"),))
+
+    assert rows(rank_table(snapshot(*on_nodes(views, 8)))) == [
+        "16,383 ranks 0-16, 18-16383 2,048 nodes ◆ waiting train.py:10 step "
+        "all_reduce #7 in group default 0-2 % 300-16683 MB",
+        "rank 17 node 2 (host n2) ▶ running prep.py:12 f 0 % 5 MB 4711 store",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("views", "culprits", "names"),
+    [
+        ([working(n) for n in range(16)], (), [f"rank {n}" for n in range(16)]),
+        ([working(n) for n in range(40)], (), ["40 ranks 0-39"]),
+        ([working(n) for n in range(40)], (5,), ["39 ranks 0-4, 6-39", "rank 5"]),
+        ([working(n, at=f"a.py:{n + 1} f") for n in range(40)], (), ["40 ranks 0-39"]),
+        ([working(0), *(absent(n, "unseen") for n in range(1, 99))], (), ["rank 0", "98 ranks 1-98"]),
+    ],
+)
+def test_the_rows_of_the_table(
+    views: list[RankView], culprits: tuple[int, ...], names: list[str]
+) -> None:
+    said = rows(rank_table(snapshot(*views), "Ranks", culprits))
+
+    assert len(said) == len(names)
+    assert all(row.startswith(f"{name} ") for row, name in zip(said, names, strict=True))
+
+
+def test_errors_of_many_ranks_are_one_row_and_only_when_they_may_be_told() -> None:
+    same = snapshot(*(raised(n, "ValueError", "no such file") for n in range(40)))
+    each = snapshot(*(raised(n, "ValueError", f"no file {n}") for n in range(40)))
+
+    assert rows(rank_table(same))[1:] == ["ValueError: no such file"]
+    assert rows(rank_table(each))[1:] == ["40 different errors"]
+    assert "no such file" not in rank_table(same, reveal=False)
+    assert len(rows(rank_table(each, reveal=False))) == 1
+
+
+def test_the_bars_of_too_many_processes_are_those_with_the_most_memory() -> None:
+    views = [rank(n, memory=1_000_000 * (n + 1)) for n in range(1000)]
+    html = memory_bars([snapshot(*views)])
+
+    assert html.count('<th scope="row">') == 200
+    assert "rank 999<" in html and "rank 800<" in html and "rank 799<" not in html
+    assert text_of(html).endswith("and 800 more")
 
 
 def test_children_are_rows_below_their_rank() -> None:

@@ -472,6 +472,7 @@ def test_text_tells_what_is_not_proved_and_what_was_interrupted() -> None:
         ([5, 2, 3, 4, 0], "0, 2-5"),
         ([None], "?"),
         ([0, None, None], "0, ? (x2)"),
+        ([*range(0, 30, 2), None], "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 3 more, ?"),
         ([], ""),
     ],
 )

@@ -14,7 +14,6 @@ from histories import (
     absent,
     child,
     collective,
-    diverging,
     ended,
     error,
     gone,
@@ -22,6 +21,7 @@ from histories import (
     joining,
     key,
     loading,
+    on_nodes,
     process,
     rank,
     recv,
@@ -182,7 +182,7 @@ def test_a_rank_whose_number_becomes_known_is_one_lane() -> None:
 
     (lane,) = lanes(run([unknown], [known]))
 
-    assert (lane.rank, lane.name) == (0, "rank 0")
+    assert (lane.ranks, lane.name) == ((0,), "rank 0")
 
 
 def test_workers_have_lanes_below_their_rank() -> None:
@@ -224,6 +224,162 @@ def test_workers_are_left_out_above_sixteen_ranks() -> None:
 
     assert sum(lane.child for lane in lanes(run(views[:16]))) == 16
     assert sum(lane.child for lane in lanes(run(views))) == 0
+
+
+MANY = 16_384
+
+
+def one_odd(ranks: int, odd: int, each: int = 8) -> list[Snapshot]:
+    """Ranks on several nodes, of which one is in another collective than all others."""
+    members = tuple(range(ranks))
+    views = [
+        in_collective(n, "all_reduce", start=7, members=members, at="train.py:30 step") for n in members
+    ]
+    views[odd] = in_collective(odd, "barrier", start=7, members=members, at="train.py:19 save")
+    return run(on_nodes(map(working, members), each), *[on_nodes(views, each)] * 2, every=5.0)
+
+
+ODD = Verdict("hang", "collective-mismatch", culprits=(17,), since=6.0)
+
+
+@pytest.mark.parametrize("ranks", [17, 64, MANY])
+def test_many_ranks_share_a_lane_where_they_are_alike_at_the_end(ranks: int) -> None:
+    odd = min(17, ranks - 2)
+    found = lanes(one_odd(ranks, odd))
+
+    assert [(lane.name, len(lane.ranks)) for lane in found] == [
+        (f"{ranks - 1:,} ranks", ranks - 1),
+        (f"rank {odd}", 1),
+    ]
+    assert [lane.segments[-1].text for lane in found] == [
+        "in all_reduce #7 of the default group",
+        "in barrier #7 of the default group",
+    ]
+
+
+def test_sixteen_ranks_have_a_lane_each() -> None:
+    assert [lane.name for lane in lanes(one_odd(16, 3))] == [f"rank {n}" for n in range(16)]
+
+
+@pytest.fixture(scope="module")
+def many() -> str:
+    """The picture of many ranks of which one is odd."""
+    return timeline(one_odd(MANY, 17), ODD)
+
+
+def test_a_lane_of_several_ranks_says_how_many_which_and_where(many: str) -> None:
+    assert {"16,383 ranks", "rank 17", "ranks 0-16, 18-16383 on 2,048 nodes", "node 2 (host n2)"} <= {
+        *texts(many)
+    }
+    assert [e.text for e in of_class(many, "named")] == ["rank 17"]
+    assert any(
+        title.startswith("16,383 ranks, drawn as rank 0: in all_reduce #7 of the default group")
+        for title in titles(many)
+    )
+    assert described(many).startswith(
+        "ranks 0-16 and 18-16383: in all_reduce #7 of the default group at train.py:30 step; "
+        "rank 17: in barrier #7 of the default group at train.py:19 save from 1.0 s. "
+        "First difference at #7 of the default group: ranks 0-16 and 18-16383 all_reduce, "
+        "rank 17 barrier."
+    )
+
+
+def test_lanes_of_several_ranks_meet_wait_and_differ(many: str) -> None:
+    assert [e.findtext(f"{SVG}title") for e in of_class(many, "arrow")][:2] == [
+        "16,383 ranks (0-16, 18-16383) wait for rank 17",
+        "rank 17 waits for ranks 0-16 and 18-16383",
+    ]
+    assert len(of_class(many, "odd")) == 2, "the line that joins both, and the outline of the one rank"
+
+
+def test_culprits_share_no_lane_with_others() -> None:
+    history = run([sleeping(n) for n in range(64)])
+
+    assert [lane.ranks for lane in lanes(history, (3, 9))] == [
+        tuple(n for n in range(64) if n not in (3, 9)),
+        (3, 9),
+    ]
+    assert [lane.name for lane in lanes(history)] == ["64 ranks"]
+
+
+@pytest.mark.parametrize(
+    ("views", "texts"),
+    [
+        ([sleeping(n, f"train.py:{n + 1} f") for n in range(40)], ["asleep at 40 lines"]),
+        ([rank(n, key(f"k{n}")) for n in range(40)], ["store get"]),
+        ([working(n, at=f"train.py:{n + 1} f") for n in range(40)], ["running at 40 lines"]),
+        (
+            [in_collective(n, "all_reduce", start=n) for n in range(40)] + [sleeping(40)],
+            ["in a collective", "asleep"],
+        ),
+        (
+            [sleeping(n, f"train.py:{n // 20} f") for n in range(40)],
+            ["asleep", "asleep"],
+        ),
+        (
+            [sleeping(n, f"train.py:{n // 20} f") for n in range(40)]
+            + [rank(n, key(f"k{n}")) for n in range(40, 80)],
+            ["asleep", "asleep", "store get"],
+        ),
+    ],
+)
+def test_ranks_that_all_differ_share_a_lane_for_what_they_have_in_common(
+    views: list[RankView], texts: list[str]
+) -> None:
+    found = lanes([snapshot(*views)])
+
+    assert [lane.segments[-1].text for lane in found] == texts
+    assert sorted(n for lane in found for n in lane.ranks if n is not None) == [*range(len(views))]
+
+
+def test_a_history_of_ranks_that_differ_in_everything_is_a_bounded_picture() -> None:
+    make = [sleeping, working, stopped, lambda n: rank(n, key(f"k{n}")), lambda n: ended(n, n)]
+    views = [make[n % 5](n) for n in range(MANY)]
+    views = [replace(view, node=n) for n, view in enumerate(views)]
+    svg = timeline(run(views, views), Verdict("hang", "unknown", culprits=tuple(range(0, MANY, 3))))
+
+    assert len(lanes(run(views), range(0, MANY, 3))) <= 16
+    assert len(svg.encode()) < 50_000
+    assert len(described(svg)) < 6000
+
+
+def test_ranks_out_of_sight_share_a_lane_and_leave_the_others_theirs() -> None:
+    views = [working(n) for n in range(8)] + [absent(n, "unseen") for n in range(8, MANY)]
+    views[2] = in_collective(2, "all_reduce", start=7, members=tuple(range(MANY)))
+    svg = timeline([snapshot(*views)])
+
+    assert [lane.name for lane in lanes([snapshot(*views)])] == [
+        *(f"rank {n}" for n in range(8)),
+        "16,376 ranks",
+    ]
+    assert {"ranks 8-16383", "out of sight"} <= set(texts(svg))
+    assert {e.findtext(f"{SVG}title") for e in of_class(svg, "arrow")} == {
+        None,
+        "rank 2 waits for ranks 0, 1 and 3-16383",
+    }
+
+
+def test_few_ranks_stand_below_the_name_of_their_node() -> None:
+    views = [replace(working(n), node=n % 2, host=f"n{n % 2}") for n in range(4)]
+    svg = timeline(run([*views, absent(4)], [*views, absent(4)]))
+
+    rows = {
+        e.text: float(e.get("y", "0"))
+        for e in parsed(svg).iter(f"{SVG}text")
+        if re.match("rank|node|no known", e.text or "")
+    }
+    assert sorted(rows, key=lambda name: rows[name]) == [
+        *("node 0 (host n0)", "rank 0", "rank 2"),
+        *("node 1 (host n1)", "rank 1", "rank 3"),
+        *("no known node", "rank 4"),
+    ]
+
+
+def test_nothing_is_said_of_the_node_of_a_job_on_one() -> None:
+    views = [replace(working(n), node=3, host="n3") for n in range(20)]
+
+    assert "node" not in timeline(run(views[:4]))
+    assert "node" not in timeline(run(views))
 
 
 def test_a_rank_that_is_out_of_the_picture_for_a_while_leaves_a_gap() -> None:
@@ -370,12 +526,6 @@ def test_a_failure_has_its_name_in_the_picture() -> None:
     assert "ended in failure" in hidden
 
 
-def test_thin_lanes_say_together_what_they_have_in_common() -> None:
-    said = texts(timeline(diverging(64, 17)))
-
-    assert {"all_reduce #9000, 17 ranks", "barrier #9000", "all_reduce #9000, 46 ranks"} <= set(said)
-
-
 def test_words_do_not_overlap_in_a_lane() -> None:
     moments = [[in_collective(0, "all_reduce", start=n, still=0.0)] for n in range(1, 40)]
     svg = timeline(run(*moments, [in_collective(0, "all_gather_into_tensor", start=99, still=0.0)]))
@@ -383,7 +533,6 @@ def test_words_do_not_overlap_in_a_lane() -> None:
     lane = [e for e in of_class(svg, "on") if "#" in (e.text or "")]
     ends = [(float(e.get("x", "0")), len(e.text or "")) for e in lane]
     assert all(x + 5 * size <= after for (x, size), (after, _) in itertools.pairwise(ends))
-    assert any(e.text == "all_gather_into_tensor #99" for e in lane)
 
 
 def test_a_running_job_has_no_verdict_to_pin() -> None:
@@ -513,19 +662,20 @@ def test_nothing_seen_is_said() -> None:
     assert described(timeline([])) == "No rank has been seen."
 
 
-def test_lanes_shrink_with_the_number_of_ranks() -> None:
-    heights = {n: int(parsed(timeline(training(n, 4))).get("height", "0")) for n in (2, 8, 16, 64)}
+def test_lanes_stay_readable() -> None:
+    heights = {n: int(parsed(timeline(training(n, 4))).get("height", "0")) for n in (2, 8, 16)}
 
     assert heights[2] < 150
-    assert heights[64] < 800
+    assert heights[16] < 450
     assert list(heights.values()) == sorted(heights.values())
 
 
-def test_names_drop_to_every_eighth_rank_but_for_culprits() -> None:
-    svg = timeline(training(64, 4), Verdict("hang", "missing-rank", culprits=(13, 17)))
-    named = [name for name in texts(svg) if name.startswith("rank ")]
+def test_a_failure_at_the_end_has_room_for_its_name() -> None:
+    views = [ended(0, error=error("DistNetworkError", "taken", "train.py:3 f"), time=1.3)]
+    svg = timeline(run([working(0)], views))
 
-    assert named == ["rank 0", "rank 8", "rank 13", "rank 17", *(f"rank {n}" for n in range(24, 64, 8))]
+    [name] = [e for e in of_class(svg, "on") if e.text == "DistNetworkError"]
+    assert float(name.get("x", "0")) + 16 * 6 < 900
 
 
 def odd_halves() -> list[Snapshot]:
@@ -550,5 +700,5 @@ def test_a_process_that_nobody_numbers_has_a_lane_of_its_own() -> None:
     view = replace(rank(None), process=process(4242, "rank"))
     found = lanes([snapshot(view, working(0))])
 
-    assert [(lane.rank, lane.name) for lane in found] == [(0, "rank 0"), (None, "rank ?")]
+    assert [(lane.ranks, lane.name) for lane in found] == [((0,), "rank 0"), ((None,), "rank ?")]
     assert "rank ?: running" in described(timeline([snapshot(view, working(0))]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from ...model.facts import UNTOLD, RankView, StoreView, Verdict
 from ...model.waits import JoinsRPC, OnLock
@@ -38,7 +39,7 @@ def find(facts: Facts) -> Verdict | None:
         return _verdict(facts, hang=False)
     if not facts.snapshot.ranks:
         return launchers_wait(facts)
-    stuck = facts.stuck or _last_seen(facts) or _without_answer(facts)
+    stuck = facts.stuck or _last_seen(facts) or _cut_off(facts)
     waiting = [rank for rank in stuck if facts.graph.ranks[rank].state == "rendezvous"]
     if not waiting or any(isinstance(w, OnLock) for rank in facts.graph.core for w in facts.waits(rank)):
         return None
@@ -52,10 +53,11 @@ def _last_seen(facts: Facts) -> frozenset[int]:
     return frozenset(rank for rank, process in facts.graph.alive.items() if process.still >= UNTOLD)
 
 
-def _without_answer(facts: Facts) -> frozenset[int]:
-    """All ranks that are seen, if none has moved, since some get no answer from others out of sight."""
+def _cut_off(facts: Facts) -> frozenset[int]:
+    """All ranks that are seen, if none has moved, and the store or another rank cannot be reached."""
     unmoved = facts.alive.keys() <= facts.graph.given_up
-    return facts.graph.given_up if unmoved and unanswered(facts, facts.alive) else frozenset()
+    lost = any(store.problem for store in facts.snapshot.stores) or unanswered(facts, facts.alive)
+    return facts.graph.given_up if unmoved and lost else frozenset()
 
 
 def _counted(event: Event, joined: int, world: int) -> Verdict:
@@ -86,19 +88,10 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     lost = [r for r in seen if r not in facts.graph.free]
     world = facts.snapshot.job.world_size or len(ranks)
     found = addresses(ranks)
-    if hang and not absent and len(found) > 1:
-        listed = "; ".join(f"{spoken(who)} at {address}" for address, who in found.items())
-        culprits = minority({rank: address for address, who in found.items() for rank in who})
-        return Verdict(
-            outcome="hang",
-            cause="rendezvous-incomplete",
-            detail=f"the ranks look for the store at different addresses: {listed}",
-            summary=f"The ranks never meet: {listed}.",
-            culprits=culprits,
-            where=facts.where(culprits),
-            evidence=(listed,),
-        )
-    if not absent:
+    problems = {store.address: store.problem for store in facts.snapshot.stores if store.problem}
+    if hang and not absent and len(found) > 1 and not _is_one_store(facts, found):
+        return _apart(facts, found, problems)
+    if not absent or (hang and not seen and problems):
         return _all_there(facts, there) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
     elsewhere = "no file tells of them" if _last_seen(facts) else "they run on other nodes"
@@ -116,6 +109,37 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
         culprits=tuple(lost or seen),
         where=facts.where(lost or seen) or facts.where(there),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
+    )
+
+
+def _is_one_store(facts: Facts, found: Mapping[str, object]) -> bool:
+    """True where the addresses are names of one store: the same ranks have left something in each."""
+    seen = [store for store in facts.snapshot.stores if store.address in found]
+    looked = {store.address for store in seen} == found.keys()
+    return looked and len({store.ranks for store in seen}) == 1 and bool(seen[0].ranks)
+
+
+def _apart(facts: Facts, found: Mapping[str, list[int]], problems: Mapping[str, str]) -> Verdict:
+    """The ranks look for the store at different addresses.
+
+    Args:
+        found: address -> the ranks that look there.
+        problems: address -> what is wrong with it.
+    """
+    which = {address: f", which {problem}" for address, problem in problems.items()}
+    listed = "; ".join(
+        f"{spoken(who)} at {address}{which.get(address, '')}" for address, who in found.items()
+    )
+    lost = sorted(rank for address, who in found.items() if address in problems for rank in who)
+    culprits = tuple(lost) or minority({rank: address for address, who in found.items() for rank in who})
+    return Verdict(
+        outcome="hang",
+        cause="rendezvous-incomplete",
+        detail=f"the ranks look for the store at different addresses: {listed}",
+        summary=f"The ranks never meet: {listed}.",
+        culprits=culprits,
+        where=facts.where(culprits),
+        evidence=(listed,),
     )
 
 

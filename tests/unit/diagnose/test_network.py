@@ -196,6 +196,48 @@ def test_ranks_that_get_no_answer_from_each_other(first: RankView, culprits: tup
     )
 
 
+REFUSES = StoreView("10.0.0.9:29500", "n1", "refuses the connection: nobody listens there")
+OTHER = [
+    (
+        "alone",
+        [unseen(0), here(1, "n1")],
+        [REFUSES],
+        (),
+        "at 10.0.0.9:29500, which refuses the connection",
+    ),
+    (
+        "together",
+        [here(0, "n0"), replace(here(1, "n1"), master="10.0.0.9:29500")],
+        [StoreView("10.0.0.1:29500", "n0", ranks=(0,)), REFUSES],
+        (1,),
+        "rank 1 at 10.0.0.9:29500, which refuses the connection",
+    ),
+    (
+        "two names of one store",
+        [here(0, "n0"), replace(here(1, "n1"), master="node0:29500")],
+        [StoreView("10.0.0.1:29500", "n0", ranks=(0, 1)), StoreView("node0:29500", "n1", ranks=(0, 1))],
+        (),
+        "every rank is in the rendezvous",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stores", "culprits", "says"), [row[1:] for row in OTHER], ids=[row[0] for row in OTHER]
+)
+def test_ranks_that_do_not_find_the_store(
+    ranks: list[RankView], stores: list[StoreView], culprits: tuple[int, ...], says: str
+) -> None:
+    at = [replace(view, master=view.master or "10.0.0.1:29500") for view in ranks]
+    verdict, _ = judged(at, stores)
+    assert (verdict.outcome, verdict.cause, verdict.culprits) == (
+        "hang",
+        "rendezvous-incomplete",
+        culprits,
+    )
+    assert says in verdict.detail
+
+
 def launcher(node: int, host: str, address: str, *, listens: bool) -> ProcessView:
     return ProcessView(
         900 + node,

@@ -26,12 +26,7 @@ def arrived(process: ProcessView | None, wait: InCollective) -> bool:
     if process is None:
         return False
     if wait.seq is not None:
-        issued = [entry for entry in process.collectives if entry.group == wait.group]
-        if _other_root(process, wait):
-            return False
-        if issued and issued[0].seq > wait.seq:
-            return True
-        return any(entry.seq == wait.seq and _matches(entry, wait) for entry in reversed(issued))
+        return not _other_root(process, wait) and _has_come(process, wait, wait.seq)
     place = (wait.op, wait.group)
     same = [other for other in _collectives(process) if (other.op, other.group) == place]
     if wait.group_number is None or process.groups_made is None:
@@ -39,6 +34,19 @@ def arrived(process: ProcessView | None, wait: InCollective) -> bool:
     if any(other.group_number == wait.group_number for other in same):
         return any(other.members == wait.members for other in same)
     return process.groups_made >= wait.group_number
+
+
+def _has_come(process: ProcessView, wait: InCollective, seq: int) -> bool:
+    """True when a process has issued the collective of a number, or only later ones are known of it."""
+    later = False
+    for entry in reversed(process.collectives):  # the newest are the ones in question
+        if entry.group == wait.group:
+            if entry.seq < seq:
+                return False
+            if entry.seq == seq and _matches(entry, wait):
+                return True
+            later = entry.seq > seq
+    return later
 
 
 def likeness(wait: InCollective) -> tuple[object, ...]:
@@ -114,11 +122,12 @@ def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = No
     asked = ranks if among is None else among
     tails = {rank: view.process.collectives for rank, view in ranks.items() if view.process}
     pending = {(entry.group, entry.seq) for tail in tails.values() for entry in tail if not entry.done}
+    numbers = {seq for _, seq in pending}
     by_place: dict[tuple[str, int], dict[int, Collective]] = {}
     for rank, tail in tails.items():
         for entry in tail:
-            if (entry.group, entry.seq) in pending:
-                by_place.setdefault((entry.group, entry.seq), {})[rank] = entry
+            if entry.seq in numbers and (place := (entry.group, entry.seq)) in pending:
+                by_place.setdefault(place, {})[rank] = entry
     for (group, seq), issued in sorted(by_place.items(), key=lambda item: item[0][1]):
         if len({entry.op for rank, entry in issued.items() if rank in asked}) > 1:
             return group, seq, issued

@@ -33,9 +33,9 @@ def wrong_interface(facts: Facts, event: Event) -> Verdict | None:
     if facts.snapshot.job.single_node or address is None or event.rank is None:
         return None
     has = [one for one in facts.snapshot.interfaces if one.address == address]
-    here = facts.graph.ranks[event.rank].host
-    shared = here in {one.host for one in has} or len({one.host for one in has}) > 1
-    if not (is_loopback(address) or shared):
+    hosts = {one.host for one in has}
+    own = facts.graph.ranks[event.rank].host in hosts and not _is_master(facts, address)
+    if not (is_loopback(address) or own or len(hosts) > 1):
         return None
     culprits = offering(facts, [address])
     who = on_hosts(facts, culprits) if culprits else "a rank on another machine"
@@ -83,10 +83,15 @@ def peer_in(message: str) -> str | None:
     return next(filter(None, found.groups())) if found else None
 
 
+def _is_master(facts: Facts, address: str) -> bool:
+    """True for the address at which all ranks have found the store: it is one that they share."""
+    return (facts.snapshot.job.master or "").rpartition(":")[0] == address
+
+
 def is_loopback(address: str) -> bool:
     """True for an address by which a machine reaches itself only."""
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
     except ValueError:
         return False
 
@@ -111,8 +116,8 @@ def offering(facts: Facts, addresses: Collection[str]) -> tuple[int, ...]:
 
 def settings(facts: Facts, ranks: Collection[int]) -> str:
     """` (GLOO_SOCKET_IFNAME=lo)`; nothing where no rank has such a setting."""
-    settings = sorted({facts.graph.ranks[rank].interface for rank in ranks} - {""})
-    return f" ({', '.join(settings)})" if settings else ""
+    named = sorted({facts.graph.ranks[rank].interface for rank in ranks} - {""})
+    return f" ({', '.join(named)})" if named else ""
 
 
 def unanswered(facts: Facts, ranks: Iterable[int]) -> dict[str, list[int]]:

@@ -154,18 +154,27 @@ class Identity:
             self.single_node = match[1] in (*LOOPBACK, self.host)
 
 
-TASKS = ("SLURM_STEP_ID", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-"""Variables by which Slurm and the launchers of MPI tell each task how many there are."""
+_STEP = "SLURM_STEP_ID"
+_NUMBERS = (
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+TASKS = (_STEP, *(name for names in _NUMBERS for name in names))
+"""Variables by which Slurm and the launchers of MPI tell a task its number, and how many there are."""
 
 
-def is_one_of_tasks(environment: Mapping[str, str]) -> bool:
-    """True for a command that srun or mpirun has started several times: its ranks are one task's only.
+def task(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """The number of a task that srun or mpirun has started, and how many there are; None for no such.
 
-    A batch script has the number of tasks in its environment, too, but no step of Slurm's.
+    A batch script has both in its environment, too, but no step of Slurm's.
     """
-    slurm = environment.get("SLURM_NTASKS") if "SLURM_STEP_ID" in environment else None
-    sizes = (slurm, environment.get("OMPI_COMM_WORLD_SIZE"), environment.get("PMI_SIZE"))
-    return any((_int(size) or 1) > 1 for size in sizes)
+    for name, size in _NUMBERS:
+        number, tasks = _int(environment.get(name)), _int(environment.get(size))
+        started = _STEP in environment or not name.startswith("SLURM")
+        if started and number is not None and tasks is not None and tasks > 1:
+            return number, tasks
+    return None
 
 
 def spawned_number(record: Record) -> int | None:

@@ -29,7 +29,7 @@ from ..model.facts import (
 from ..model.frames import Frame, innermost_user
 from . import debug_server, libraries, no_beacon, process_view, ranks, tracebacks, waits
 from .compilers import compiling
-from .identity import Identity, is_one_of_tasks, spawned_number
+from .identity import Identity, spawned_number, task
 from .inbox import Inbox
 from .look import AnyQuestion, Dump, ErrorFile, Failure, Issued, Look, Output, Store, Threads, Watched
 from .outside import Outside
@@ -224,17 +224,20 @@ class Observer:
         ranks.tell_ends(self.table, roles)
         of_rank = [self.identities[pid] for rank, pid in roles.ranks.items() if rank >= 0]
         root = self.table.rows.get(self.watched.pid)
-        environment = (root.environment if root else None) or {}
+        part = task((root.environment if root else None) or {})
         world = max((i.world_size for i in of_rank if i.world_size), default=None)
         counts = (spawned_number(record) for record in self.records.values())
         world = world or max((n for n in counts if n), default=None)
         world = world or len(set(self.inbox.spawned.values())) or None
-        single = set(roles.ranks) == {-1} and (world is None or status is not None)
+        unnamed = set(roles.ranks) == {-1} and (world is None or status is not None)
+        single, number = unnamed and part is None, -1
+        if unnamed:
+            number, world = part or (0, world or 1)
         script_error = self._script_error()
         job = Job(
             command=self.watched.command,
             launcher=ranks.launcher_name(self.table, roles, self.records),
-            world_size=1 if single and world is None else world,
+            world_size=world,
             attempt=max((i.attempt for i in of_rank), default=0),
             restarts=min((i.restarts for i in of_rank), default=0),
             exit_code=root.exit_code if root and status is not None else None,
@@ -243,12 +246,12 @@ class Observer:
             hardware=self._hardware(),
             backends=tuple(sorted({b for i in of_rank for b in i.backends})),
             master=next((i.master for i in of_rank if i.master), None),
-            single_node=all(i.single_node for i in of_rank) and not is_one_of_tasks(environment),
+            single_node=all(i.single_node for i in of_rank) and part is None,
             script_error=script_error[0],
             script_line=script_error[1],
         )
         views_of_ranks = [
-            self._rank(0 if single and rank == -1 else rank, pid, roles, job, now)
+            self._rank(number if rank == -1 else rank, pid, roles, job, now)
             for rank, pid in roles.ranks.items()
             if job.script_error is None
         ]

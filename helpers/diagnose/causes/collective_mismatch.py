@@ -216,7 +216,7 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
         (entry.op, entry.done)
         for process in facts.processes(sorted(issued))
         for entry in process.collectives
-        if (entry.group, entry.seq) == (group, seq - 1)
+        if entry.seq == seq - 1 and entry.group == group
     }
     if before != {("barrier", True)}:
         return ()

@@ -108,10 +108,13 @@ def _stuck(facts: Facts) -> Verdict | None:
                 by_place.setdefault(spot, {})[rank] = wait
                 roots.setdefault(spot, set()).update(() if wait.root is None else (wait.root,))
     blocked = {spot: set(calls) for spot, calls in by_place.items()}
+    numbers = {seq for _, seq, _ in by_place}
     for view in facts.alive.values():
         for entry in view.process.collectives if view.process else ():
+            if entry.seq not in numbers or not entry.sizes or view.rank is None:
+                continue
             spot = (entry.group, entry.seq, entry.op)
-            if spot in by_place and entry.sizes and view.rank is not None:
+            if spot in by_place:
                 by_place[spot].setdefault(view.rank, entry)
     for (group, seq, op), calls in by_place.items():
         same_root, there = len(roots[group, seq, op]) < 2, blocked[group, seq, op]

@@ -167,6 +167,11 @@ def test_what_follows_from_a_rank_out_of_sight_blames_nobody_here(says: str) -> 
     assert ("10.0.0.2" in verdict.detail) is ("10.0.0.2" in says)
 
 
+def test_a_refusal_where_the_store_is_has_another_reason_than_the_interface() -> None:
+    alone, _ = judged([here(0, "n0", says=REFUSED.format("10.0.0.1")), unseen(1)])
+    assert (alone.cause, alone.culprits) == ("unknown", ())
+
+
 def test_a_refusal_at_an_address_of_its_own_is_not_blamed_on_the_interface() -> None:
     alone, _ = judged([here(0, "n0", says=REFUSED.format("10.0.0.2")), unseen(1)])
     assert (alone.outcome, alone.cause, alone.culprits) == ("error", "unknown", ())

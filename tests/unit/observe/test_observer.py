@@ -53,6 +53,13 @@ def test_a_program_of_one_process_is_rank_0_of_one_from_its_first_look() -> None
     assert snapshot.job.world_size == 1
 
 
+def test_a_task_of_several_is_its_rank_from_its_first_look_and_the_others_are_out_of_sight() -> None:
+    tasks = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "2", "SLURM_NTASKS": "4"}
+    _, snapshot = run(look(1.0, python(**tasks)))
+    assert [view.state for view in snapshot.ranks] == ["unseen", "unseen", "starting", "unseen"]
+    assert (snapshot.job.world_size, snapshot.job.single_node) == (4, False)
+
+
 def test_a_script_that_is_not_there_is_told_although_its_command_was_never_seen() -> None:
     said = "python: can't open file '/job/train.py': [Errno 2] No such file or directory"
     answers = ((Output(900), said),)

@@ -12,7 +12,7 @@ import pytest
 from helpers.beacon.record import Record
 from helpers.beacon.torch_names import DATALOADER_WORKER as WORKER
 from helpers.beacon.torch_names import MP_SPAWN
-from helpers.observe.identity import Identity, is_one_of_tasks
+from helpers.observe.identity import Identity, task
 from helpers.observe.look import Look, Program
 from helpers.observe.process_table import Row, Table
 from helpers.observe.ranks import Roles, assign, launcher_name, tell_ends
@@ -580,19 +580,19 @@ def test_whether_all_ranks_must_be_on_this_machine(env: Mapping[str, str], singl
 
 
 STARTED = [
-    ("a task of srun", {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "4"}, True),
-    ("the only task of srun", {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "1"}, False),
-    ("a batch script of Slurm's", {"SLURM_NTASKS": "4"}, False),
-    ("a task of mpirun", {"OMPI_COMM_WORLD_SIZE": "2"}, True),
-    ("a task of another mpiexec", {"PMI_SIZE": "2"}, True),
-    ("variables left over in a shell", {"RANK": "0", "WORLD_SIZE": "2"}, False),
-    ("damage", {"OMPI_COMM_WORLD_SIZE": "two"}, False),
+    ("of srun", {"SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, (3, 4)),
+    ("the only one of srun", {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, None),
+    ("a batch script of Slurm's", {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),
+    ("of mpirun", {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2)),
+    ("of another mpiexec", {"PMI_RANK": "0", "PMI_SIZE": "2"}, (0, 2)),
+    ("variables left over in a shell", {"RANK": "0", "WORLD_SIZE": "2"}, None),
+    ("damage", {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "two"}, None),
 ]
 
 
-@pytest.mark.parametrize(("env", "several"), [r[1:] for r in STARTED], ids=[r[0] for r in STARTED])
-def test_whether_a_command_is_one_of_several_tasks(env: Mapping[str, str], several: bool) -> None:
-    assert is_one_of_tasks(env) is several
+@pytest.mark.parametrize(("env", "found"), [r[1:] for r in STARTED], ids=[r[0] for r in STARTED])
+def test_the_number_of_a_task(env: Mapping[str, str], found: tuple[int, int] | None) -> None:
+    assert task(env) == found
 
 
 def test_the_number_of_the_node() -> None:

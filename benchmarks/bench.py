@@ -80,9 +80,9 @@ def verdicts() -> Iterator[str]:
         yield f"| {count} | {' | '.join(cells)} | {used / 1e6:.0f} MB |"
     yield ""
     yield (
-        f"Milliseconds of processor time, the median of {ROUNDS}, with Python's garbage collector off, as "
-        "`read` has it, which judges jobs of that size. The memory is the most that the "
-        "process has ever taken, the history of the job included. A job is looked at every 220 ms."
+        f"Milliseconds of processor time, the median of {ROUNDS}, with Python's garbage collector off, "
+        "as in `read`, which judges jobs of that size. The memory is the most that the process has ever "
+        "taken, the history of the job included. A job is looked at every 220 ms."
     )
 
 

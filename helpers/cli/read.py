@@ -26,7 +26,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code of its verdict."""
-    gc.disable()  # what is read stays to the end: to look through it for garbage takes a third of the time
+    gc.disable()  # what is read stays to the end; looking through it costs a third of the time
     try:
         report, history = report_of_artifacts(artifacts.read(options.path))
         publish(report, history, options.json, options.html)

@@ -93,6 +93,8 @@ class Graph:
         While other ranks move, one that no rank waits for may rest as long as it likes, and one that was
         never started may still come.
         """
+        if self.patience == math.inf:
+            return NOBODY
         unmoved = frozenset(rank for rank in self.alive if self._unmoved(rank))
         if unmoved and unmoved == self.alive.keys():
             return unmoved | {rank for rank, view in self.ranks.items() if view.state == "missing"}

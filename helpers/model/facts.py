@@ -7,6 +7,7 @@ Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from .frames import Frame, is_in
@@ -262,7 +263,7 @@ class ProcessView:
         """The frames of the user's own code, the outermost first."""
         return tuple(frame for frame in reversed(self.stack) if frame.user)
 
-    @property
+    @cached_property
     def blocking(self) -> tuple[Wait, ...]:
         """The waits in which a thread of the process is blocked; others are only pending."""
         return tuple(wait for wait in self.waits if wait.blocking)

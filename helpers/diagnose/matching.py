@@ -103,10 +103,9 @@ def differ(one: Collective | InCollective, other: Collective | InCollective) -> 
 
 def _other_root(process: ProcessView, wait: InCollective) -> bool:
     """True when the process is in the collective of `wait`, but with another root."""
-    return any(
+    return wait.root is not None and any(
         (other.op, other.group, other.seq) == (wait.op, wait.group, wait.seq)
-        and None not in (other.root, wait.root)
-        and other.root != wait.root
+        and other.root not in (None, wait.root)
         for other in _collectives(process)
     )
 

@@ -18,6 +18,8 @@ from machines import NETWORK, Machine, machines, why_not
 from repository import ROOT
 from waiting import until
 
+from helpers.observe.recording import RecordingError, load
+
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 PORT = 29500
@@ -49,8 +51,10 @@ for step in range(50):
 
 ENDLESS = f"""{BEGIN}
 step = 0
-while not pathlib.Path("enough").exists() or step % 100:
-    dist.all_reduce(x)
+enough = torch.zeros(1)
+while not enough:
+    enough = torch.tensor([float(pathlib.Path("enough").exists())])
+    dist.all_reduce(enough)
     step += 1
     if step % 20 == 0:
         pathlib.Path(f"step.{{rank}}").write_text(str(step))
@@ -96,23 +100,42 @@ class Cluster:
         master: str = f"{NETWORK}.1",
         port: int = PORT,
         env: Mapping[str, str] | None = None,
+        backend: str = "static",
     ) -> None:
         """Start a machine's part of the job under `diagnose --record`."""
         self.tools[number] = self.machines[number].start(
             *(sys.executable, "-m", "helpers", "diagnose", "--patience", str(PATIENCE)),
             *("--json", str(self.folder / f"{number}.json"), "--record", str(self.records), "--"),
-            *self.part(number, ranks, master, port),
+            *self.part(number, ranks, master, port, backend),
             cwd=self.folder,
             env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **(env or {})},
         )
 
-    def part(self, number: int, ranks: int, master: str = f"{NETWORK}.1", port: int = PORT) -> list[str]:
+    def part(
+        self,
+        number: int,
+        ranks: int,
+        master: str = f"{NETWORK}.1",
+        port: int = PORT,
+        backend: str = "static",
+    ) -> list[str]:
         """The command of a machine's part of the job."""
+        meets = {
+            "static": (f"--node-rank={number}", f"--master-addr={master}", f"--master-port={port}"),
+            "c10d": ("--rdzv-backend=c10d", f"--rdzv-endpoint={master}:{port}", "--rdzv-id=job"),
+        }
         return [
             *(str(Path(sys.executable).with_name("torchrun")), f"--nnodes={len(self.machines)}"),
-            *(f"--nproc-per-node={ranks}", f"--node-rank={number}"),
-            *(f"--master-addr={master}", f"--master-port={port}", "train.py"),
+            *(f"--nproc-per-node={ranks}", *meets[backend], "train.py"),
         ]
+
+    def has_looked_into_store(self, number: int) -> bool:
+        """Whether the recording of a machine tells what is in a store by now."""
+        with suppress(RecordingError):
+            for file in self.records.glob(f"{self.machines[number].host}-*.rec"):
+                *_, newest = load(file).snapshots()
+                return any(not store.problem for store in newest.stores)
+        return False
 
     def steps(self, rank: int) -> int:
         """How far a rank has come."""
@@ -265,6 +288,18 @@ def test_a_node_that_never_comes_is_named(tmp_path: Path) -> None:
     assert found(whole) == ("hang", "rendezvous-incomplete", [])
     assert whole["detail"] == "node 2 has not joined the rendezvous"
     assert f"node 0 (host n0) serves the rendezvous at {NETWORK}.1:{PORT}" in whole["summary"]
+
+
+@pytest.mark.parametrize("backend", ["static", "c10d"])
+def test_a_node_that_comes_late_finds_the_rendezvous_as_it_was(tmp_path: Path, backend: str) -> None:
+    """Meanwhile the instrument has looked into the store, which counts those who come."""
+    with cluster(tmp_path, ENDLESS, ("n0", "n1")) as job:
+        job.start(0, backend=backend)
+        until(lambda: job.has_looked_into_store(0), 60)
+        job.start(1, backend=backend)
+        until(lambda: job.steps(1) >= 20, 60)
+        (tmp_path / "enough").touch()
+        assert [found(job.ended(number)) for number in (0, 1)] == [("ok", "none", [])] * 2
 
 
 LOST = [

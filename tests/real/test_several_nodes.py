@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -386,7 +387,7 @@ def test_a_link_that_is_cut_in_mid_step_is_named_and_forgotten_when_it_heals(tmp
         until(lambda: job.steps(3) >= 20, 60)
         job.machines[1].cut()
         whole, _ = job.decided()
-        alone = job.alone(0)
+        alone = [job.alone(0), job.alone(1)]
         job.machines[1].mend()
         reached = job.steps(3)
         until(lambda: job.steps(3) >= reached + 40, 90)
@@ -394,14 +395,17 @@ def test_a_link_that_is_cut_in_mid_step_is_named_and_forgotten_when_it_heals(tmp
         (tmp_path / "enough").touch()
         assert [job.ended(number)["outcome"] for number in (0, 1)] == ["ok", "ok"]
     assert found(whole) == ("hang", "unknown", [])
-    assert "nobody is missing" in whole["summary"]
-    for here, there in (("n0", "n1"), ("n1", "n0")):
-        assert (
-            f"(host {here}) get no answer from {NETWORK}.{int(there[1]) + 1} (host {there})"
-            in (whole["detail"])
-        )
-    assert found(alone) == ("hang", "unknown", [])
-    assert f"get no answer from {NETWORK}.2" in alone["detail"]
+    assert [report["culprits"] for report in alone] == [[], []]
+    # Which ends had something on its way when the link was cut is chance.
+    ends = [
+        rf"host n0\) gets? no answer from {NETWORK}.2",
+        rf"host n1\) gets? no answer from {NETWORK}.1",
+    ]
+    named = [bool(re.search(end, whole["detail"])) for end in ends]
+    assert any(named), whole["summary"]
+    for end, known, report in zip(ends, named, alone, strict=True):
+        assert (found(report)[:2] == ("hang", "unknown")) is known
+        assert bool(re.search(end, report["detail"])) is known
 
 
 def test_a_stuck_worker_of_a_loader_is_found_on_its_node(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     if any(wait.seq is None for wait in calls):
         so = "nobody is missing, unless it follows an asynchronous operation that cannot be seen"
     so = "whether another member is missing cannot be told" if guessed else so
-    silent = in_words(facts, unanswered(facts, ranks))
+    silent = in_words(facts, unanswered(facts, facts.stuck))
     so = f"nobody is missing, but {silent}. Look at the network between these machines" if silent else so
     network = f"the network: {silent}; " if silent else ""
     return Verdict(
@@ -171,6 +171,9 @@ def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
     who = spoken(ranks)
     listed = f": {listed}" if listed else ""
     because = f", and nothing that was seen says why{listed}"
+    silent = in_words(facts, unanswered(facts, facts.stuck))
+    if silent:
+        because = f"{listed}. Of these, {silent}: look at the network between these machines"
     passed = passed_unnumbered(facts, {r: wait for r in ranks for wait in facts.waits(r)[:1]})
     if passed is not None:
         ahead, behind = passed
@@ -182,7 +185,7 @@ def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
     return Verdict(
         outcome="hang",
         cause="unknown",
-        detail=f"{who} cannot go on{listed}",
+        detail=f"the network: {silent}" if silent else f"{who} cannot go on{listed}",
         summary=f"{sentence(who)} cannot go on{because}.",
         where=facts.where(ranks),
     )

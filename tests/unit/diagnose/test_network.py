@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from histories import joining, rank, snapshot
+from histories import in_collective, joining, rank, snapshot
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.fitting.fixes import fitting
@@ -241,6 +241,22 @@ def test_ranks_that_do_not_find_the_store(
         culprits,
     )
     assert says in verdict.detail
+
+
+def test_a_cut_link_is_named_also_where_some_ranks_have_come_through_the_call() -> None:
+    """A ring is done on some ranks before others: those wait in the next call, or in this one."""
+    ops = ["all_reduce"] * 4
+    calls = [[*ops, "all_reduce"], ops, ops, [*ops, "all_reduce"]]
+    members, rests = (0, 1, 2, 3), {"still": 40.0, "idle": 40.0}
+    views = [in_collective(n, *done, members=members, **rests) for n, done in enumerate(calls)]
+    ranks = [replace(view, host=f"n{n // 2}") for n, view in enumerate(views)]
+    assert ranks[3].process is not None
+    ranks[3] = replace(ranks[3], process=replace(ranks[3].process, unanswered=("10.0.0.1:4242",)))
+    verdict, _ = judged(ranks)
+    assert (verdict.outcome, verdict.cause, verdict.culprits) == ("hang", "unknown", ())
+    assert verdict.detail.startswith(
+        "the network: rank 3 (host n1) gets no answer from 10.0.0.1 (host n0)"
+    )
 
 
 def launcher(node: int, host: str, address: str, *, listens: bool) -> ProcessView:

@@ -12,11 +12,8 @@ from .scene import Facts
 
 def launchers_wait(facts: Facts) -> Verdict | None:
     """Launchers wait in a rendezvous of their own for other nodes, and have started no rank."""
-    waiting = [
-        process
-        for process in facts.snapshot.launchers
-        if process.alive and _waited(process) >= facts.patience and process.awaits_nodes
-    ]
+    there = [process for process in facts.snapshot.launchers if process.alive and process.awaits_nodes]
+    waiting = [process for process in there if _waited(process) >= facts.patience]
     if not waiting:
         return None
     if facts.snapshot.strangers:
@@ -36,7 +33,7 @@ def launchers_wait(facts: Facts) -> Verdict | None:
         else:
             evidence.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
     served = {_address(process) for process in waiting if _serves(process)}
-    detail = "; ".join(lost) or f"{_missing(waiting)} not joined the rendezvous"
+    detail = "; ".join(lost) or f"{_missing(there)} not joined the rendezvous"
     told = f"{detail} ({'; '.join(evidence)})" if evidence else detail
     if not lost and len(served) > 1:
         detail = told = f"each serves a rendezvous of its own: {'; '.join(evidence)}"
@@ -78,18 +75,22 @@ def _node(process: ProcessView) -> str:
     return f"the launcher{number} (host {meets.host})" if meets.host else f"the launcher{number}"
 
 
-def _missing(waiting: Sequence[ProcessView]) -> str:
-    """`node 1 has`, `some of nodes 1, 2 and 3 have`, `other nodes have`."""
-    found = [process.rendezvous for process in waiting if process.rendezvous is not None]
+def _missing(come: Sequence[ProcessView]) -> str:
+    """`node 1 has`, `some of nodes 1, 2 and 3 have`, `other nodes have`.
+
+    Args:
+        come: the launchers that are in the rendezvous.
+    """
+    found = [process.rendezvous for process in come if process.rendezvous is not None]
     nodes = next((one.nodes for one in found if one.nodes is not None), None)
-    there = {one.node for one in found}
-    if nodes is None or None in there:
+    known = {one.node for one in found}
+    if nodes is None or None in known:
         return "other nodes have"
-    away = [number for number in range(nodes) if number not in there]
+    away = [number for number in range(nodes) if number not in known]
     named = spoken(away).replace("rank", "node")
     if len(away) == 1:
         return f"{named} has"
-    return f"some of {named} have" if len(there) == 1 else f"{named} have"
+    return f"some of {named} have" if len(known) == 1 else f"{named} have"
 
 
 def _waited(process: ProcessView) -> float:

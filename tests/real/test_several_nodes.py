@@ -285,7 +285,8 @@ def test_a_node_that_never_comes_is_named(tmp_path: Path) -> None:
     with cluster(tmp_path, ENDLESS, hosts) as job:
         for number in (0, 1, 3):
             job.start(number)
-        whole, _ = job.decided()
+        until(lambda: "node 2" in job.decided()[0]["detail"], 60)
+        whole, _ = job.together()
     assert found(whole) == ("hang", "rendezvous-incomplete", [])
     assert whole["detail"] == "node 2 has not joined the rendezvous"
     assert f"node 0 (host n0) serves the rendezvous at {NETWORK}.1:{PORT}" in whole["summary"]
@@ -353,8 +354,8 @@ def test_the_wrong_interface_of_a_node_is_named(
             job.machines[1].rename("127.0.1.1")
         job.start(0, 2)
         job.start(1, 2, env=env)
-        whole, text = job.decided()
         alone = job.ended(1 if "eth9" in says else 0)
+        whole, text = job.together()
     assert found(whole) == ("error", "rendezvous-incomplete", [2, 3])
     assert whole["detail"].startswith("wrong network interface: ")
     assert says in whole["summary"]
@@ -370,7 +371,8 @@ def test_an_interface_that_nobody_else_reaches_is_named(tmp_path: Path) -> None:
         job.machines[1].lose("192.168.50.0/24")
         job.start(0, 2, env={"GLOO_SOCKET_IFNAME": "ib0"})
         job.start(1, 2)
-        whole, _ = job.decided()
+        until(lambda: "no answer" in job.decided()[0]["detail"], 60)
+        whole, _ = job.together()
         alone = job.alone(1)
     for report in (whole, alone):
         assert found(report)[:2] == ("hang", "rendezvous-incomplete")

@@ -117,6 +117,9 @@ class Settling:
 class SettlingOfAttached(Settling):
     """The same for a job that was running before anybody looked, and goes on.
 
+    Its time is counted from the first look that shows a stack: on a busy machine it takes a while to
+    read one.
+
     Args:
         since: seconds after its start at which it was first looked at.
     """
@@ -124,9 +127,13 @@ class SettlingOfAttached(Settling):
     def __init__(self, *, patience: float, since: float) -> None:
         super().__init__(patience=patience, max_seconds=since + max(patience + 1.0, WATCHED_LEAST))
         self._since = since
+        self._seen = False
 
     def take(self, snapshot: Snapshot) -> Ruling:
         """Take in the newest snapshot; where all ranks wait for each other, it is the last."""
+        if not self._seen and any(view.process and view.process.stack for view in snapshot.ranks):
+            self._seen, self._since = True, snapshot.time
+            self.max_seconds = snapshot.time + max(self.patience + 1.0, WATCHED_LEAST)
         watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
         if watched and _wait_for_each_other(snapshot):
             self.patience = patience_with_attached(snapshot, self.patience)

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 import pytest
+from score.trial import free_port
 from waiting import until
 
 from helpers.cli.main import main
@@ -75,6 +76,7 @@ class Box:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.port = str(free_port())
         self.started: list[subprocess.Popen[bytes]] = []
         package = folder / "torch" / "distributed"
         package.mkdir(parents=True)
@@ -101,7 +103,9 @@ class Box:
         (self.folder / "torchrun").write_text(LAUNCHES)
         numbers = [str(rank) for rank in range(wanted)]
         launcher = self.start(
-            sys.executable, "torchrun", "train.py", *numbers, WORLD_SIZE=str(world), MASTER_PORT="29411"
+            *(sys.executable, "torchrun", "train.py", *numbers),
+            WORLD_SIZE=str(world),
+            MASTER_PORT=self.port,
         )
         until(lambda: all((self.folder / f"{rank}.ready").exists() for rank in numbers))
         return launcher
@@ -244,7 +248,7 @@ def test_a_rank_that_is_no_more(box: Box) -> None:
 @pytest.mark.nightly
 def test_ranks_that_a_shell_has_started_are_found_by_their_store(box: Box) -> None:
     (box.folder / "train.py").write_text(MISMATCH)
-    common = {"WORLD_SIZE": "2", "MASTER_PORT": "29412"}
+    common = {"WORLD_SIZE": "2", "MASTER_PORT": box.port}
     ranks = [box.start(sys.executable, "train.py", RANK=str(rank), **common) for rank in range(2)]
     until(lambda: all((box.folder / f"{rank}.ready").exists() for rank in range(2)))
     code, report, _ = box.attach(ranks[1].pid)

@@ -233,3 +233,13 @@ def test_a_job_that_ends_while_it_is_watched_says_so() -> None:
     gone = replace(gone, job=replace(gone.job, ended=11.0))
     ruling = SettlingOfAttached(patience=5.0, since=10.0).take(gone)
     assert ruling.settled and ruling.verdict.summary == ENDED
+
+
+def test_a_running_job_is_watched_from_the_first_stack_on() -> None:
+    """On a busy machine it takes seconds to read one."""
+    ranks = (working(0), working(1))
+    blind = [replace(view, process=replace(view.process, stack=(), where=None)) for view in ranks]
+    settling = SettlingOfAttached(patience=5.0, since=10.0)
+    assert settled_after(settling, during(2.5, *blind)) is None
+    found = settled_after(settling, during(20.0, *ranks, begin=12.75))
+    assert found is not None and found[0] == pytest.approx(WATCHED_LEAST, abs=0.5)

@@ -15,8 +15,9 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-TIMEOUT = 2.0
-"""Seconds that a connection to the store may take."""
+TIMEOUT = 4.0
+"""Seconds that a connection to the store may take: Linux takes 3 to find that no machine has an address
+(`mcast_solicit` of arp(7), three times a second)."""
 
 UNREACHABLE: dict[str, Any] = {"reachable": False, "problem": "does not answer as a store", "keys": []}
 

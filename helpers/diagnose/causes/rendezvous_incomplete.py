@@ -28,8 +28,11 @@ from ..scene import Facts, minority
 def find(facts: Facts) -> Verdict | None:
     """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
     event = facts.first
-    if event is not None and (wrong := wrong_interface(facts, event) or no_interface(facts, event)):
-        return wrong
+    if event is not None:
+        # What follows from something may be seen before what it follows from.
+        for one in facts.events if event.consequence else (event,):
+            if wrong := wrong_interface(facts, one) or no_interface(facts, one):
+                return wrong
     if event is not None:
         if event.error is None or not NOT_ALL_JOINED.search(event.error.message):
             return None

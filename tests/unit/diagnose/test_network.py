@@ -117,6 +117,16 @@ WRONG = [
         ("Ranks 0 and 1 (hosts n0, n1) have given the others 172.17.0.1", "so rank 0 could not connect"),
     ),
     (
+        "after another rank has told of what follows from it",
+        [
+            here(0, "n0", says="connectFullMesh failed with: Connection closed by peer [10.0.0.1]:7"),
+            here(1, "n0", says=REFUSED.format("127.0.0.1")),
+            here(2, "n1", interface=LO),
+        ],
+        (2,),
+        ("Rank 2 (host n1) has given the others 127.0.0.1", "so ranks 0 and 1 could not connect"),
+    ),
+    (
         "in NCCL's words",
         [here(0, "n0", says=BY_NCCL.format("127.0.0.1")), unseen(1)],
         (),

@@ -25,7 +25,7 @@ from helpers.session import report_of_artifacts
 
 ALL = sorted(RECORDINGS.iterdir())
 ENDS = ("killed", "exits_hard", "left_early", "hangs_after_restart", "well_restarts", "port_taken_spawn")
-SAMPLE = sorted({*ALL[::5], *(RECORDINGS / f"{name}.jsonl.gz" for name in ENDS)})
+SAMPLE = sorted({*ALL[::9], *(RECORDINGS / f"{name}.jsonl.gz" for name in ENDS)})
 
 
 def replayed(path: Path) -> Part:

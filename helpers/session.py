@@ -18,7 +18,7 @@ import msgspec
 from .diagnose.diagnose import diagnose
 from .diagnose.nodes import elsewhere, judge
 from .diagnose.one_job import of_one_job
-from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_with_attached
+from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_at_end
 from .launch.attach import find_job
 from .launch.launch import LaunchError, launch, reap_leftovers
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
@@ -353,14 +353,17 @@ def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:
     return seen, snapshot
 
 
-def report_of(history: Sequence[Snapshot], patience: float = 30.0) -> Report:
+def report_of(history: Sequence[Snapshot], patience: float = 30.0, *, attached: bool = False) -> Report:
     """The report of a recorded run.
 
     Args:
         history: all its snapshots, at least one.
         patience: seconds after which a rank that uses no CPU and does not move is a suspicion.
+        attached: True for a job that was running before anybody looked.
     """
-    verdict, newest = diagnose(history[-HISTORY:], patience=patience, final=True), history[-1]
+    newest = history[-1]
+    patience = patience_at_end(newest, patience, attached=attached)
+    verdict = diagnose(history[-HISTORY:], patience=patience, final=True)
     seen = (one.time for one in history if any(view.process for view in one.ranks))
     newest = replace(newest, not_seen=(*newest.not_seen, *elsewhere(newest, verdict)))
     return reports.build(
@@ -377,10 +380,8 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     """
     if artifacts.are_one_run:
         recording = artifacts.run()
-        history, patience = tuple(recording.snapshots()), recording.watched.patience
-        if recording.watched.attached:
-            patience = patience_with_attached(history[-1], patience)
-        return report_of(history, patience), history
+        history, watched = tuple(recording.snapshots()), recording.watched
+        return report_of(history, watched.patience, attached=watched.attached), history
     parts, left_out = of_one_job(artifacts.parts())
     verdict, newest = judge(parts)
     missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest))

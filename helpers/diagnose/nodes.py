@@ -15,7 +15,7 @@ from ..model.wording import plural, spoken
 from .diagnose import diagnose
 from .events import events
 from .network import SEE_THE_REST
-from .settling import patience_with_attached
+from .settling import patience_at_end
 
 
 def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
@@ -30,9 +30,8 @@ def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
         parts: at least one; of a rank that several show, the first counts.
     """
     last = together([part.last for part in parts])
-    patience = min(part.patience for part in parts)
-    if any(part.attached for part in parts):
-        patience = patience_with_attached(last, patience)
+    least, attached = min(part.patience for part in parts), any(part.attached for part in parts)
+    patience = patience_at_end(last, least, attached=attached)
     verdict = _judged(last, patience)
     failed = events(last)
     unfinished = [part for part in parts if _runs(part.last)]

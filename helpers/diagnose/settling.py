@@ -125,23 +125,27 @@ class SettlingOfAttached(Settling):
     """
 
     def __init__(self, *, patience: float, since: float) -> None:
-        super().__init__(patience=patience, max_seconds=since + max(patience + 1.0, WATCHED_LEAST))
-        self._since = since
+        super().__init__(patience=patience)
         self._seen = False
+        self._count_from(since)
 
     def take(self, snapshot: Snapshot) -> Ruling:
         """Take in the newest snapshot; where all ranks wait for each other, it is the last."""
         if not self._seen and any(view.process and view.process.stack for view in snapshot.ranks):
-            self._seen, self._since = True, snapshot.time
-            self.max_seconds = snapshot.time + max(self.patience + 1.0, WATCHED_LEAST)
+            self._seen = True
+            self._count_from(snapshot.time)
         watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
         if watched and _wait_for_each_other(snapshot):
-            self.patience = patience_with_attached(snapshot, self.patience)
+            self.patience = patience_at_end(snapshot, self.patience, attached=True)
             self.max_seconds = snapshot.time
         ruling = super().take(snapshot)
         if ruling.verdict.outcome == "running" and snapshot.job.ended is not None:
             return replace(ruling, verdict=replace(ruling.verdict, summary=ENDED))
         return ruling
+
+    def _count_from(self, time: float) -> None:
+        self._since = time
+        self.max_seconds = time + max(self.patience + 1.0, WATCHED_LEAST)
 
     def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
         if snapshot.job.ended is not None:
@@ -151,13 +155,14 @@ class SettlingOfAttached(Settling):
         return verdict.proved and not snapshot.asked
 
 
-def patience_with_attached(snapshot: Snapshot, patience: float) -> float:
-    """Seconds of patience with a job that was running before anybody looked.
+def patience_at_end(snapshot: Snapshot, patience: float, *, attached: bool) -> float:
+    """Seconds of patience with which the last snapshot of a job is judged.
 
-    Where all ranks wait for each other nothing else can move them, and no more is needed than the job is
-    watched in any case.
+    Where all ranks of a job that was running before anybody looked wait for each other, nothing else can
+    move them, and no more is needed than such a job is watched in any case.
     """
-    return min(patience, WATCHED_LEAST) if _wait_for_each_other(snapshot) else patience
+    short = attached and _wait_for_each_other(snapshot)
+    return min(patience, WATCHED_LEAST) if short else patience
 
 
 def is_over(snapshot: Snapshot) -> bool:

@@ -61,7 +61,8 @@ class ReplayPanel(Framed):
         for snapshot in recording.snapshots():
             history.add(snapshot)
         self._snapshots = tuple(history.snapshots)
-        self._report = report_of(self._snapshots)
+        self._patience = recording.watched.patience
+        self._report = report_of(self._snapshots, self._patience, attached=recording.watched.attached)
         self._times = [snapshot.time for snapshot in self._snapshots]
         self._logs = RecordedLogs(recording)
         self._sources = Sources(None, recording.sources)
@@ -164,7 +165,9 @@ class ReplayPanel(Framed):
 
     def _diagnose(self, index: int) -> Verdict:
         """The verdict at a snapshot before the last, from the same window as in a live run."""
-        return diagnose(self._snapshots[max(0, index + 1 - HISTORY) : index + 1])
+        return diagnose(
+            self._snapshots[max(0, index + 1 - HISTORY) : index + 1], patience=self._patience
+        )
 
     def __repr__(self) -> str:
         return f"A recording of {self._times[-1] - self._times[0]:.0f} s: Play, Speed, Second"

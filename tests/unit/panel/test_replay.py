@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from histories import sleeping, snapshot
 from lab_bench import LabBench
@@ -61,6 +62,15 @@ def test_what_a_run_has_written_is_opened(tmp_path: Path) -> None:
     panel = open_recording(tmp_path / "run.gz")
     assert "collective-mismatch" in html_of(panel)
     assert panel.second == LAST
+
+
+@pytest.mark.parametrize(("attached", "outcome"), [(False, "running"), (True, "hang")])
+def test_a_recording_is_judged_as_read_judges_it(attached: bool, outcome: str) -> None:
+    """What `attach` has watched for a few seconds is a suspicion sooner than a run from its start."""
+    together = diverging(3, odd=99)
+    watched = msgspec.structs.replace(together.watched, attached=attached)
+    panel = ReplayPanel(replace(together, watched=watched))
+    assert f"</span> {outcome}" in html_of(panel)
 
 
 def test_the_label_says_where_when_and_with_what() -> None:

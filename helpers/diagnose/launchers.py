@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.facts import ProcessView, StoreView, Verdict
+from ..model.facts import ProcessView, Verdict
 from ..model.wording import spoken
 from .network import is_loopback
 from .scene import Facts
@@ -19,9 +19,11 @@ def launchers_wait(facts: Facts) -> Verdict | None:
     if facts.snapshot.strangers:
         return _other_job(facts)
     waited = f" for {_waited(waiting[0]):.0f} s" if facts.snapshot.timed else ""
+    stores = {(store.address, store.host): store for store in reversed(facts.snapshot.stores)}
     lost, evidence = [], []
     for process in waiting:
-        store = _store_of(facts, process)
+        meets = process.rendezvous
+        store = stores.get((meets.address, meets.host)) if meets is not None else None
         if store is not None and store.problem:
             lost.append(
                 f"{_node(process)} looks for the rendezvous at {store.address}, which {store.problem}"
@@ -44,16 +46,6 @@ def launchers_wait(facts: Facts) -> Verdict | None:
         summary=f"No rank has been started{waited}: {told}.",
         evidence=(*lost, *evidence),
     )
-
-
-def _store_of(facts: Facts, process: ProcessView) -> StoreView | None:
-    """What a look from a launcher's machine at the address of its rendezvous has shown."""
-    meets = process.rendezvous
-    stores = facts.snapshot.stores
-    same = (
-        s for s in stores if meets is not None and (s.address, s.host) == (meets.address, meets.host)
-    )
-    return next(same, None)
 
 
 def _serves(process: ProcessView) -> bool:

@@ -99,8 +99,10 @@ def is_loopback(address: str) -> bool:
 def offering(facts: Facts, addresses: Collection[str]) -> tuple[int, ...]:
     """The seen ranks that others are to reach at an address: where they listen, or were told to."""
 
+    own = any(map(is_loopback, addresses))
+
     def meant(given: str) -> bool:
-        return any(given == one or (is_loopback(given) and is_loopback(one)) for one in addresses)
+        return given in addresses or (own and is_loopback(given))
 
     named = {(one.host, one.name) for one in facts.snapshot.interfaces if meant(one.address)}
     return tuple(
@@ -124,18 +126,22 @@ def unanswered(facts: Facts, ranks: Iterable[int]) -> dict[str, list[int]]:
     """IP address -> those of `ranks` that have long got no answer from there."""
     silent: dict[str, list[int]] = {}
     for rank in sorted(ranks):
-        for process in facts.processes((rank,)):
-            for address in sorted({end.rpartition(":")[0] for end in process.unanswered}):
-                silent.setdefault(address, []).append(rank)
+        process = facts.graph.ranks[rank].process
+        ends = process.unanswered if process is not None else ()
+        for address in sorted({end.rpartition(":")[0] for end in ends}):
+            silent.setdefault(address, []).append(rank)
     return silent
 
 
 def in_words(facts: Facts, silent: Mapping[str, Sequence[int]]) -> str:
     """`ranks 0 and 1 (host n0) get no answer from 10.0.0.2 (host n1)`; empty where all answer."""
+    hosts: dict[str, set[str]] = {}
+    for one in facts.snapshot.interfaces:
+        hosts.setdefault(one.address, set()).add(one.host)
     who: dict[tuple[int, ...], list[str]] = {}
     for address, asking in silent.items():
-        hosts = {one.host for one in facts.snapshot.interfaces if one.address == address}
-        known = f"{address} (host {hosts.pop()})" if len(hosts) == 1 else address
+        on = hosts.get(address, ())
+        known = f"{address} (host {min(on)})" if len(on) == 1 else address
         who.setdefault(tuple(asking), []).append(known)
     said = (
         f"{on_hosts(facts, asking)} {plural(asking, 'gets', 'get')} no answer from {' and '.join(ends)}"

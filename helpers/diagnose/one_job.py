@@ -23,10 +23,11 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
     for part in parts:
         if part.name and _ranks(part):
             jobs.setdefault(_job(part), []).append(part)
-    if not jobs:
-        left = _replaced([part for part in parts if part.name], {})
-        return [part for part in parts if part not in left], [*left.values()]
-    most = max(jobs.values(), key=lambda same: (len(_all_ranks(same)), max(one.begun for one in same)))
+    most = max(
+        jobs.values(),
+        key=lambda same: (len(_all_ranks(same)), max(one.begun for one in same)),
+        default=list[Part](),
+    )
     left = {
         part: f"{part.name} is left out: {_why_not(part, most[0])}"
         for same in jobs.values()

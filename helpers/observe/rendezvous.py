@@ -15,6 +15,9 @@ _ENDPOINT = r"--rdzv[-_]endpoint[= ](\S+:\d+)"
 _ADDRESS = r"--(?:master[-_]addr|main_process_ip)[= ](\S+)"
 _PORT = r"--(?:master[-_]port|main_process_port)[= ](\d+)"
 
+ONE_NODE = (None, "1", "1:1")
+"""How many nodes a launcher is told of that is to meet no other."""
+
 DEFAULT = "127.0.0.1", "29500"
 """Where torchrun looks when it is told of several nodes and of no address."""
 
@@ -29,7 +32,7 @@ def rendezvous(command: Sequence[str], host: str) -> Rendezvous | None:
     words = " ".join(command)
     nodes = _found(_NODES, words)
     endpoint = _found(_ENDPOINT, words)
-    if nodes in (None, "1", "1:1"):
+    if nodes in ONE_NODE:
         return None
     if endpoint is None:
         endpoint = f"{_found(_ADDRESS, words) or DEFAULT[0]}:{_found(_PORT, words) or DEFAULT[1]}"
@@ -42,7 +45,7 @@ def own_port(command: Sequence[str], host: str) -> int | None:
     """The port on this machine at which a launcher of one node is to meet no other node, or None."""
     words = " ".join(command)
     address, _, port = (_found(_ENDPOINT, words) or "").rpartition(":")
-    alone = _found(_NODES, words) in (None, "1", "1:1")
+    alone = _found(_NODES, words) in ONE_NODE
     return int(port) if alone and address in (*LOOPBACK, host) else None
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from ipywidgets import HTML
 
 from ...observe.artifacts.artifacts import Artifacts, read
-from ...observe.recording import load
 from ...report.report import to_text
 from ...session import report_of_artifacts
 from ..show import view, words
@@ -69,5 +68,5 @@ def open_artifacts(*paths: str | Path) -> AftermathPanel | ReplayPanel:
     named = [str(path) for path in paths]
     found = read(named)
     if found.are_one_run:
-        return ReplayPanel(load(found.recordings[0][0]))
+        return ReplayPanel(found.run())
     return AftermathPanel(", ".join(named), found)

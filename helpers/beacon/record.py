@@ -455,6 +455,9 @@ def write(path: str, record: Written) -> None:
 
 
 def give_up(path: str) -> None:
-    """Empty the record at `path`: a new one cannot be written, and the old one no longer holds."""
+    """Leave an empty record at `path`: a new one cannot be written, and an old one no longer holds.
+
+    An empty file needs no room on a full disk.
+    """
     with contextlib.suppress(OSError):
-        os.truncate(path, 0)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))

@@ -37,9 +37,9 @@ class Inbox:
                 self.stacks[one.pid] = one.stacks
             if one.failed:
                 self.failures[one.pid] = one.failed
-            if one.lost and one.pid in self.beacons:
-                self.beacons.remove(one.pid)
-                del self.records[one.pid]
+            if one.lost:
+                self.beacons.discard(one.pid)
+                self.records.pop(one.pid, None)
                 self.failures[one.pid] = "its record cannot be written, as on a full disk"
             if one.record is not None:
                 self.records[one.pid] = one.record

@@ -69,11 +69,14 @@ def test_the_stacks_of_a_process_whose_beacon_cannot_run_are_told_by_themselves(
     assert line_of(inbox) == 9
 
 
-def test_a_record_that_was_emptied_is_lost(folder: Path) -> None:
+@pytest.mark.parametrize("before", ["seen", "not seen", "none"])
+def test_a_record_that_was_emptied_is_lost(folder: Path, before: str) -> None:
     """The beacon could not write the next one, and the one before is no longer true."""
     beacons, inbox = Beacons(folder), Inbox()
-    write(folder, 9)
-    inbox.take(beacons.read())
+    if before != "none":
+        write(folder, 9)
+    if before == "seen":
+        inbox.take(beacons.read())
     records.give_up(records.record_path(str(folder), 7))
     inbox.take(beacons.read())
     assert 7 not in inbox.records and "full disk" in inbox.failures[7]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import NoReturn
 
@@ -41,7 +42,7 @@ def add_record(verb: argparse.ArgumentParser) -> None:
         "--record",
         type=recordable,
         metavar="FILE",
-        help="write every look, for `read`; into a folder, as HOST-ID.rec",
+        help="write every look, for `read`; into a FOLDER/, which is made, as HOST-ID.rec",
     )
 
 
@@ -85,10 +86,18 @@ def pid(text: str) -> int:
 def recordable(text: str) -> Path:
     """A file that can be written, or a folder in which files can be made.
 
+    A name that ends in a slash is a folder, which is made: several nodes may be given it at once, and
+    as a file they would overwrite each other's.
+
     Raises:
         UsageError: it is neither.
     """
     path = Path(text)
+    if text.endswith(os.sep):
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as problem:
+            raise UsageError(f"the folder {text} cannot be made: {problem.strerror}") from None
     writable(str(path / "new.rec") if path.is_dir() else text)
     return path
 

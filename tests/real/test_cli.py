@@ -722,9 +722,9 @@ def test_keep_running_goes_on_when_the_report_cannot_be_written_and_writes_it_at
 def test_a_record_is_read_to_the_same_verdict(box: Box, kind: str) -> None:
     program = {"hang": STOPPED, "error": "raise ValueError('x')\n", "ok": "print()\n"}[kind]
     box.write("job.py", program)
-    done = box.run(*python("job.py"), options=["--record", "record", "--html", "live"], env=ONE_RANK)
+    done = box.run(*python("job.py"), options=["--record", "kept/", "--html", "live"], env=ONE_RANK)
     assert done.report["outcome"] == kind
-    read = [sys.executable, "-m", "helpers", "read", "record", "--html", "again"]
+    read = [sys.executable, "-m", "helpers", "read", "kept", "--html", "again"]
     again = box.run(words=read)
     assert again.code == done.code
     assert without_times(again.out) == without_times(done.out)

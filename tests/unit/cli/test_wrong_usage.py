@@ -36,6 +36,8 @@ from helpers.cli.main import main
         (["diagnose", "--json", "/proc/self/comm", "--", "touch", "ran"], "/proc/self/comm"),
         (["diagnose", "--json", "", "--", "touch", "ran"], ""),
         (["diagnose", "--record", "no/record", "--", "touch", "ran"], "no/record"),
+        (["diagnose", "--record", "no/folder/", "--", "touch", "ran"], "no/folder/"),
+        (["diagnose", "--record", "plain.txt/", "--", "touch", "ran"], "plain.txt/"),
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from .diagnose.diagnose import diagnose
-from .diagnose.nodes import elsewhere, judge
+from .diagnose.nodes import judge, with_rest
 from .diagnose.one_job import of_one_job
 from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_at_end
 from .launch.attach import find_job
@@ -302,10 +302,9 @@ class Session:
     def _report(
         self, verdict: Verdict, snapshot: Snapshot, first_rank: float | None, attached: bool
     ) -> Report:
-        missing = (*snapshot.not_seen, *elsewhere(snapshot, verdict))
         report = reports.build(
             verdict,
-            replace(snapshot, not_seen=missing),
+            with_rest(snapshot, verdict),
             interrupted=self._interrupted,
             first_rank=first_rank,
             stall=verdict.since,
@@ -365,9 +364,12 @@ def report_of(history: Sequence[Snapshot], patience: float = 30.0, *, attached: 
     patience = patience_at_end(newest, patience, attached=attached)
     verdict = diagnose(history[-HISTORY:], patience=patience, final=True)
     seen = (one.time for one in history if any(view.process for view in one.ranks))
-    newest = replace(newest, not_seen=(*newest.not_seen, *elsewhere(newest, verdict)))
     return reports.build(
-        verdict, newest, first_rank=next(seen, None), stall=verdict.since, verdict_at=newest.time
+        verdict,
+        with_rest(newest, verdict),
+        first_rank=next(seen, None),
+        stall=verdict.since,
+        verdict_at=newest.time,
     )
 
 

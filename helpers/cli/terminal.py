@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..model.facts import ProcessView, RankView, Snapshot, Verdict
 from ..model.wording import doing, label, one_line, operation, place, spans
-from ..report.alike import Alike, one_by_one, shared, spread
+from ..report.alike import Alike, common, one_by_one, shared, spread
 from ..report.files import discard
 from ..session import Event, Output, Sample
 
@@ -116,8 +116,8 @@ def _cells(row: Alike) -> Iterator[Text]:
     if not processes:
         return
     yield Text(one_line(shared(map(_at, processes), "lines")))
-    inside = {_inside(process) for process in processes}
-    yield Text(one_line(inside.pop() if len(inside) == 1 else shared(map(label, processes), "calls")))
+    inside = common(map(_inside, processes))
+    yield Text(one_line(shared(map(label, processes), "calls") if inside is None else inside))
     yield Text(spread(process.cpu for process in processes))
     yield Text(spread(process.memory / 2**20 for process in processes))
     if row.alone:

@@ -30,7 +30,7 @@ def launchers_wait(facts: Facts) -> Verdict | None:
             )
         elif _serves(process):
             host = _address(process).rpartition(":")[0]
-            own = ", where no other machine finds it" if host == "localhost" or is_loopback(host) else ""
+            own = ", where no other machine finds it" if is_loopback(host) else ""
             evidence.append(f"{_node(process)} serves the rendezvous at {_address(process)}{own}")
         else:
             evidence.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")

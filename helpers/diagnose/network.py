@@ -16,10 +16,9 @@ SET_INTERFACE = (
     "the nodes share; `ip -br addr` lists them."
 )
 
-
 SEE_THE_REST = (
-    "To see all of them, put `stuck-ranks diagnose --record FOLDER --` before the command on every "
-    "node, or run `stuck-ranks attach --record FOLDER PID` there, and then `stuck-ranks read FOLDER`"
+    "To see all of them, put `stuck-ranks diagnose --record FOLDER/ --` before the command on every "
+    "node, or run `stuck-ranks attach --record FOLDER/ PID` there, and then `stuck-ranks read FOLDER`"
 )
 
 
@@ -62,8 +61,7 @@ def no_interface(facts: Facts, event: Event) -> Verdict | None:
     message = event.error.message if event.error is not None else ""
     if event.rank is None or not NO_INTERFACE.search(message):
         return None
-    failed = (one for one in facts.events if one.error and NO_INTERFACE.search(one.error.message))
-    culprits = tuple(sorted({one.rank for one in failed if one.rank is not None}))
+    culprits = facts.ranks_saying(NO_INTERFACE)
     lack = f"{on_hosts(facts, culprits)} {plural(culprits, 'does', 'do')} not have"
     detail = f"a setting{settings(facts, culprits)} names a network interface that {lack}"
     return Verdict(
@@ -89,16 +87,15 @@ def _is_master(facts: Facts, address: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """True for an address by which a machine reaches itself only."""
+    """True for an address, or the name, by which a machine reaches itself only."""
     try:
-        return ipaddress.ip_address(address.strip("[]")).is_loopback
+        return address == "localhost" or ipaddress.ip_address(address.strip("[]")).is_loopback
     except ValueError:
         return False
 
 
 def offering(facts: Facts, addresses: Collection[str]) -> tuple[int, ...]:
     """The seen ranks that others are to reach at an address: where they listen, or were told to."""
-
     own = any(map(is_loopback, addresses))
 
     def meant(given: str) -> bool:

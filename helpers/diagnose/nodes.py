@@ -47,15 +47,18 @@ def judge(parts: Sequence[Part]) -> tuple[Verdict, Snapshot]:
     return replace(earlier, masked=tuple(dict.fromkeys((*earlier.masked, *masked)))), before
 
 
-def elsewhere(snapshot: Snapshot, verdict: Verdict) -> tuple[str, ...]:
-    """What one machine does not show of a job on several, and how to see it; nothing if all is well."""
+def with_rest(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
+    """The snapshot, which says what one machine does not show of a job on several, and how to see that.
+
+    Nothing is said where all is well.
+    """
     unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
     waits = any(one.alive and one.awaits_nodes and one.rendezvous for one in snapshot.launchers)
     if verdict.outcome == "ok" or not (unseen or waits) or SEE_THE_REST in verdict.summary:
-        return ()
+        return snapshot
     run = plural(unseen, "runs", "run")
     who = f"{spoken(unseen)} {run} on other machines" if unseen else "other nodes are not seen from here"
-    return (f"{who}. {SEE_THE_REST}",)
+    return replace(snapshot, not_seen=(*snapshot.not_seen, f"{who}. {SEE_THE_REST}"))
 
 
 def _runs(snapshot: Snapshot) -> bool:

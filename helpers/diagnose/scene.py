@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,6 +54,11 @@ class Facts:
     def first(self) -> Event | None:
         """The event that the others follow from, if any has happened."""
         return self.events[0] if self.events else None
+
+    def ranks_saying(self, pattern: re.Pattern[str]) -> tuple[int, ...]:
+        """The ranks that have failed with such a message, in order."""
+        said = (one for one in self.events if one.error and pattern.search(one.error.message))
+        return tuple(sorted({one.rank for one in said if one.rank is not None}))
 
     @cached_property
     def unseen(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from .frames import Frame, is_in
 from .issued import Issued
+from .network import Interface, Rendezvous, StoreView
 from .parting import Parting
 from .waits import ForOutside, JoinsRPC, OnChild, Sizes, Wait
 
@@ -138,48 +139,6 @@ class ErrorView:
     def in_loader(self) -> bool:
         """True when it was raised while the process waited for a DataLoader worker."""
         return is_in(self.stack, "_try_get_data")  # torch/utils/data/dataloader.py, 2.11 to 2.15
-
-
-@dataclass(frozen=True)
-class Rendezvous:
-    """Where a launcher meets those of the other nodes, as its command line says.
-
-    Attributes:
-        address: `address:port`.
-        node, nodes: the number of its own node, and how many there are; None where that is not said.
-        host: name of its machine.
-    """
-
-    address: str
-    node: int | None = None
-    nodes: int | None = None
-    host: str = ""
-
-
-@dataclass(frozen=True)
-class Interface:
-    """An address of a machine, and the network interface that has it."""
-
-    host: str
-    name: str
-    address: str
-
-
-@dataclass(frozen=True)
-class StoreView:
-    """What a look at a store has shown.
-
-    Attributes:
-        address: `address:port` of the store.
-        host: name of the machine from which it was looked at.
-        problem: why it cannot be used, as what it does: `refuses the connection`; empty when it answers.
-        ranks: those that have left their gloo address in it, on other nodes too.
-    """
-
-    address: str
-    host: str = ""
-    problem: str = ""
-    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

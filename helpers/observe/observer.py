@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
 from dataclasses import replace
 from signal import SIGKILL
 from typing import Any
@@ -16,7 +14,6 @@ from ..launch.processes import is_launcher
 from ..model.facts import (
     Attempt,
     ChildView,
-    Interface,
     Job,
     LimitView,
     Port,
@@ -24,9 +21,9 @@ from ..model.facts import (
     RankView,
     Snapshot,
     State,
-    StoreView,
 )
 from ..model.frames import Frame, innermost_user
+from ..model.network import Interface, StoreView
 from . import debug_server, libraries, no_beacon, process_view, ranks, tracebacks, waits
 from .compilers import compiling
 from .identity import Identity, spawned_number, task
@@ -260,7 +257,7 @@ class Observer:
             absent = "exited"  # all ranks were there once
         complete = single or job.script_error is not None
         readable = libraries.readable(views_of_ranks, self.sources)
-        all_ranks = _with_absent(readable, 0 if complete else world or 0, absent)
+        all_ranks = ranks.with_absent(readable, 0 if complete else world or 0, absent)
         launchers = tuple(
             self._launcher(pid, roles, job, now)
             for pid in roles.launchers
@@ -444,24 +441,3 @@ def _stands(record: Record | None) -> bool:
     """True when the main thread of a process has not moved for a moment."""
     threads = record["threads"] if record is not None else ()
     return any(thread["main"] and thread["native"] is not None for thread in threads)
-
-
-def _with_absent(views: Iterable[RankView], world: int, state: State) -> tuple[RankView, ...]:
-    """The ranks in order, those of unknown number last; others of the world size are in a state.
-
-    There may be thousands out of sight, of which each look has to tell.
-    """
-    seen = {view.rank: view for view in views if view.rank is not None}
-    absent = _absent(world, state)
-    beyond = sorted(rank for rank in seen if rank >= world)
-    nameless = (view for view in views if view.rank is None)
-    return (
-        *(seen.get(rank, view) for rank, view in enumerate(absent)),
-        *(seen[rank] for rank in beyond),
-        *nameless,
-    )
-
-
-@functools.lru_cache(maxsize=4)
-def _absent(world: int, state: State) -> tuple[RankView, ...]:
-    return tuple(RankView(rank, state=state) for rank in range(world))

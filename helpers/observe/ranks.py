@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..beacon.record import Record
 from ..launch.processes import LAUNCHERS, is_launcher
+from ..model.facts import RankView, State
 from .identity import Identity, spawned_number
 from .process_table import Row, Table
 
@@ -300,3 +302,24 @@ def _elsewhere(one: Identity, other: Identity) -> bool:
     """True for two processes that look for their store at different ports."""
     ports = {(who.master or "").rpartition(":")[2] for who in (one, other)}
     return len(ports) == 2 and "" not in ports
+
+
+def with_absent(views: Iterable[RankView], world: int, state: State) -> tuple[RankView, ...]:
+    """The ranks in order, those of unknown number last; others of the world size are in a state.
+
+    There may be thousands out of sight, of which each look has to tell.
+    """
+    seen = {view.rank: view for view in views if view.rank is not None}
+    absent = _absent(world, state)
+    beyond = sorted(rank for rank in seen if rank >= world)
+    nameless = (view for view in views if view.rank is None)
+    return (
+        *(seen.get(rank, view) for rank, view in enumerate(absent)),
+        *(seen[rank] for rank in beyond),
+        *nameless,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _absent(world: int, state: State) -> tuple[RankView, ...]:
+    return tuple(RankView(rank, state=state) for rank in range(world))

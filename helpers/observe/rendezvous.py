@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..model.facts import Rendezvous
+from ..model.network import Rendezvous
 from .identity import LOOPBACK
 
 # torchrun: torch/distributed/run.py, 2.11 to 2.15; accelerate: accelerate/commands/launch.py

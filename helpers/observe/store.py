@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..beacon import torch_names
-from ..model.facts import ProcessView, RankView, StoreView
+from ..model.facts import ProcessView, RankView
+from ..model.network import StoreView
 
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""

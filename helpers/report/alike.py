@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from ..model.facts import RankView
 from ..model.wording import by_number, node_name, rank_name, spans
@@ -95,6 +96,8 @@ def on_several_nodes(views: Iterable[RankView]) -> bool:
     return len({view.node for view in views if view.process}) > 1
 
 
+Value = TypeVar("Value", bound=Hashable)
+
 _Told = tuple[int, RankView, tuple[Hashable, ...]]
 
 
@@ -118,10 +121,17 @@ def _on(views: Iterable[RankView]) -> str:
     return shared(named, "nodes")
 
 
+def common(values: Iterable[Value]) -> Value | None:
+    """What all of them are; None where they differ, and of none."""
+    found = {*values}
+    return found.pop() if len(found) == 1 else None
+
+
 def shared(texts: Iterable[str], many: str) -> str:
     """The text, where all are the same, else how many there are: `16,384 lines`."""
     found = {*texts}
-    return found.pop() if len(found) == 1 else f"{len(found):,} {many}"
+    same = common(found)
+    return f"{len(found):,} {many}" if same is None else same
 
 
 def spread(numbers: Iterable[float]) -> str:

@@ -8,7 +8,7 @@ from ..model.facts import ChildView, ProcessView, RankView, Report
 from ..model.frames import Frame
 from ..model.waits import ForOutside
 from ..model.wording import activities, child_text, label, place_in, spans, stack_of, where_of
-from .alike import Alike, shared, together
+from .alike import Alike, common, shared, together
 
 MOST = 32
 """Rows of the table."""
@@ -112,17 +112,16 @@ def _lines(process: ProcessView) -> tuple[tuple[str, int, str], ...]:
 def _row(row: Alike) -> Row:
     views = row.views
     processes = [view.process for view in views if view.process]
-    doing = {activities(process) for process in processes} or {()}
-    children = {_children(view) for view in views}
-    same_stack = len({_lines(process) for process in processes}) == 1
+    doing = common(map(activities, processes)) if processes else ()
+    same_stack = common(map(_lines, processes)) is not None
     return Row(
         label=spans(row.ranks),
         ranks=row.ranks,
         on=row.on,
         state=shared((view.state for view in views), "states"),
-        doing=doing.pop() if len(doing) == 1 else (shared(map(_short, processes), "different ones"),),
+        doing=(shared(map(_short, processes), "different ones"),) if doing is None else doing,
         at=shared((place_in(where_of(process)) for process in processes), "lines") if processes else "",
-        children=children.pop() if len(children) == 1 else (),
+        children=common(map(_children, views)) or (),
         stack=stack_of(processes[0]) if same_stack else (),
     )
 

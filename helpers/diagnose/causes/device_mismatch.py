@@ -13,15 +13,7 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.error is None or not OTHER_DEVICES.search(event.error.message):
         return None
-    ranks = tuple(
-        sorted(
-            {
-                other.rank
-                for other in facts.events
-                if other.rank is not None and other.error and OTHER_DEVICES.search(other.error.message)
-            }
-        )
-    )
+    ranks = facts.ranks_saying(OTHER_DEVICES)
     return Verdict(
         outcome="error",
         cause="device-mismatch",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ...model.facts import UNTOLD, RankView, StoreView, Verdict
+from ...model.facts import UNTOLD, RankView, Verdict
+from ...model.network import StoreView
 from ...model.waits import JoinsRPC, OnLock
 from ...model.wording import doing, place, plural, sentence, spoken
 from ..events import Event
@@ -33,7 +34,6 @@ def find(facts: Facts) -> Verdict | None:
         for one in facts.events if event.consequence else (event,):
             if wrong := wrong_interface(facts, one) or no_interface(facts, one):
                 return wrong
-    if event is not None:
         if event.error is None or not NOT_ALL_JOINED.search(event.error.message):
             return None
         counted = JOINED.search(event.error.message)

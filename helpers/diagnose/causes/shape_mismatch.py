@@ -71,16 +71,12 @@ def _failing(facts: Facts) -> tuple[int, ...]:
     odd = minority(places)
     if None not in places.values() and 0 < len(odd) < len(places):
         return odd
-    complain = {
-        event.rank
-        for event in facts.events
-        if event.rank is not None and event.error and OTHER_SIZES.search(event.error.message)
-    }
+    complain = facts.ranks_saying(OTHER_SIZES)
     ranks = sorted(facts.graph.ranks)
     if 2 * len(complain) > len(ranks) and len(complain) < len(ranks):
         return tuple(rank for rank in ranks if rank not in complain)
     if 2 * len(complain) < len(ranks):
-        return tuple(sorted(complain))
+        return complain
     return tuple(ranks)
 
 

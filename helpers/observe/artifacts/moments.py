@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model import part as model
-from ...model.facts import ProcessView, Snapshot
+from ...model.facts import Snapshot
 from ...model.issued import IssuedCall
 from ...model.part import Part
 from ..look import Look
@@ -79,11 +79,8 @@ def _may_hurt(look: Look, following: Look) -> bool:
 
 
 def _has_failed(snapshot: Snapshot) -> bool:
-    return any(map(_failed, (view.process for view in snapshot.ranks)))
-
-
-def _failed(process: ProcessView | None) -> bool:
-    return process is not None and bool(process.error or process.signal or process.exit_code)
+    ended = (view.process for view in snapshot.ranks if view.process is not None)
+    return any(one.error or one.signal or one.exit_code for one in ended)
 
 
 def packed(part: Part) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...model.facts import Port, ProcessView, RankView, Snapshot
 from ...model.wording import child_name, label, place_in, spans, wait_text, where_of
-from ...report.alike import Alike, one_by_one, shared, spread
+from ...report.alike import Alike, common, one_by_one, shared, spread
 from .style import Mark, mark
 from .templates import html
 
@@ -67,7 +67,7 @@ def _likeness(view: RankView) -> tuple[object, ...]:
 def _lines(row: Alike, *, reveal: bool) -> Iterator[Line]:
     processes = [view.process for view in row.views if view.process]
     looks = {mark(view.state, view.process) for view in row.views}
-    look = looks.pop() if len(looks) == 1 else Mark("·", f"{len(looks)} states", "plain")
+    look = common(looks) or Mark("·", f"{len(looks)} states", "plain")
     line = _line(row.name, look, processes, reveal=reveal)
     yield replace(line, ranks="" if row.alone else spans(row.ranks), on=row.on)
     for child in row.alone.children if row.alone else ():
@@ -83,13 +83,13 @@ def _line(name: str, look: Mark, processes: Sequence[ProcessView], *, reveal: bo
         return Line(name, look)
     alive = [process for process in processes if process.alive]
     memory = [process.memory / 1e6 for process in alive]
-    waits = {tuple(map(wait_text, process.waits)) for process in processes}
+    waits = common(tuple(map(wait_text, process.waits)) for process in processes)
     errors = (process.error.text if process.error else "" for process in processes)
     return Line(
         name=name,
         look=look,
         at=shared((place_in(where_of(process)) for process in processes), "lines"),
-        waits=waits.pop() if len(waits) == 1 else (shared(map(label, processes), "calls"),),
+        waits=(shared(map(label, processes), "calls"),) if waits is None else waits,
         cpu=f"{spread(process.cpu for process in alive)} %" if alive else "",
         memory=f"{spread(memory)} MB" if any(memory) else "",
         ports=processes[0].ports if len(processes) == 1 else (),

@@ -43,8 +43,9 @@ from histories import (
 )
 
 from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
-from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot, StoreView
+from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot
 from helpers.model.frames import Frame
+from helpers.model.network import StoreView
 from helpers.model.waits import InCollective, OnChild, OnIO, OnThread
 
 IN_USE = (

@@ -45,9 +45,9 @@ from helpers.model.facts import (
     ProcessView,
     RankView,
     Snapshot,
-    StoreView,
 )
 from helpers.model.frames import Frame
+from helpers.model.network import StoreView
 from helpers.model.waits import (
     AtRendezvous,
     Communication,

@@ -12,19 +12,9 @@ from histories import in_collective, joining, rank, snapshot
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.fitting.fixes import fitting
 from helpers.diagnose.pages import page
-from helpers.model.facts import (
-    ErrorView,
-    Interface,
-    Job,
-    Port,
-    ProcessView,
-    RankView,
-    Rendezvous,
-    Snapshot,
-    StoreView,
-    Verdict,
-)
+from helpers.model.facts import ErrorView, Job, Port, ProcessView, RankView, Snapshot, Verdict
 from helpers.model.frames import Frame
+from helpers.model.network import Interface, Rendezvous, StoreView
 
 REFUSED = (
     "Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:152] timed out connecting: SO_ERROR: "

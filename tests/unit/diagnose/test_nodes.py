@@ -10,7 +10,7 @@ from repository import RECORDINGS
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.network import SEE_THE_REST
-from helpers.diagnose.nodes import elsewhere, judge, together
+from helpers.diagnose.nodes import judge, together, with_rest
 from helpers.model.facts import ErrorView, ProcessView, RankView, Snapshot, Verdict
 from helpers.model.part import Part
 from helpers.observe.recording import load
@@ -146,13 +146,14 @@ def test_recordings_are_judged_with_the_patience_of_those_who_looked(
 
 def test_a_machine_alone_says_how_to_see_the_others() -> None:
     seen, _ = halves("barrier_for_one")
-    (said,) = elsewhere(seen, Verdict("running", "none"))
+    said = with_rest(seen, Verdict("running", "none")).not_seen[-1]
     assert said.startswith(
         "rank 1 runs on other machines. To see all of them, put `stuck-ranks diagnose"
     )
-    assert elsewhere(seen, Verdict("ok", "none")) == ()
-    assert elsewhere(seen, Verdict("error", "unknown", summary=f"It failed. {SEE_THE_REST}.")) == ()
-    assert elsewhere(whole_of("barrier_for_one"), Verdict("running", "none")) == ()
+    whole = whole_of("barrier_for_one")
+    assert with_rest(seen, Verdict("ok", "none")) == seen
+    assert with_rest(seen, Verdict("error", "unknown", summary=f"It failed. {SEE_THE_REST}.")) == seen
+    assert with_rest(whole, Verdict("running", "none")) == whole
 
 
 def test_half_of_a_job_blames_nobody_that_it_has_not_seen() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from helpers.diagnose.one_job import of_one_job
-from helpers.model.facts import Job, ProcessView, RankView, Rendezvous, Snapshot
+from helpers.model.facts import Job, ProcessView, RankView, Snapshot
+from helpers.model.network import Rendezvous
 from helpers.model.part import Part
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from helpers.model.facts import Rendezvous
+from helpers.model.network import Rendezvous
 from helpers.observe.rendezvous import own_port, rendezvous
 
 ALONE = [

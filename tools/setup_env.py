@@ -351,6 +351,12 @@ def set_up(kind: str) -> None:
     if missing:
         install(missing)
     pip_install("Installing this checkout", "--no-deps", "--no-build-isolation", "-e", ".")
+    if kind == "test":
+        # A test, which has no network, installs the tool alone from these. The checkout is a folder, of
+        # which pip downloads only what it needs.
+        keep = ("-m", "pip", "download", "--progress-bar", "off", "--no-build-isolation")
+        kept = ("-c", str(LOCK), "--dest", str(VENV / "wheels"), ".")
+        run_pip("Keeping the packages of the tool alone", [*keep, *kept])
     # What the tests need includes what the labs need.
     for done in ("lab",) if kind == "lab" else KINDS:
         stamp(done).write_text(fingerprint(done))

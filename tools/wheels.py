@@ -15,7 +15,8 @@ BROUGHT = (
     *("msgspec", "jinja2", "markdown-it-py", "platformdirs", "packaging", "py-spy"),
     *("markupsafe", "mdurl"),  # for jinja2 and markdown-it-py
 )
-"""What pyproject.toml declares, without torch, Lightning, psutil, rich and what only notebooks need."""
+"""What pyproject.toml declares, without torch, Lightning, psutil, rich, and what only notebooks and lab
+03 need."""
 
 PYTHON = "3.12"
 PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014", "manylinux_2_5", "manylinux1")

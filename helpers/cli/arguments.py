@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +22,22 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+@contextmanager
+def guide() -> Iterator[None]:
+    """Import here what belongs to the guide, which the tool alone is installed without.
+
+    Raises:
+        UsageError: a package that it needs is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as absent:
+        raise UsageError(
+            f"this belongs to the guide, and {absent.name} is not installed here: run `make lab` in a "
+            "checkout of Stuck Ranks, or install `stuck-ranks[labs]`"
+        ) from None
 
 
 def add_json(verb: argparse.ArgumentParser) -> None:

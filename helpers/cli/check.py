@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..labs import check
+from .arguments import guide
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -14,4 +14,6 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(_: argparse.Namespace) -> int:
     """Print it; return 0 when everything required is there."""
+    with guide():
+        from ..labs import check
     return check.main()

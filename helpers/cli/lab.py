@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..labs import all_cases
-from ..labs.lab import LabError, all_labs, find_lab
-from .arguments import UsageError
+from .arguments import UsageError, guide
 from .watch import watch
 
 
@@ -29,6 +27,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(options: argparse.Namespace) -> int:
     """Run the program, or all of them; return the exit code."""
+    with guide():
+        from ..labs import all_cases
+        from ..labs.lab import LabError, all_labs, find_lab
     try:
         if options.all:
             if options.program or options.knob:

@@ -18,6 +18,7 @@ from functools import cached_property
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
 from ..model.waits import Wait
+from .loops import loops
 from .needs import NOBODY, Need, Needs
 
 
@@ -106,17 +107,12 @@ class Graph:
 
         A rank that waits for the core goes on as soon as the core does: it is in no way odd.
         """
-        import networkx  # takes a tenth of a second, and a job that goes well needs none of it
-
-        leads = networkx.DiGraph()
-        leads.add_nodes_from(self.stuck)
-        for rank in self.stuck:
-            for need in self._held_by(rank):
-                leads.add_edge(rank, need)
-        for need in [node for node in leads if isinstance(node, Need)]:
-            leads.add_edges_from((need, peer) for peer in need.ranks & self.stuck)
-        loops = networkx.strongly_connected_components(leads)
-        ends = (loop for loop in loops if not any({*leads[node]} - loop for node in loop))
+        leads: dict[int | Need, Iterable[int | Need]] = {
+            rank: self._held_by(rank) for rank in self.stuck
+        }
+        needs = {need for held in [*leads.values()] for need in held if isinstance(need, Need)}
+        leads |= {need: need.ranks & self.stuck for need in needs}
+        ends = (loop for loop in loops(leads) if all(loop.issuperset(leads[node]) for node in loop))
         return self.stuck & frozenset(node for loop in ends for node in loop)
 
     def _held_by(self, rank: int) -> list[Need]:

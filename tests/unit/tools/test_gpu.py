@@ -298,13 +298,15 @@ def test_no_run_starts_when_the_minutes_are_over(
 # What is brought to a machine without a network.
 
 
-def test_all_that_the_package_needs_is_there_or_brought_or_for_notebooks_only() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    there, notebooks = (
-        {"torch", "networkx", "lightning", "psutil", "rich"},  # torch needs networkx
+def test_all_that_the_package_needs_is_there_or_brought_or_for_notebooks_and_lab_03_only() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    there, notebooks, lab_03 = (
+        {"torch", "lightning", "psutil", "rich"},
         {"jupyterlab", "ipykernel", "ipywidgets", "anywidget", "sidecar"},
+        {"transformers", "accelerate", "safetensors", "deepspeed", "ninja"},
     )
-    needed = {Requirement(text).name for text in declared} - there - notebooks
+    declared = [*project["dependencies"], *project["optional-dependencies"]["labs"]]
+    needed = {Requirement(text).name for text in declared} - there - notebooks - lab_03
     assert needed | {"markupsafe", "mdurl"} == set(wheels.BROUGHT)
 
 

@@ -248,7 +248,7 @@ def test_every_dependency_of_pyproject_has_a_reason() -> None:
 
 def test_the_checkout_itself_comes_last_and_from_conda_forge_only() -> None:
     environment = yaml.safe_load(read("environment.yml"))
-    assert environment["dependencies"][-1]["pip"][-1] == "-e ."
+    assert environment["dependencies"][-1]["pip"][-1] == "-e .[labs]"
     assert environment["name"] == "stuck-ranks"
     assert environment["channels"] == ["conda-forge", "nodefaults"]
 

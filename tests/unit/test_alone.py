@@ -1,0 +1,84 @@
+"""The tool alone needs no package but those that pyproject.toml declares for it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from repository import ROOT
+
+GUIDE = ("helpers.labs", "helpers.panel")
+
+BLOCKED = """
+import importlib, json, pkgutil, sys
+
+class Blocked:
+    def __init__(self, allowed):
+        self.allowed = {*allowed, *sys.stdlib_module_names, "helpers"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in self.allowed:
+            raise ModuleNotFoundError(f"{name} is blocked", name=name)
+
+allowed, guide = json.loads(sys.argv[1])
+sys.meta_path.insert(0, Blocked(allowed))
+import helpers
+found = pkgutil.walk_packages(helpers.__path__, "helpers.", onerror=lambda name: None)
+names = [name for _, name, _ in found if not name.startswith(tuple(guide))]
+for name in names:
+    if "inject" not in name and name != "helpers.__main__":
+        importlib.import_module(name)
+print(json.dumps(names))
+"""
+
+
+def modules_of_the_tool() -> set[str]:
+    """The top-level modules of what the tool needs, and of what that needs."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names, new = set[str](), {canonicalize_name(Requirement(text).name) for text in wanted}
+    while new:
+        names |= new
+        needs = (Requirement(text) for name in new for text in importlib.metadata.requires(name) or ())
+        here = (one for one in needs if one.marker is None or one.marker.evaluate({"extra": ""}))
+        new = {canonicalize_name(one.name) for one in here} - names
+    owners = importlib.metadata.packages_distributions()
+    return {module for module, by in owners.items() if {*map(canonicalize_name, by)} & names}
+
+
+def imported(allowed: set[str], guide: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", BLOCKED, json.dumps([sorted(allowed), guide])]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_every_module_of_the_tool_is_imported_with_all_else_blocked() -> None:
+    allowed = modules_of_the_tool()
+    assert allowed.isdisjoint({"torch", "lightning", "IPython", "ipywidgets", "networkx", "numpy"})
+    done = imported(allowed, GUIDE)
+    assert done.returncode == 0, done.stderr
+    assert {"helpers.session", "helpers.cli.lab", "helpers.observe.sampler"} <= {
+        *json.loads(done.stdout)
+    }
+
+
+@pytest.mark.parametrize("missing", ["psutil", "jinja2"])
+def test_what_is_blocked_is_missed(missing: str) -> None:
+    done = imported(modules_of_the_tool() - {missing}, GUIDE)
+    assert f"{missing} is blocked" in done.stderr
+
+
+def test_the_verbs_of_the_guide_say_what_is_missing() -> None:
+    """As where the tool alone is installed: torch and platformdirs are not."""
+    program = BLOCKED.partition("import helpers")[0] + (
+        "from helpers.cli.main import main\nsys.exit(main(allowed and ['check']))"
+    )
+    words = [sys.executable, "-c", program, json.dumps([sorted(modules_of_the_tool()), GUIDE])]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "belongs to the guide, and packaging is not installed here: run `make lab`" in done.stderr
+    assert done.stderr.count("\n") == 1

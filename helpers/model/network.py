@@ -39,9 +39,11 @@ class StoreView:
         host: name of the machine from which it was looked at.
         problem: why it cannot be used, as what it does: `refuses the connection`; empty when it answers.
         ranks: those that have left their gloo address in it, on other nodes too.
+        listed: whether it was found out what is in it.
     """
 
     address: str
     host: str = ""
     problem: str = ""
     ranks: tuple[int, ...] = ()
+    listed: bool = True

@@ -33,7 +33,7 @@ from .outside import Outside
 from .process_table import Row, Table
 from .rendezvous import rendezvous
 from .source import Sources
-from .store import addresses_to_look_at, store_view
+from .store import NOT_LISTED, addresses_to_look_at, store_view
 
 KERNEL_CLOCK = 2.0
 """Seconds within which the kernel tells when a process was started."""
@@ -413,6 +413,7 @@ class Observer:
         environments = (row.environment for row in self.table.rows.values())
         found = no_beacon.of_attached(environments, recorder=self._recorder) if self.attached else []
         found += [no_beacon.EDITED.format(file=file) for file in sorted(self.sources.edited)]
+        found += [NOT_LISTED.format(address=s.address) for s in self.stores.values() if not s.listed]
         if self.limit is not None and self.limit.not_seen:
             found.append(self.limit.not_seen)
         for pid, row in self.table.rows.items():

@@ -18,8 +18,9 @@ from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
-from . import debug_probe, locks, memory, no_beacon, pipes, sockets, store_probe, tracebacks
+from . import debug_probe, locks, memory, no_beacon, pipes, probe, sockets, store_probe, tracebacks
 from .identity import TASKS
+from .interpreter import Interpreter, with_torch
 from .look import (
     AnyQuestion,
     Dump,
@@ -119,7 +120,7 @@ class Sampler:
         self._ended: dict[int, int] = {}
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
-        self._probes: dict[Store | Issued, tuple[store_probe.Probe | None, float]] = {}
+        self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
         self._sources: dict[str, tuple[float, tuple[str, float] | None]] = {}
         self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
         self._answered: dict[AnyQuestion, Any] = {}
@@ -147,9 +148,9 @@ class Sampler:
 
     def close(self) -> None:
         """End what runs in the background."""
-        for probe, _ in self._probes.values():
-            if probe is not None:
-                probe.close()
+        for begun, _ in self._probes.values():
+            if begun is not None:
+                begun.close()
 
     def _look_at_processes(self, stalls: bool) -> tuple[list[Program], list[Usage]]:
         """Every process that exists, and of those that are new, or have changed, what they run.
@@ -249,19 +250,24 @@ class Sampler:
 
     def _probe(self, question: Store | Issued) -> Any:
         """What the newest look into a store has found; it goes on in the background."""
-        probe, next_at = self._probes.get(question, (None, 0.0))
-        if probe is None:
+        begun, next_at = self._probes.get(question, (None, 0.0))
+        if begun is None:
             if time.monotonic() >= next_at:
-                program = store_probe if isinstance(question, Store) else debug_probe
-                begun = store_probe.Probe(question.address, str(program.__file__))
-                self._probes[question] = begun, time.monotonic() + STORE_EVERY
+                self._probes[question] = self._begun(question), time.monotonic() + STORE_EVERY
             return PENDING
-        found = probe.result()
+        found = begun.result()
         if found is None:
             return PENDING
-        probe.close()
+        begun.close()
         self._probes[question] = None, next_at
         return found
+
+    def _begun(self, question: Store | Issued) -> probe.Probe:
+        """A new look; only that into a store needs torch."""
+        if isinstance(question, Issued):
+            return probe.Probe(question.address, str(debug_probe.__file__), Interpreter())
+        processes = (known.process for known in self._processes.values())
+        return probe.Probe(question.address, str(store_probe.__file__), with_torch(processes))
 
 
 PENDING = object()

@@ -12,6 +12,12 @@ from ..model.network import StoreView
 FIRST_AFTER = 3.0
 """Seconds in the rendezvous before the first look."""
 
+NOT_LISTED = (
+    "which ranks have left an address in the store at {address}: no Python of the job that could be "
+    "started from here has a torch that lists what is in a store"
+)
+"""What is not seen of a store that answers."""
+
 NOT_THERE = "has nobody who listens there"
 """The problem with a store in recordings that do not say which it was."""
 
@@ -23,10 +29,11 @@ def store_view(address: str, host: str, found: Mapping[str, Any]) -> StoreView:
         host: name of the machine from which it was looked at.
         found: as `store_probe.look` gives it.
     """
-    told = (torch_names.rank_of_key(str(key)) for key in found["keys"])
+    keys = found["keys"]
+    told = (torch_names.rank_of_key(str(key)) for key in keys or ())
     ranks = tuple(sorted(rank for rank in told if rank is not None))
     problem = "" if found["reachable"] else found.get("problem") or NOT_THERE
-    return StoreView(address, host, problem, ranks)
+    return StoreView(address, host, problem, ranks, listed=keys is not None)
 
 
 def addresses_to_look_at(ranks: Sequence[RankView], launchers: Iterable[ProcessView]) -> set[str]:

@@ -197,6 +197,8 @@ def _seen_in(store: StoreView) -> str:
     on = f" from host {store.host}" if store.host else ""
     if store.problem:
         return f"looked at{on}, the store's address {store.address} {store.problem}"
+    if not store.listed:
+        return f"looked at{on}, the store at {store.address} answers"
     seen = (
         f"{spoken(store.ranks)} left an address in it"
         if store.ranks

@@ -17,9 +17,10 @@ from test_dumped import frame, record
 from helpers.model.facts import Snapshot
 from helpers.model.waits import InCollective
 from helpers.observe import debug_probe, debug_server, no_beacon
+from helpers.observe.interpreter import Interpreter
 from helpers.observe.look import Dump, Issued, Look, Program, Usage, Watched
 from helpers.observe.observer import Observer
-from helpers.observe.store_probe import Probe
+from helpers.observe.probe import Probe
 
 C10D = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 FRONTEND = "/env/lib/python3.11/site-packages/torch/distributed/debug/_frontend.py"
@@ -88,7 +89,7 @@ def server() -> Iterator[str]:
 
 
 def test_the_look_is_a_process_of_its_own(server: str) -> None:
-    probe = Probe(server, str(debug_probe.__file__))
+    probe = Probe(server, str(debug_probe.__file__), Interpreter())
     try:
         while (found := probe.result()) is None:
             pass

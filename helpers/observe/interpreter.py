@@ -1,0 +1,67 @@
+"""The Python in which a job runs torch: it is asked for what only torch can tell."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+OURS = "STUCK_RANKS_"
+"""Begins the names of the variables by which a process would count as one of the job's own."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python, and how it is started.
+
+    Attributes:
+        path: of the program.
+        environment: what it needs to find its packages.
+        owner: user and group whose program it is, where those are not ours.
+    """
+
+    path: str = sys.executable
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    owner: tuple[int, int] | None = None
+
+
+def with_torch(processes: Iterable[psutil.Process]) -> Interpreter:
+    """The Python of the first process that has loaded torch; our own where no such process is seen.
+
+    Which libraries a process has loaded is known on Linux only.
+    """
+    for process in processes:
+        try:
+            if "/libtorch" in Path(f"/proc/{process.pid}/maps").read_text():
+                return _of(process)
+        except (psutil.Error, OSError):
+            continue
+    return Interpreter()
+
+
+def _of(process: psutil.Process) -> Interpreter:
+    """The Python that a process runs, as whoever started the process would start it."""
+    environment = {name: value for name, value in process.environ().items() if not name.startswith(OURS)}
+    owner = process.uids().effective, process.gids().effective
+    ours = os.geteuid() == owner[0]
+    return Interpreter(_path(process, environment), environment, None if ours else owner)
+
+
+def _path(process: psutil.Process, environment: Mapping[str, str]) -> str:
+    """Its program by the name that it was started by: a virtual environment's Python is a link.
+
+    Followed to its end, the link leads to a Python without the environment's packages.
+    """
+    real = process.exe()
+    named, *_ = process.cmdline() or [real]
+    found = (
+        os.path.join(process.cwd(), named)
+        if os.sep in named
+        else shutil.which(named, path=environment.get("PATH"))
+    )
+    return found if found and os.path.realpath(found) == os.path.realpath(real) else real

@@ -18,6 +18,7 @@ from nodes import nodes  # noqa: E402
 from reading import reading  # noqa: E402
 from rivals import rivals  # noqa: E402
 from score.score import made  # noqa: E402
+from waits import waits  # noqa: E402
 
 from helpers.diagnose.diagnose import diagnose  # noqa: E402
 from helpers.model.facts import RankView  # noqa: E402
@@ -81,6 +82,7 @@ def main() -> None:
     lines += ["", "## Time to an answer, beside torch's own tools", "", *rivals()]
     lines += ["", "## Reading what a job has left", "", *reading()]
     lines += ["", "## Reading the recordings of many nodes", "", *nodes()]
+    lines += ["", "## What a learner waits for", "", *waits()]
     lines += ["", "## A verdict and a picture", "", *verdicts()]
     page = "\n".join(lines) + "\n"
     print(page, end="")

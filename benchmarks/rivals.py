@@ -40,7 +40,7 @@ AFTER = 5.0
 SETTLES = 5.0
 """Seconds that a tool may take after that, for its own work."""
 
-STARTS = 60.0
+STARTS = 180.0
 """Seconds within which a job has come to its stall."""
 
 AT_A_TIME = 3

@@ -41,3 +41,10 @@ def test_the_cost_is_an_interval_for_each_measure() -> None:
         line for line in lines_of("cost(['ddp'], pairs=2, rounds=1)") if line.startswith("| DDP |")
     )
     assert row.count(" to ") == 5
+
+
+def test_what_dominates_the_waiting_is_said_of_a_run() -> None:
+    row = next(
+        line for line in lines_of("waits(['05'], browser=False)") if line.startswith("| 05 broken")
+    )
+    assert row.split("|")[6].strip().endswith(" s") and ", " in row.split("|")[7]

@@ -53,8 +53,8 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 7) 
             f"Two ranks train a small model with gloo. Per step: {pairs} times a block of about one "
             "second with the beacon and the same without it, inside one process, each first in turn. "
             f"Start and memory: {rounds} whole runs with the instrument and as many without, in turn. "
-            "The start is from the start of a rank's process to the end of its first step. Medians of the "
-            "ratios between what belongs together, and their 95 % confidence intervals (bootstrap)."
+            "The start runs from the start of a rank's process to the end of its first step. Medians of "
+            "the ratios between what belongs together, and their 95 % confidence intervals (bootstrap)."
         )
         yield ""
         yield "| with / without | per step, by the clock | per step, processor | start | RSS | PSS |"

@@ -69,11 +69,11 @@ HANGS = {
     "swallowed_error": Hang("broadcast", MISMATCH),
     "partial_group": Hang(r"new_?group", rf"{MISMATCH}|missing|failed to pass|not joined"),
     "both_receive": Hang("i?recv|receives?", f"{MISMATCH}|both|each other"),
-    "key_never_set": Hang(r"\bget\b", "weights-ready|no rank (has )?sets?|never set"),
-    "left_lock_file": Hang(r"\bwait\b|file_?baton", "lock"),
+    "key_never_set": Hang(r"store\W*get|\bget\(|get of", "weights-ready|no rank (has )?sets?|never set"),
+    "left_lock_file": Hang("file_?baton", "lock"),
     "asleep": Hang("sleep", "sleep|missing|failed to pass|not joined"),
     "worker_asleep": Hang("sleep|dataloader|next", "worker|sleep"),
-    "exits_hard": Hang(r"\b_?exit(ed|s)?\b", "exited|has left|closed by peer|terminated"),
+    "exits_hard": Hang(r"\b_exit\b|exited|exit code", "exited|has left|closed by peer"),
     "killed": Hang(r"kill(ed)?\b|sigkill", r"killed|sigkill|exitcode *: *-9|signal 9"),
 }
 

@@ -1,8 +1,8 @@
 """What the beacon costs a rank: blocks of the same training steps with it and without it, in turn.
 
-Runs under the instrument, on two ranks, and writes one JSON object per rank to the folder of its
-argument: `cpu` and `wall` are pairs of seconds for one block with the beacon and one without, `beacon`
-is what the beacon's own thread has used of the processor in the former.
+Runs under the instrument, on two ranks, as `beacon_cost.py KIND FOLDER PAIRS`, and writes one JSON
+object per rank to the folder: `cpu` and `wall` are pairs of seconds for one block with the beacon and
+one without, `beacon` is what the beacon's own thread has used of the processor in the former.
 """
 
 import json
@@ -14,26 +14,20 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from stuck_ranks_beacon import beacon
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+from training import step_of
 
-PAIRS = 25
 SECONDS = 1.0
 """Length of a block: about five looks of the beacon."""
 
 
-def train(folder: Path) -> None:
+def train(kind: str, folder: Path, pairs_wanted: int) -> None:
     """Train, and note how long the blocks take."""
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    inputs, targets = torch.randn(64, 256), torch.randint(10, (64,))
+    step = step_of(kind)
 
     def steps(count: int) -> tuple[float, float]:
         cpu, wall = time.process_time(), time.perf_counter()
         for _ in range(count):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(inputs), targets).backward()
-            optimizer.step()
+            step()
         return time.process_time() - cpu, time.perf_counter() - wall
 
     def resume() -> int:
@@ -47,12 +41,13 @@ def train(folder: Path) -> None:
     count = torch.tensor(max(1, int(100 * SECONDS / steps(100)[1])))
     dist.broadcast(count, 0)
     pairs, own = [], []
-    for _ in range(PAIRS):
+    for number in range(pairs_wanted):
+        alone = steps(int(count)) if number % 2 else None  # either comes first as often
         thread = resume()
         watched = steps(int(count))
         own.append(int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9)
         beacon.current.rest()
-        pairs.append((watched, steps(int(count))))
+        pairs.append((watched, alone or steps(int(count))))
     beacon.current.resume()
     found = {
         "steps": int(count),
@@ -63,6 +58,5 @@ def train(folder: Path) -> None:
     (folder / f"{dist.get_rank()}.json").write_text(json.dumps(found))
 
 
-dist.init_process_group("gloo")
-train(Path(sys.argv[1]))
+train(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
 dist.destroy_process_group()

@@ -31,7 +31,7 @@ from helpers.report.report import to_json
 
 from .plan import SECONDS, TIMEOUT
 from .rows import Row, Task
-from .use import Use
+from .use import watched
 
 
 def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
@@ -42,7 +42,7 @@ def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
             came out as expected.
     """
     name = re.sub(r"[^\w.-]+", "_", f"{task.part}-{task.name}")
-    with tempfile.TemporaryDirectory() as place, Use(Path(place, "use.csv")) as use:
+    with tempfile.TemporaryDirectory() as place, watched(Path(place, "use.csv")) as use:
         recording = Path(place, "run.jsonl.gz")
         output = ""
         if isinstance(task.what, Case):
@@ -52,7 +52,7 @@ def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
         else:
             done = trials.run(task.what, recording)
             row, report, output = of_trial(task, done), done.report, done.errors
-        row = replace(row, use=use.words())
+        row = replace(row, use=use())
         if report:
             text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
             for pattern, name_of_place in PLACES:

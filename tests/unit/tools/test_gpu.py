@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import sys
 import tarfile
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -286,8 +288,22 @@ def test_where_there_is_no_nvidia_smi_nothing_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with use.Use(tmp_path / "use.csv") as asked:
-        assert asked.words() == ""
+    with use.watched(tmp_path / "use.csv") as asked:
+        assert asked() == ""
+
+
+def test_nvidia_smi_is_asked_while_a_run_lasts_and_ended_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = tmp_path / "nvidia-smi"
+    asked.write_text("#!/bin/sh\necho 100, 900\nmkfifo pipe\nexec cat pipe\n")
+    asked.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with use.watched(tmp_path / "use.csv") as told:
+        while not (tmp_path / "pipe").exists():
+            time.sleep(0.01)
+        assert told() == "100 % in 1 of 1 samples, 900 MB"
 
 
 def test_a_line_is_quoted_word_for_word_or_missed() -> None:

@@ -45,6 +45,7 @@ def test_a_lab_is_judged_and_its_report_and_recording_are_kept(tmp_path: Path) -
     name = "labs-05_spawn_ports_fixed_launcher_python_start_method_fork_connect_lazily_hardware_cpu"
     assert json.loads((tmp_path / f"{name}.json").read_text())["outcome"] == "ok"
     assert len(load(tmp_path / f"{name}.jsonl.gz").looks) > 1
+    assert not case.lab.recording(case.program, case.knobs).exists(), "only a GPU's is for the lab"
 
 
 def test_a_job_that_leaves_no_dump_is_a_row_without_a_report(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
         with suppress(OSError, EOFError):  # a run that failed may leave none
             content = labelled(scrubbed(recording), gpus)
             (folder / f"{name}.jsonl.gz").write_bytes(content)
-            if isinstance(task.what, Case) and not task.what.alone and row.word == "right":
+            if gpus and isinstance(task.what, Case) and not task.what.alone and row.word == "right":
                 shown = task.what.lab.recording(task.what.program, task.what.knobs)
                 shown.parent.mkdir(exist_ok=True)
                 shown.write_bytes(content)

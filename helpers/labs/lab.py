@@ -180,6 +180,21 @@ class Lab:
                     return f"{who} {what}"
         return ""
 
+    def recording(self, program: str, knobs: Mapping[str, str]) -> Path:
+        """Where a recording of a run is, if there is one: made on a machine that can run it.
+
+        Raises:
+            LabError: as for `settings`.
+        """
+        words = [program, *(f"{name}={value}" for name, value in self.settings(program, knobs).items())]
+        return self.folder / "recordings" / f"{'_'.join(words)}.jsonl.gz"
+
+    def _recorded(self, program: str, knobs: Mapping[str, str]) -> str:
+        file = self.recording(program, knobs)
+        if not file.exists():
+            return "It has not been recorded on such a machine yet."
+        return f'A recording of it is there: open_recording("{file.relative_to(self.folder)}").'
+
     def session(self, program: str, *, folder: Path | None = None, **knobs: str) -> Session:
         """A session of one of the programs, not started yet.
 
@@ -196,7 +211,8 @@ class Lab:
 
         words = self.command(program, knobs)
         if reason := self.lacking(program, knobs):
-            raise LabError(f"{self.name} cannot run this here: {reason}")
+            recorded = self._recorded(program, knobs)
+            raise LabError(f"{self.name} cannot run this here: {reason}. {recorded}")
         keep = None if folder is not None else RunFolder()
         where = folder if keep is None else keep.path
         assert where is not None

@@ -146,7 +146,7 @@ class Trial:
         keys = ("outcome", "proved", "cause", "summary", "evidence", "not_seen")
         shown = {key: self.report.get(key) for key in keys}
         wrong = [f"{c.what}: {c.seen!r}, not {c.wanted!r}" for c in self.wrong()]
-        return "\n".join((*wrong, json.dumps(shown, indent=1), self.errors))
+        return "\n".join((*wrong, json.dumps(shown, indent=1), self.errors[-1500:]))
 
     def _lines(self) -> list[Check]:
         found = lines_of_ranks(self.job, self.report)
@@ -244,7 +244,7 @@ def _run(
         job,
         report,
         exit_code,
-        errors.decode(errors="replace")[-1500:],
+        errors.decode(errors="replace")[-15_000:],
         foreign,
         verdict - stalled["stalled"] if stalled and verdict is not None else None,
         over - stalled["monotonic"] if stalled else None,

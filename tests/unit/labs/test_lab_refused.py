@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 from example_lab import changed, example, write_programs
 from panel_fakes import click, every_widget, html_of, wait_for_threads, wait_until
+from repository import ROOT
 
 from helpers.labs import machine
 from helpers.labs.lab import Lab, LabError
+from helpers.panel import open_recording
 from helpers.panel.lab_panel import LabPanel
 from helpers.session import Session
 
@@ -71,3 +75,18 @@ def test_too_little_memory_is_said_in_the_panel(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(LabError, match="it needs 100 MB of free memory, and 7 MB are free"):
         asyncio.run(panel.run("broken"))
     assert "it needs 100 MB of free memory" in html_of(panel)
+
+
+def test_what_cannot_run_here_has_a_recording_or_says_that_there_is_none(tmp_path: Path) -> None:
+    lab = example(write_programs(tmp_path))
+    knobs = {"hardware": "one-gpu"}
+    with pytest.raises(LabError, match=r"It has not been recorded on such a machine yet\.$"):
+        lab.session("fixed", **knobs)
+    file = lab.recording("fixed", knobs)
+    file.parent.mkdir()
+    shutil.copy(ROOT / "tests" / "recordings" / "killed.jsonl.gz", file)
+    with pytest.raises(LabError) as refused:
+        lab.session("fixed", **knobs)
+    found = re.search(r'open_recording\("(.+)"\)\.$', str(refused.value))
+    assert found is not None
+    assert "Recording of 2026-11-23" in html_of(open_recording(lab.folder / found[1]))

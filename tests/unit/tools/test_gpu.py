@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 import sys
 import tarfile
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,10 @@ import pins
 import pytest
 import wheels
 from example_lab import example, write_programs
-from gpu import Row, Task
+from gpu_runs import page as pages
+from gpu_runs import plan as plans
+from gpu_runs import rows, runs, use
+from gpu_runs.rows import Row, Task
 from packaging.requirements import Requirement
 from repository import JOBS, ROOT
 from score import jobs as collection
@@ -26,7 +32,7 @@ from helpers.labs.all_cases import Case
 from helpers.labs.lab import Lab, all_labs
 
 DECLARED = collection.read(JOBS)
-CHOSEN = [DECLARED[name] for name in gpu.JOBS]
+CHOSEN = [DECLARED[name] for name in plans.FIRST]
 
 
 @pytest.mark.parametrize(
@@ -39,18 +45,28 @@ CHOSEN = [DECLARED[name] for name in gpu.JOBS]
     ],
 )
 def test_without_a_gpu_it_is_said_why(found: dict[str, Any], why: str) -> None:
-    said = gpu.refusal(found)
+    said = plans.refusal(found)
     assert why in said and bool(said) == bool(why)
 
 
-def test_without_a_gpu_one_sentence_is_all(
+def test_without_a_gpu_the_page_lists_what_would_run_and_results_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(gpu, "probe_torch", lambda: {"version": "2.13.0+cpu", "cuda": None, "gpus": []})
     assert gpu.main(["--keep", str(tmp_path / "kept")]) == 1
     out, err = capsys.readouterr()
     assert (out, err) == ("", "Nothing is run: torch 2.13.0+cpu is built without CUDA.\n")
-    assert not (tmp_path / "kept").exists()
+    [file] = tmp_path.iterdir()
+    text = file.read_text()
+    assert pages.NOTHING in text and "because no machine with a GPU was at hand" in text
+    assert "runs: " not in text and {f"| {part} |" in text for part in plans.PARTS} == {True}
+    assert (
+        text == (ROOT / "benchmarks" / "gpu.md").read_text()
+        or pages.NOTHING not in (ROOT / "benchmarks" / "gpu.md").read_text()
+    ), "run tools/gpu.py"
+    file.write_text("results")
+    assert gpu.main(["--keep", str(tmp_path / "kept")]) == 1
+    assert file.read_text() == "results"
 
 
 # What is run.
@@ -62,13 +78,13 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def test_the_cases_of_a_lab_that_use_a_gpu(lab: Lab) -> None:
-    on_gpu = [case.shown for case in all_cases.cases([lab]) if gpu.uses_gpu(case)]
+    on_gpu = [case.shown for case in all_cases.cases([lab]) if plans.uses_gpu(case)]
     assert len(on_gpu) == 24 and all("hardware=cpu" not in name for name in on_gpu)
     assert "07_example broken launcher=python method=fork mode=lazy hardware=one-gpu" in on_gpu
 
 
 def test_a_program_that_needs_gpus_counts_whatever_its_knobs_are() -> None:
-    named = {case.program for case in all_cases.cases(all_labs()) if gpu.uses_gpu(case)}
+    named = {case.program for case in all_cases.cases(all_labs()) if plans.uses_gpu(case)}
     assert "p2p" in named and "requeued" not in named
 
 
@@ -76,36 +92,46 @@ def lacking_two(case: Case) -> str:
     return "hardware multi-gpu needs 2 GPUs" if "multi-gpu" in case.shown else ""
 
 
-@pytest.mark.parametrize(
-    ("parts", "gpus", "runs", "left_out"),
-    [
-        (["gloo"], 1, {"gloo": 14}, {}),
-        (["nccl"], 1, {"nccl": 1}, {"nccl: it takes a GPU for each rank, and this machine has 1": 14}),
-        (["nccl"], 2, {"nccl": 12}, {"nccl: it takes a GPU for each rank, and this machine has 2": 2}),
-        (["nccl"], 8, {"nccl": 14}, {}),
-        (["labs"], 1, {"labs": 16}, {"labs: hardware multi-gpu needs 2 GPUs": 8}),
-        (
-            ["gloo", "labs"],
-            1,
-            {"gloo": 14, "labs": 16},
-            {"labs: hardware multi-gpu needs 2 GPUs": 8},
-        ),
-    ],
-)
-def test_the_plan(
-    parts: list[str], gpus: int, runs: dict[str, int], left_out: dict[str, int], lab: Lab
-) -> None:
-    tasks, out = gpu.plan(parts, all_cases.cases([lab]), CHOSEN, gpus, lacking_two)
-    made = [task.part for task in tasks]
-    assert {part: made.count(part) for part in made} == runs
-    assert {why: out.count(why) for why in out} == left_out
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_the_plan_has_the_most_telling_first_and_says_what_cannot_run(gpus: int, lab: Lab) -> None:
+    tasks = plans.plan(all_cases.cases([lab]), DECLARED, gpus, lacking_two)
+    parts = [task.part for task in tasks]
+    assert list(dict.fromkeys(parts)) == list(plans.PARTS)
+    assert parts.count("labs") == 24
+    assert [task.why_not for task in tasks if task.why_not] == ["hardware multi-gpu needs 2 GPUs"] * 8
+    named = [(task.part, task.name) for task in tasks]
+    assert len(set(named)) == len(named)
+    both = {name for part, name in named if part in ("shared", "nccl")}
+    assert both >= set(plans.FIRST)
+    [one] = [task for task in tasks if (task.part, task.name) == ("nccl", "partial_group")]
+    assert plans.APART in one.command or plans.world_size(DECLARED["partial_group"]) <= gpus
 
 
-def test_with_too_few_gpus_one_job_shows_how_nccl_refuses() -> None:
-    [task], _ = gpu.plan(["nccl"], [], CHOSEN, 1, lacking_two)
-    assert (task.name, task.wanted) == ("barrier_for_one on one GPU", "error error [by chance]")
-    [task, *_], _ = gpu.plan(["nccl"], [], CHOSEN, 8, lacking_two)
-    assert (task.name, task.wanted) == (gpu.REFUSED, "hang collective-mismatch [0, 1]")
+def test_nccl_refuses_two_ranks_of_one_host_and_gets_two_hosts() -> None:
+    tasks = plans.plan([], DECLARED, 1, lacking_two)
+    refused, taken, *_ = tasks
+    assert (refused.name, refused.wanted) == ("barrier_for_one, one host", "error error [by chance]")
+    assert refused.said == "Duplicate GPU detected" and "cuda nccl barrier_for_one.py" in refused.command
+    assert (taken.name, taken.wanted) == ("barrier_for_one", "hang collective-mismatch [0, 1]")
+    assert taken.command.startswith("env CUDA_VISIBLE_DEVICES=0 ") and "nccl-apart" in taken.command
+
+
+def test_without_a_gpu_nothing_can_run_and_a_part_or_a_text_picks_rows() -> None:
+    tasks = plans.plan([], DECLARED, 1, lacking_two, "there is none")
+    assert {task.why_not for task in tasks} == {"there is none"}
+    assert [t.part for t in plans.picked(tasks, None, "killed")] == ["shared", "gloo"]
+    assert {t.part for t in plans.picked(tasks, "gloo", "")} == {"gloo"}
+
+
+def test_lab_04_says_what_the_generator_is_wanted_on() -> None:
+    said = {t.said for t in plans.plan(all_cases.cases(all_labs()), DECLARED, 1, lacking_two)}
+    assert plans.GENERATOR in said
+
+
+def test_gloo_gets_no_send_and_nothing_that_needs_the_cpu() -> None:
+    assert plans.neutral(DECLARED["sends_in_a_ring"], "nccl")
+    assert not plans.neutral(DECLARED["sends_in_a_ring"], "gloo")
+    assert not plans.neutral(DECLARED["mismatch_in_shell"], "nccl")
 
 
 def test_the_jobs_are_of_torchrun_and_two_have_nothing_wrong() -> None:
@@ -144,17 +170,17 @@ def test_the_jobs_are_of_torchrun_and_two_have_nothing_wrong() -> None:
     ],
 )
 def test_a_job_comes_to_a_gpu(name: str, command: str, options: tuple[str, ...]) -> None:
-    job = gpu.on_device(DECLARED[name], "cuda", "nccl")
+    job = plans.on_device(DECLARED[name], "cuda", "nccl")
     assert (job.command, job.options) == (command, options)
     assert (job.program, job.lines()) == (DECLARED[name].program, DECLARED[name].lines())
-    assert gpu.world_size(job) == 2
+    assert plans.world_size(job) == 2
 
 
 # What came of it.
 
 
 def row(wanted: str, got: str, **others: Any) -> Row:
-    return Row("gloo", "killed", wanted, got, 4.25, **others)
+    return Row("gloo", "killed", "torchrun killed.py", wanted, got, 4.25, **others)
 
 
 HANG = "hang collective-mismatch [0, 1]"
@@ -163,12 +189,12 @@ HANG = "hang collective-mismatch [0, 1]"
 @pytest.mark.parametrize(
     ("made", "word", "code"),
     [
-        (row("ok", "ok"), "same", 0),
-        (row(HANG, HANG), "same", 0),
-        (row(HANG, "running"), "differs", 0),
-        (row(HANG, "ok"), "differs", 0),
-        (row(HANG, HANG, notes=("rank 0 a.py:1, not a.py:2",)), "differs", 0),
-        (row("ok", "running"), "differs", 0),
+        (row("ok", "ok"), "right", 0),
+        (row(HANG, HANG), "right", 0),
+        (row(HANG, "running"), "wrong", 0),
+        (row(HANG, "ok"), "wrong", 0),
+        (row(HANG, HANG, notes=("rank 0 a.py:1, not a.py:2",)), "wrong", 0),
+        (row("ok", "running"), "wrong", 0),
         (row("ok", "hang unknown []"), "ALARM", 1),
         (row("ok", "error error [0]"), "ALARM", 1),
         (row("ok", "no report", fault="exit code 70: a fault"), "FAULT", 1),
@@ -178,7 +204,7 @@ HANG = "hang collective-mismatch [0, 1]"
 def test_a_difference_is_marked_and_only_the_instrument_can_fail(
     made: Row, word: str, code: int
 ) -> None:
-    assert (made.word, gpu.exit_code([row("ok", "ok"), made])) == (word, code)
+    assert (made.word, rows.exit_code([row("ok", "ok"), made])) == (word, code)
 
 
 REPORT = {"outcome": "error", "proved": True, "interrupted": False, "cause": "rank-crashed"}
@@ -213,7 +239,7 @@ def test_what_came_of_a_job(
         where = {"file": "killed.py", "line": report["line"], "function": "<module>"}
         report = REPORT | {"culprits": [1], "where": where, "ranks": []}
     done = Trial(job, report, exit_code, "first\na fault\n", None, None, None, 4.0, left)
-    made = gpu.of_trial(Task("gloo", job), done)
+    made = runs.of_trial(Task("gloo", job), done)
     assert (made.got, made.notes, made.fault) == (got, notes, fault)
 
 
@@ -227,31 +253,75 @@ def test_a_lab_in_which_the_instrument_fails_is_a_row_and_leaves_no_report(
     [case, *_] = all_cases.cases([lab])
     kept = tmp_path / "kept"
     kept.mkdir()
-    made = gpu.perform(Task("labs", case), kept)
+    made = runs.perform(Task("labs", case), kept)
     assert (made.got, made.word, made.fault) == ("no report", "FAULT", "RuntimeError: a fault")
     assert list(kept.iterdir()) == []
 
 
 def test_the_page() -> None:
-    rows = [
-        row(HANG, HANG, hardware="cuda"),
-        row(HANG, "running", notes=("rank 0 a.py:1, not a|b.py:2",)),
+    made = [
+        row(HANG, HANG, hardware="cuda", use="100 % in 3 of 4 samples, 900 MB"),
+        row(HANG, "running", notes=("rank 0 a.py:1, not a|b.py:2",), said="Duplicate GPU detected : 0"),
         row("ok", "no report", fault="exit code 70: a fault"),
     ]
-    left_out = ["labs: needs 2 GPUs", "labs: needs 2 GPUs", "nccl: the 8 minutes were over"]
-    text = gpu.page("torch 2.13.0, GPUs 1: NVIDIA H200", rows, left_out)
-    assert text.startswith(
-        "# What the instrument says of jobs on GPUs\n\nMade by `make gpu`: torch 2.13"
+    never = [(Task("gloo", DECLARED["stopped"]), "there was no time")]
+    text = pages.page("torch 2.13.0, GPUs 1: NVIDIA H200", made, never)
+    assert "Made by `make gpu`: torch 2.13.0, GPUs 1: NVIDIA H200. 3 runs: 1 right, 1 wrong, 0" in text
+    cells = f"| gloo | killed | `torchrun killed.py` | {HANG} | "
+    assert f"{cells}{HANG} | right |  |  | cuda | 100 % in 3 of 4 samples, 900 MB | 4.2 |" in text
+    noted = "rank 0 a.py:1, not a\\|b.py:2 | `Duplicate GPU detected : 0` |  |  | 4.2 |"
+    assert f"{cells}running | **wrong** | {noted}" in text
+    assert "| ok | no report | **FAULT** | exit code 70: a fault |" in text
+    assert "## Never ran\n\n1 runs, because there was no time:" in text
+    assert f"| gloo | stopped | `{DECLARED['stopped'].command}` |" in text
+    assert pages.NOTHING not in text and "Never ran" not in pages.page("torch", made, [])
+
+
+def test_what_nvidia_smi_has_answered() -> None:
+    assert use.told(["0, 4", "100, 900", "[N/A], 4", "100, 890", ""]) == (
+        "100 % in 2 of 3 samples, 900 MB"
     )
-    assert "3 runs, against what is expected of them: 1 same, 1 differs, 0 ALARM, 1 FAULT." in text
-    assert f"| gloo | killed | same | {HANG} | {HANG} |  | cuda | 4.2 |" in text
-    assert (
-        f"| gloo | killed | **differs** | {HANG} | running | rank 0 a.py:1, not a\\|b.py:2 |  | 4.2"
-        in text
+    assert use.told([]) == ""
+
+
+def test_where_there_is_no_nvidia_smi_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with use.watched(tmp_path / "use.csv") as asked:
+        assert asked() == ""
+
+
+def test_nvidia_smi_is_asked_while_a_run_lasts_and_ended_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = tmp_path / "nvidia-smi"
+    asked.write_text("#!/bin/sh\necho 100, 900\nmkfifo pipe\nexec cat pipe\n")
+    asked.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with use.watched(tmp_path / "use.csv") as told:
+        while not (tmp_path / "pipe").exists():
+            time.sleep(0.01)
+        assert told() == "100 % in 1 of 1 samples, 900 MB"
+
+
+def test_a_line_is_quoted_word_for_word_or_missed() -> None:
+    task = Task("shared", DECLARED["killed"], said=plans.DUPLICATE)
+    report = {"ranks": [{"error": None}, {"error": "DistBackendError: NCCL error"}]}
+    line = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000"
+    assert runs.quoted(task, row("ok", "ok"), f"Last error:\n {line}\n", report).said == line
+    missed = runs.quoted(task, row("ok", "ok"), "", report)
+    assert (missed.word, missed.notes) == ("wrong", ("no line says: Duplicate GPU detected",))
+
+
+def test_a_recording_names_the_gpus_of_its_machine() -> None:
+    content = (ROOT / "tests" / "recordings" / "killed.jsonl.gz").read_bytes()
+    before, after = (
+        gzip.decompress(text).splitlines() for text in (content, runs.labelled(content, ["NVIDIA H100"]))
     )
-    assert "| gloo | killed | **FAULT** | ok | no report | exit code 70: a fault |  | 4.2 |" in text
-    assert "- 2 not run: labs: needs 2 GPUs\n- 1 not run: nccl: the 8 minutes were over\n" in text
-    assert gpu.page("torch 2.13.0", [], []).endswith("|---|\n\n")
+    assert json.loads(after[0])["made"]["machine"].endswith(" CPU cores, 1 GPU: NVIDIA H100")
+    assert before[1:] == after[1:]
 
 
 class Interruption:
@@ -260,12 +330,12 @@ class Interruption:
     def __init__(self) -> None:
         self.runs = 0
 
-    def __call__(self, task: Task, folder: Path) -> Row:
+    def __call__(self, task: Task, folder: Path, gpus: list[str]) -> Row:
         self.runs += 1
         if self.runs == 2:
             raise KeyboardInterrupt
         (folder / f"{task.part}-{task.name}.json").write_text(json.dumps({"outcome": "ok"}))
-        return Row(task.part, task.name, task.wanted, task.wanted, 1.0)
+        return Row(task.part, task.name, task.command, task.wanted, task.wanted, 1.0)
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_nothing_of_an_earlier_one(
@@ -274,16 +344,21 @@ def test_an_interrupted_run_keeps_what_it_has_and_nothing_of_an_earlier_one(
     found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
     monkeypatch.setattr(gpu, "probe_torch", lambda: found)
     monkeypatch.setattr(gpu, "perform", Interruption())
-    (tmp_path / "labs-old.json").write_text("{}")
-    (tmp_path / "mine.json").write_text("{}")
-    assert gpu.main(["--only", "gloo", "--keep", str(tmp_path)]) == 130
-    assert capsys.readouterr().out.startswith("| gloo | barrier_for_one | same |")
-    names = {"gpu.md", "gloo-barrier_for_one.json"}
-    assert {file.name for file in tmp_path.iterdir()} == {*names, "mine.json", "gpu.tar.gz"}
-    text = (tmp_path / "gpu.md").read_text()
-    assert "GPUs 1: NVIDIA H200, NCCL 2.28" in text and "1 runs, " in text
-    with tarfile.open(tmp_path / "gpu.tar.gz") as archive:
-        assert set(archive.getnames()) == {f"gpu/{name}" for name in names}
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "labs-old.json").write_text("{}")
+    (kept / "mine.json").write_text("{}")
+    assert gpu.main(["--only", "gloo", "--keep", str(kept)]) == 130
+    assert capsys.readouterr().out.startswith("| gloo | barrier_for_one | ")
+    names = {"rows.jsonl", "gloo-barrier_for_one.json"}
+    assert {file.name for file in kept.iterdir()} == {*names, "mine.json", "gpu.tar.gz"}
+    text = (tmp_path / "kept.md").read_text()
+    assert "GPUs 1: NVIDIA H200, NCCL 2.28" in text and "1 runs: 1 right" in text
+    with tarfile.open(kept / "gpu.tar.gz") as archive:
+        assert set(archive.getnames()) == {"kept.md", *(f"gpu/{name}" for name in names)}
+    assert gpu.main(["--rows", "gloo barrier_for_one", "--go-on", "--keep", str(kept)]) == 0
+    assert capsys.readouterr().out == "", "it has been made"
+    assert "1 runs: 1 right" in (tmp_path / "kept.md").read_text()
 
 
 def test_no_run_starts_when_the_minutes_are_over(
@@ -291,8 +366,9 @@ def test_no_run_starts_when_the_minutes_are_over(
 ) -> None:
     found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
     monkeypatch.setattr(gpu, "probe_torch", lambda: found)
-    assert gpu.main(["--only", "gloo", "--keep", str(tmp_path), "--minutes", "-1"]) == 0
-    assert "- 14 not run: gloo: the -1 minutes were over" in (tmp_path / "gpu.md").read_text()
+    kept = tmp_path / "kept"
+    assert gpu.main(["--only", "gloo", "--keep", str(kept), "--minutes", "-1"]) == 0
+    assert "because there was no time" in (tmp_path / "kept.md").read_text()
 
 
 # What is brought to a machine without a network.

@@ -58,7 +58,7 @@ def printable(text: str) -> str:
 
 
 def coloured(text: str) -> str:
-    """Takes all terminal codes but colours, and control characters, out of a line that the job prints."""
+    """Takes control characters, and all terminal codes but colours, out of a line of the job."""
     return "".join(
         part if _COLOUR.fullmatch(part) else _uncontrolled(part) for part in _COLOUR.split(text)
     )

@@ -116,7 +116,7 @@ def recordable(text: str) -> Path:
             path.mkdir(exist_ok=True)
         except OSError as problem:
             raise UsageError(f"the folder {text} cannot be made: {problem.strerror}") from None
-    writable(str(path / "new.rec") if path.is_dir() else text)
+    writable(str(path / "new.rec") if os.path.isdir(path) else text)
     return path
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model.facts import ProcessView, RankView, Snapshot, Verdict
-from ..model.wording import doing, label, one_line, operation, place, spans
+from ..model.wording import coloured, doing, label, one_line, operation, place, spans
 from ..report.alike import Alike, common, one_by_one, shared, spread
 from ..report.files import discard
 from ..session import Event, Output, Sample
@@ -72,6 +72,8 @@ class Terminal:
             self._print(f"[{event.snapshot.time:6.1f} s] {line}")
 
     def _print(self, line: str) -> None:
+        if self._console.is_terminal:  # a file gets every byte; a terminal would obey some
+            line = coloured(line)
         if self._live is not None:
             self._console.print(Text.from_ansi(line), soft_wrap=True)
         else:

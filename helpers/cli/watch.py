@@ -110,7 +110,10 @@ def publish(
     """
     _print(report, json_path)
     if html_path is not None:
-        write_atomically(Path(html_path), reports.to_html(report, snapshots))
+        try:
+            write_atomically(Path(html_path), reports.to_html(report, snapshots))
+        except OSError as problem:
+            raise LostFileError(f"{html_path} cannot be written: {problem.strerror}") from None
 
 
 def _print(report: Report, json_path: str | None) -> None:

@@ -59,7 +59,7 @@ def _locate(value: Any, kind: Any, path: str) -> tuple[str, Any, Any]:
         if get_origin(kind) is Annotated:
             kind = get_args(kind)[0]
         if field:
-            value, kind = value[field], get_type_hints(kind, include_extras=True)[field]
+            value, kind = value[field], _kind_of(field, kind)
             place += f".{field}"
         elif index == "...":
             kind = get_args(kind)[1]
@@ -69,6 +69,15 @@ def _locate(value: Any, kind: Any, path: str) -> tuple[str, Any, Any]:
             kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
             value, place = value[int(index)], f"{place}[{index}]"
     return place.removeprefix("."), value, kind
+
+
+def _kind_of(field: str, kind: Any) -> Any:
+    """The type of a field; of a union, that in the first type which has the field."""
+    for one in get_args(kind) or (kind,):
+        hints = get_type_hints(one, include_extras=True)
+        if field in hints:
+            return hints[field]
+    return Any
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -33,6 +33,7 @@ from .waits import (
 T = TypeVar("T")
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+_COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -53,7 +54,18 @@ CELL = 90
 
 def printable(text: str) -> str:
     """Takes terminal codes, control characters and what may be a secret out of the job's text."""
-    return redacted(_CONTROL.sub("?", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
+    return redacted(_uncontrolled(text))
+
+
+def coloured(text: str) -> str:
+    """Takes control characters, and all terminal codes but colours, out of a line of the job."""
+    return "".join(
+        part if _COLOUR.fullmatch(part) else _uncontrolled(part) for part in _COLOUR.split(text)
+    )
+
+
+def _uncontrolled(text: str) -> str:
+    return _CONTROL.sub("?", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def one_line(text: str) -> str:

@@ -46,6 +46,9 @@ GZIP = 16 + zlib.MAX_WBITS
 PIECE = 1 << 16
 """Bytes of a packed file that are read at once."""
 
+FURTHEST = 1e10
+"""Seconds, three centuries: no clock of a machine says more."""
+
 OVER = {"over": True}
 """The last line of a recording whose run is over."""
 
@@ -300,15 +303,18 @@ class Stream:
         Raises:
             RecordingError: there is none, or one cannot be read; the text lacks its subject.
         """
-        number = 0
+        number, newest = 0, -FURTHEST
         over = _line(OVER).encode().rstrip(b"\n")
         with _refused():
             for line in self._lines:
                 if line == over:
                     self.over = True
                 else:
-                    number += 1
-                    yield _look(line)
+                    look = _look(line)
+                    if not newest <= look.time <= FURTHEST:
+                        raise RecordingError("holds looks that are not in the order of time")
+                    number, newest = number + 1, look.time
+                    yield look
         if not number:
             raise RecordingError("holds no look at a job")
 

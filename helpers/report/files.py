@@ -20,13 +20,13 @@ def check_writable(path: str) -> None:
         UnwritableError: it cannot.
     """
     target = Path(path)
-    if target.is_dir():
-        raise UnwritableError(f"{path} is a folder, not a file")
-    if not target.parent.is_dir():
-        raise UnwritableError(f"{path} cannot be written: the folder {target.parent} does not exist")
-    if target.exists() and not target.is_file():
-        raise UnwritableError(f"{path} is no regular file; `--json -` writes to standard output")
     try:
+        if target.is_dir():
+            raise UnwritableError(f"{path} is a folder, not a file")
+        if not target.parent.is_dir():
+            raise UnwritableError(f"{path} cannot be written: the folder {target.parent} does not exist")
+        if target.exists() and not target.is_file():
+            raise UnwritableError(f"{path} is no regular file; `--json -` writes to standard output")
         if target.exists():
             with target.open("ab"):
                 return

@@ -738,15 +738,16 @@ def without_times(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("Seconds:")]
 
 
+@pytest.mark.parametrize("option", ["--json", "--html"])
 def test_a_report_that_finds_no_space_is_printed_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], option: str
 ) -> None:
     def write(path: Path, text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(watch, "write_atomically", write)
     file = tmp_path / "report.json"
-    assert main(["diagnose", "--json", str(file), "--", "true"]) == 70
+    assert main(["diagnose", option, str(file), "--", "true"]) == 70
     shown = capfd.readouterr()
     assert "The job ended well" in shown.out
     assert f"stuck-ranks: {file} cannot be written: No space left on device\n" in shown.err

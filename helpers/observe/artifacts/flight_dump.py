@@ -102,7 +102,7 @@ def account(dump: Mapping[str, Any], path: str) -> Account:
     """
     try:
         return _account(dump, path)
-    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as problem:
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as problem:
         raise UnreadableError(f"its entries are not as torch writes them: {_said(problem)}") from None
 
 

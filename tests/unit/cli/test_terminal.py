@@ -12,7 +12,7 @@ from rich.console import Console
 
 from helpers.cli.terminal import Terminal
 from helpers.model.facts import RankView, Snapshot, Verdict
-from helpers.session import Sample
+from helpers.session import Output, Sample
 
 GLOO = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:21507"
 """Shortened from what gloo writes; rich takes square brackets in a string for markup of its own."""
@@ -99,6 +99,22 @@ def test_terminal_codes_of_the_job_do_not_reach_the_live_table() -> None:
     view = rank(0, lock("a\x1b]0;title\x07b.lock", "no process"))
 
     assert "title" not in shown(Sample(snapshot(view), Verdict("running", "none", summary="\x1b[2Jx")))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\", "\x1b]52;c;aGk=\x07", "\x1b[2J", "\x1bc"),
+        *("\x9b2J", "\x9d0;title\x9c", "\x90q\x9c", "\a", "\b", "\0", "\u202e", "\x1b[?1049h"),
+    ],
+)
+def test_the_job_cannot_steer_the_terminal(code: str) -> None:
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=100, color_system="standard")
+    Terminal(console).show(Output("rank 0", f"\x1b[31mred\x1b[0m {code}<here>"))
+    written = file.getvalue()
+    assert "\x1b[31mred\x1b[0m" in written and "<here>" in written
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", re.sub(r"\x1b\[[0-9;]*m", "", written))
 
 
 def test_a_terminal_that_can_draw_nothing_gets_plain_lines(

@@ -24,6 +24,8 @@ from helpers.cli.main import main
         (["diagnose", "--max-seconds", "nan", "--", "touch", "ran"], "nan"),
         (["diagnose", "--max-seconds", "--", "touch", "ran"], "--max-seconds"),
         (["diagnose", "--patience", "0", "--", "touch", "ran"], "0"),
+        (["diagnose", "--json", "x" * 5000, "--", "touch", "ran"], "too long"),
+        (["diagnose", "--record", "x" * 5000, "--", "touch", "ran"], "too long"),
         (["diagnose", "--", "no-such-command"], "no-such-command"),
         (["diagnose", "--", "./no-such-command"], "no-such-command"),
         (["diagnose", "--", "./plain.txt"], "not executable"),

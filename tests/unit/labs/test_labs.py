@@ -80,6 +80,12 @@ BAD = [
         [{"of": "workers", "what": "w", "otherwise": "o", "command": "c", "knobs": {"mode": "x"}}],
         'turns.mine.conditions[0].knobs.mode: "x" is not one of: plain, lazy',
     ),
+    (
+        "turns/mine/conditions",
+        [{"of": "workers", "what": "w", "otherwise": "o", "command": "c", "knobs": 5}],
+        "turns.mine.conditions[0].knobs: Expected `object`, got `int`",
+    ),
+    ("turns/mine/conditions", [{"of": 5}], "turns.mine.conditions[0].of: Expected `str`"),
 ]
 
 

@@ -324,6 +324,16 @@ def test_looks_that_contradict_each_other_are_refused_in_one_sentence(tmp_path: 
         list(nameless.snapshots())
 
 
+@pytest.mark.parametrize("second", [0.5, 1e300, math.inf, math.nan])
+def test_looks_out_of_the_order_of_time_are_refused(tmp_path: Path, second: float) -> None:
+    first, *_ = diverging(2, 1).looks
+    path = written(
+        tmp_path / "run.jsonl.gz", *(msgspec.structs.replace(first, time=time) for time in (1.0, second))
+    )
+    with pytest.raises(RecordingError, match="not in the order of time"):
+        load(path)
+
+
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"gone\.rec"):
         load(tmp_path / "gone.rec")

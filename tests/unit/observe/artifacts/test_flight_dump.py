@@ -243,3 +243,9 @@ def test_json_is_read_as_well() -> None:
         [*flight_dump.parsed(text[:-1])]
     with pytest.raises(UnreadableError):
         [*flight_dump.parsed(b"[" * 100_000)]
+
+
+def test_a_number_that_is_none_is_refused_in_one_sentence() -> None:
+    endless = dump({**entry("all_reduce"), "time_created_ns": float("inf")})
+    with pytest.raises(UnreadableError, match="not as torch writes them"):
+        flight_dump.account(endless, "dump_0")

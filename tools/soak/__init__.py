@@ -1,0 +1,1 @@
+"""What `make soak` measures, a module each, with `measure(...) -> Part`."""

@@ -1,0 +1,1 @@
+"""Long runs against the promises that a single run can keep by luck."""

@@ -103,7 +103,8 @@ def measure(kills: int, seed: int) -> Part:
         "",
         "The job's own libraries left in TMPDIR: "
         + (", ".join(f"{count} times `{name}`" for name, count in strewn.items()) or "nothing")
-        + ".",
+        + ". They leave the same without the instrument: torchrun a `torchelastic_*` of every run, "
+        "`multiprocessing` a `pymp-*` of a process that is killed.",
     )
     faults = tuple(f"{_shown(one)}: {', '.join(one.faults)}" for one in done if one.faults)
     return Part("Kills at random moments", lines, faults)

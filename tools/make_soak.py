@@ -15,13 +15,17 @@ from collections.abc import Callable, Sequence
 
 from score.score import made
 from score.trial import ROOT
-from soak import kills
+from soak import kills, learners, rounds
 from soak.part import Part
 
 PAGE = ROOT / "benchmarks" / "soak.md"
 
+LABS = ("01", "02", "03", "04", "05")
+
 PARTS: dict[str, Callable[[bool], Part]] = {
     "kills": lambda quick: kills.measure(10 if quick else 200, random.randrange(10**6)),
+    "rounds": lambda quick: rounds.measure(2, ["05"]) if quick else rounds.measure(100, LABS),
+    "learners": lambda quick: learners.measure(2 if quick else 8, "05"),
 }
 
 

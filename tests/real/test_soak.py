@@ -12,7 +12,7 @@ from pathlib import Path
 import make_soak
 import pytest
 from score import trial
-from soak import kills
+from soak import kills, learners, rounds
 from soak.part import Part
 
 pytestmark = [
@@ -41,6 +41,25 @@ def test_what_is_left_of_a_run_is_found(tmp_path: Path) -> None:
         assert kills._alive("mine") == ["process sleep 60"]
         assert list(kills._held(tmp_path, os.environ.get(trial.MARKER, ""))) == ["lock-0"]
         process.kill()
+
+
+@pytest.mark.timeout(600)
+def test_a_round_in_a_kernel() -> None:
+    assert rounds.measure(1, ["05"]).faults == ()
+
+
+def test_growth_and_another_outcome_are_faults() -> None:
+    sizes = [
+        {"memory": 2**20, "threads": 5, "descriptors": 9 + number, "widgets": 3} for number in range(8)
+    ]
+    part = rounds.judge([["hang"]] * 7 + [["ok"]], sizes, ["05"])
+    assert part.faults == ("round 8 ended ok, and round 1 hang", "descriptors grew from 10 to 16")
+
+
+@pytest.mark.timeout(600)
+def test_two_learners() -> None:
+    part = learners.measure(2, "05")
+    assert part.faults == ()
 
 
 def test_a_fault_is_on_the_page() -> None:

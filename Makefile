@@ -6,7 +6,7 @@ VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test nightly steady score recordings gpu refresh fresh bench lint lock clean
+.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -29,6 +29,9 @@ score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with ever
 	@$(VENV)/bin/python tools/make_score.py tests/jobs --controls 100 --outside --markdown benchmarks/score.md \
 		&& $(VENV)/bin/python -m helpers lab --all
 	@$(MAKE) --no-print-directory fresh
+
+soak: $(VENV)/stamp-test ## kill runs at random moments and more that takes hours; write what is left
+	@$(VENV)/bin/python tools/make_soak.py
 
 recordings: $(VENV)/stamp-test ## run every job of tests/jobs anew, and keep how it was looked at
 	@$(VENV)/bin/python tools/make_recordings.py

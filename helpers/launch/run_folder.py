@@ -57,7 +57,12 @@ def furnish(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict[str, str]:
-    """What the environment of the job has beyond `old`."""
+    """What the environment of the job has beyond `old`.
+
+    TMPDIR stays as it is, although a job that is killed leaves folders of its libraries there: torch
+    keeps compiled code in it from run to run (a first `torch.compile` was seen to take 48 seconds,
+    the next run's 2), and a program may want later what it has put there.
+    """
     path = str(folder / "path")
     before = old.get("PYTHONPATH")
     return {

@@ -320,11 +320,11 @@ def _left(mark: str, temporary: Path, ports: set[int]) -> tuple[str, ...]:
             found.append(f"process: {' '.join(process.cmdline())[:200]}")
             process.kill()
     found += [f"run folder: {path.name}" for path in temporary.glob("stuck-ranks-*/*")]
-    found += [f"port {port}" for port in sorted(ports) if _listened_on(port, mark)]
+    found += [f"port {port}" for port in sorted(ports) if listened_on(port, mark)]
     return tuple(found)
 
 
-def _listened_on(port: int, mark: str) -> bool:
+def listened_on(port: int, mark: str) -> bool:
     """True when something that may be of the run with this mark listens on a port.
 
     A port that the kernel has chosen may meanwhile have gone to another process.

@@ -1,1 +1,1 @@
-"""What `make soak` measures, a module each, with `measure(...) -> Part`."""
+"""Long runs against the promises that a single run can keep by luck."""

@@ -1,4 +1,4 @@
-"""What one measurement of `make soak` hands on to its page."""
+"""One part of the page that `make soak` writes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """One section of the page.
+    """What was measured of one promise.
 
     Attributes:
-        title: of the section.
-        lines: its Markdown.
-        faults: what went wrong, one sentence each; empty where all is well.
+        title: of its section.
+        lines: Markdown.
+        faults: what is not as promised, one sentence each.
     """
 
     title: str

@@ -201,10 +201,10 @@ def test_a_port_that_another_process_has_meanwhile_taken_is_not_left_behind() ->
     with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True) as listener:
         assert listener.stdout is not None
         port = int(listener.stdout.readline())
-        assert trial._listened_on(port, "ours")
-        assert not trial._listened_on(port, "another's")
+        assert trial.listened_on(port, "ours")
+        assert not trial.listened_on(port, "another's")
         listener.kill()
-    assert not trial._listened_on(port, "ours")
+    assert not trial.listened_on(port, "ours")
 
 
 @pytest.mark.parametrize(("named", "right"), [(None, None), (1, True), (3, False)])

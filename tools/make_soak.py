@@ -1,0 +1,65 @@
+"""Measure what one run can keep by luck, for a long time, and write it as a page: `make soak`.
+
+    python tools/make_soak.py --only kills --quick
+
+Exit codes: 0 all is as promised, 1 it is not, 64 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from score.score import made
+from score.trial import ROOT
+from soak import kills, learners, rounds
+from soak.part import Part
+
+PAGE = ROOT / "benchmarks" / "soak.md"
+
+LABS = ("01", "02", "03", "04", "05")
+
+PARTS: dict[str, Callable[[bool], Part]] = {
+    "kills": lambda quick: kills.measure(10 if quick else 200, random.randrange(10**6)),
+    "rounds": lambda quick: rounds.measure(2, ["05"]) if quick else rounds.measure(100, LABS),
+    "learners": lambda quick: learners.measure(2 if quick else 8, "05"),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print and write; return the exit code."""
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    asked.add_argument("--only", choices=PARTS, help="this part alone, printed and not written")
+    asked.add_argument("--quick", action="store_true", help="a small version of each part")
+    options = asked.parse_args(words)
+    parts = [PARTS[name](options.quick) for name in PARTS if options.only in (None, name)]
+    page = to_markdown(parts)
+    print(page, end="", flush=True)
+    if options.only is None:
+        PAGE.write_text(page)
+    return int(any(part.faults for part in parts))
+
+
+def to_markdown(parts: Sequence[Part]) -> str:
+    """The page: what was run where, a section for each part, what is not as promised."""
+    lines = ["# What holds over a long time", "", f"Made with {made()}, at commit {_commit()}."]
+    for part in parts:
+        lines += ["", f"## {part.title}", "", *part.lines]
+        if part.faults:
+            lines += ["", "Not as promised:", "", *(f"- {fault}" for fault in part.faults)]
+    return "\n".join(lines) + "\n"
+
+
+def _commit() -> str:
+    words = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return said or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Runs the broken and the fixed program of labs over and over in one kernel, and looks for growth.
+
+The kernel is a real one, without a server; a cell opens the panels, and each round is a cell that
+awaits `lab.run`, as the cells of the notebooks do.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.manager import start_new_kernel
+
+from .part import Part
+
+WARM_UP = 0.2
+"""The share of rounds that fill caches and pools, and do not count."""
+MEGABYTE = 2**20
+SLACK = {"memory": 20 * MEGABYTE, "threads": 0, "descriptors": 0, "widgets": 0}
+"""What the end may exceed the beginning by; the allocator keeps some memory that it will use again."""
+LIMIT = 1800.0
+"""Seconds for one round."""
+
+OPEN = """
+import gc, json, os, threading
+import psutil
+from ipywidgets.widgets import widget
+from helpers.panel import open_lab
+
+labs = [open_lab(name) for name in {labs!r}]
+
+async def round_of_labs():
+    outcomes = []
+    for lab in labs:
+        for program in ("broken", "fixed"):
+            result = await lab.run(program)
+            outcomes.append(result.report.verdict.outcome)
+    del result
+    return outcomes
+
+def sizes():
+    gc.collect()
+    me = psutil.Process()
+    return {{
+        "memory": me.memory_info().rss,
+        "threads": threading.active_count(),
+        "descriptors": me.num_fds(),
+        "widgets": len(widget._instances),
+    }}
+"""
+ROUND = "outcomes = await round_of_labs()\nprint(json.dumps([outcomes, sizes()]))"
+
+
+def measure(rounds: int, labs: Sequence[str]) -> Part:
+    """Run each lab that many times, broken and fixed.
+
+    Args:
+        labs: their names or numbers.
+    """
+    manager, client = start_new_kernel(startup_timeout=LIMIT)
+    try:
+        _cell(client, OPEN.format(labs=list(labs)))
+        told = [json.loads(_cell(client, ROUND).splitlines()[-1]) for _ in range(rounds)]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return judge([outcomes for outcomes, _ in told], [sizes for _, sizes in told], labs)
+
+
+def judge(
+    outcomes: Sequence[Sequence[str]], sizes: Sequence[Mapping[str, int]], labs: Sequence[str]
+) -> Part:
+    """Compare the first rounds after the warm-up with the last, and the outcomes with those of round 1.
+
+    Args:
+        outcomes: of each round, of each program.
+        sizes: at the end of each round.
+    """
+    warm = max(1, int(WARM_UP * len(sizes)))
+    few = max(1, (len(sizes) - warm) // 4)
+    rows, faults = [], list(_changed(outcomes))
+    for name, slack in SLACK.items():
+        values = [one[name] for one in sizes]
+        first = statistics.median(values[warm : warm + few] or values[-1:])
+        last = statistics.median(values[-few:])
+        rows.append(
+            f"| {name} | {_shown(name, values[0])} | {_shown(name, first)} | {_shown(name, last)} |"
+        )
+        if last - first > slack:
+            faults.append(f"{name} grew from {_shown(name, first)} to {_shown(name, last)}")
+    lines = (
+        f"{len(sizes)} rounds of broken and fixed of the labs {', '.join(labs)}, in one kernel.",
+        "",
+        "| | after round 1 | after the warm-up | at the end |",
+        "|---|---|---|---|",
+        *rows,
+    )
+    return Part("Rounds in one kernel", lines, tuple(faults))
+
+
+def _changed(outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
+    for number, one in enumerate(outcomes, 1):
+        if one != outcomes[0]:
+            yield f"round {number} ended {', '.join(one)}, and round 1 {', '.join(outcomes[0])}"
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value / MEGABYTE:.1f} MB" if name == "memory" else f"{value:.0f}"
+
+
+def _cell(client: BlockingKernelClient, code: str) -> str:
+    """What a cell prints. Raises RuntimeError with its traceback."""
+    said: list[str] = []
+
+    def hear(message: Mapping[str, Any]) -> None:
+        content = message["content"]
+        if message["msg_type"] == "stream" and content["name"] == "stdout":
+            said.append(content["text"])
+        elif message["msg_type"] == "error":
+            said.append("\n".join(content["traceback"]))
+
+    answer = client.execute_interactive(code, timeout=LIMIT, output_hook=hear)
+    if answer["content"]["status"] != "ok":
+        raise RuntimeError("".join(said))
+    return "".join(said)

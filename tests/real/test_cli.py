@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 import pytest
+from contract import violations
 from repository import ROOT
 from waiting import until
 
@@ -89,6 +90,7 @@ class Done:
     def report(self) -> dict[str, Any]:
         assert self.file.exists(), f"no JSON; exit code {self.code}\n{self.err[-2000:]}"
         found: dict[str, Any] = json.loads(self.file.read_text())
+        assert not violations(found)
         return found
 
     @property

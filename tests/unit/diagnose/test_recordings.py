@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 import pytest
+from contract import violations
 from repository import JOBS, RECORDINGS
 from score import jobs as collection
 from score.jobs import Job
@@ -50,6 +51,7 @@ def replayed(job: Job) -> Trial:
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_recorded_job_gets_its_verdict_again(name: str) -> None:
     trial = replayed(DECLARED[name])
+    assert not violations(trial.report)
     assert not [check for check in trial.wrong() if check.kind not in OF_THE_RUN], trial.story()
 
 

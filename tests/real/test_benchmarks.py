@@ -36,13 +36,6 @@ def test_ours_names_rank_call_line_and_branch_of_a_hang() -> None:
     assert [cell.strip() for cell in rows[0].split("|")][4:-1] == ["1 of 1", *["1 of 1"] * 6]
 
 
-def test_the_cost_is_an_interval_for_each_measure() -> None:
-    row = next(
-        line for line in lines_of("cost(['ddp'], pairs=2, rounds=1)") if line.startswith("| DDP |")
-    )
-    assert row.count(" to ") == 5
-
-
 def test_what_dominates_the_waiting_is_said_of_a_run() -> None:
     row = next(
         line for line in lines_of("waits(['05'], browser=False)") if line.startswith("| 05 broken")

@@ -295,6 +295,8 @@ class Stream:
             if not isinstance(label, dict) or label.get("recording") != VERSION:
                 raise RecordingError(f"is not a recording of version {VERSION}")
             self.label = msgspec.convert({**label, "looks": []}, Recording)
+            if not -FURTHEST <= self.label.watched.start <= FURTHEST:
+                raise RecordingError("says that its run began at a time that no clock tells")
         self.over = self.label.over
 
     def looks(self) -> Iterator[Look]:

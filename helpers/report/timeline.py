@@ -93,7 +93,9 @@ def timeline(
     times = f", {area.begin:.1f} s to {area.end:.1f} s" if timed else ""
     title = f"Timeline of {count:,} rank{'' if count == 1 else 's'}{times}"
     said = _description(found, verdict, odd, timed=timed)
-    prefix = "timeline-" + hashlib.sha256(f"{title}{said}{inside}".encode()).hexdigest()[:10]
+    prefix = (
+        "timeline-" + hashlib.sha256(f"{title}{said}{inside}".encode(errors="replace")).hexdigest()[:10]
+    )
     kinds = {segment.kind for entry in drawn for segment in entry.segments}
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{prefix}" role="img" lang="en"'

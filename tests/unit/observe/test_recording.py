@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import gzip
 import itertools
@@ -331,6 +332,15 @@ def test_looks_out_of_the_order_of_time_are_refused(tmp_path: Path, second: floa
         tmp_path / "run.jsonl.gz", *(msgspec.structs.replace(first, time=time) for time in (1.0, second))
     )
     with pytest.raises(RecordingError, match="not in the order of time"):
+        load(path)
+
+
+@pytest.mark.parametrize("start", [-1e308, 1e308, math.nan])
+def test_a_run_that_began_at_no_time_of_a_clock_is_refused(tmp_path: Path, start: float) -> None:
+    one = diverging(2, 1)
+    began = msgspec.structs.replace(one.watched, start=start)
+    path = saved(tmp_path / "run.jsonl.gz", pack(dataclasses.replace(one, watched=began)))
+    with pytest.raises(RecordingError, match="a time that no clock tells"):
         load(path)
 
 

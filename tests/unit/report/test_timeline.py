@@ -574,7 +574,7 @@ def test_two_pictures_on_a_page_share_no_id() -> None:
 
 
 def test_what_comes_from_the_job_is_escaped() -> None:
-    evil = '</title><script>alert("1")</script>&\x1b[31m\x00\uffff'
+    evil = '</title><script>alert("1")</script>&\x1b[31m\x00\uffff\udcff'
     views = [
         ended(0, error=error(evil, evil, f"{evil}.py:3 {evil}")),
         rank(1, key(evil), at=f"{evil}.py:3 {evil}"),

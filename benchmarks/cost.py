@@ -145,23 +145,23 @@ def _whole(
         if watched:
             _watch(command, environment)
         else:
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             with (
-                subprocess.Popen(command, env=environment, **quiet) as process,
-                _dumping(process, dumps),
+                Path(folder, "log").open("w+") as log,
+                subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
+                _dumping(process.pid, dumps),
             ):
-                assert process.wait() == 0, command
+                assert process.wait() == 0, Path(log.name).read_text()
         return _ranks(folder)
 
 
 @contextmanager
-def _dumping(process: subprocess.Popen[bytes], wanted: bool) -> Iterator[None]:
+def _dumping(launcher: int, wanted: bool) -> Iterator[None]:
     """py-spy on each rank, again and again, while a run goes on."""
     over = threading.Event()
 
     def dump() -> None:
         while not over.wait(DUMPS_EVERY):
-            for rank in psutil.Process(process.pid).children():
+            for rank in psutil.Process(launcher).children():
                 subprocess.run(["py-spy", "dump", "--pid", str(rank.pid)], capture_output=True)
 
     thread = threading.Thread(target=dump)

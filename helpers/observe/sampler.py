@@ -48,6 +48,10 @@ PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
 """Seconds between two looks at a process's sockets, and the share of the time that they may take: with
 thousands of sockets one look takes 0.1 s."""
 
+SILENCE = 20.0
+"""Seconds for which an end that has not answered counts as silent: one that gives up and connects anew,
+as gloo does, has to send for seven seconds before that is known again (`sockets.REPEATED`)."""
+
 SEARCH_EVERY = 1.0
 """Seconds between two searches for the holder of a lock, or of the end of a pipe."""
 
@@ -289,6 +293,7 @@ class _Process:
         )
         self.told = False
         self._sockets_next = 0.0
+        self._unanswered: dict[str, float] = {}
         self._cpu = self._cpu_of_threads = 0.0
         self._threads: list[tuple[int, float, str]] = []
 
@@ -332,7 +337,10 @@ class _Process:
         return self._threads
 
     def _sockets(self, now: float) -> tuple[tuple[tuple[str, int], ...] | None, tuple[str, ...]]:
-        """Its listening sockets, None when it is not yet time to look; ends that do not answer."""
+        """Its listening sockets, None when it is not yet time to look; ends that do not answer.
+
+        An end that has not answered does so once a connection to it stands and is not silent.
+        """
         if now < self._sockets_next:
             return None, ()
         begun = time.monotonic()
@@ -341,12 +349,16 @@ class _Process:
         abroad = [c for c in found if c.raddr and c.raddr.ip != c.laddr.ip]
         silent = sockets.unanswered(self.process.pid) if abroad else ()
         self._sockets_next = now + max(PORTS_EVERY, (time.monotonic() - begun) / PORTS_SHARE)
-        ends = {
-            f"{c.raddr.ip.removeprefix('::ffff:')}:{c.raddr.port}"
-            for c in abroad
-            if f"{c.laddr.ip}:{c.laddr.port}>{c.raddr.ip}:{c.raddr.port}" in silent
+        for c in abroad:
+            there = f"{c.raddr.ip.removeprefix('::ffff:')}:{c.raddr.port}"
+            if f"{c.laddr.ip}:{c.laddr.port}>{c.raddr.ip}:{c.raddr.port}" in silent:
+                self._unanswered[there] = now
+            elif c.status == psutil.CONN_ESTABLISHED:
+                self._unanswered.pop(there, None)
+        self._unanswered = {
+            there: then for there, then in self._unanswered.items() if now - then <= SILENCE
         }
-        return tuple(sorted(listening)), tuple(sorted(ends))
+        return tuple(sorted(listening)), tuple(sorted(self._unanswered))
 
 
 def source(path: str) -> str | None:

@@ -8,15 +8,17 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import psutil
 import pytest
 
+from helpers.observe import sockets
 from helpers.observe.look import Dump, Failure, Look, Owner, Source, Watched
 from helpers.observe.observer import Observer
 from helpers.observe.process_view import job_time
-from helpers.observe.sampler import Sampler
+from helpers.observe.sampler import Sampler, _Process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sets the clock that Linux tells psutil")
 
@@ -143,3 +145,35 @@ def test_what_is_read_from_outside_is_asked_for_where_there_is_no_beacon(sampler
     assert sampler.watched.attached
     observer.take(sampler.look())
     assert Dump(HERE) in observer.wanted
+
+
+HERE_IT_IS, THERE = "10.0.0.1", "10.0.0.2"
+SILENT, ANSWERS = psutil.CONN_SYN_SENT, psutil.CONN_ESTABLISHED
+ATTEMPTS = [
+    ("between two attempts to connect", [SILENT, None], True),
+    ("a new attempt, of which it is too early to say", [SILENT, None, "begins"], True),
+    ("a connection that stands", [SILENT, ANSWERS], False),
+    ("none that was silent", [ANSWERS, None], False),
+    ("long ago", [SILENT, *[None] * 8], False),
+]
+
+
+@pytest.mark.parametrize(
+    ("looks", "silent"), [row[1:] for row in ATTEMPTS], ids=[row[0] for row in ATTEMPTS]
+)
+def test_an_end_that_has_not_answered_is_remembered_for_a_while(
+    looks: list[str | None], silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = _Process(psutil.Process(), 0.0, 1)
+    for number, state in enumerate(looks):
+        connection = SimpleNamespace(
+            laddr=SimpleNamespace(ip=HERE_IT_IS, port=40000 + number),
+            raddr=SimpleNamespace(ip=THERE, port=4242),
+            status=SILENT if state == "begins" else state,
+        )
+        found = [connection] if state else []
+        never = {f"{HERE_IT_IS}:{40000 + number}>{THERE}:4242"} if state == SILENT else set()
+        monkeypatch.setattr(process.process, "net_connections", lambda found=found, **_: found)
+        monkeypatch.setattr(sockets, "unanswered", lambda _, never=never: never)
+        _, ends = process._sockets(1000.0 + 3 * number)
+    assert ends == ((f"{THERE}:4242",) if silent else ())

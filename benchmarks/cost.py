@@ -87,20 +87,22 @@ def _peers(environment: Mapping[str, str], rounds: int) -> Iterator[str]:
         name: [] for name in ("`stuck-ranks diagnose`", *PEERS)
     }
     for _ in range(rounds):
-        plain = _whole("ddp", off, STEPS)
+        plain = _whole("fsdp2", off, STEPS)
         for name, runs in found.items():
             watched = name not in PEERS
             dumps = name.startswith("py-spy")
             tool = {**off, **PEERS.get(name, {})}
-            runs.append((_whole("ddp", tool, STEPS, watched=watched, dumps=dumps), plain))
-    yield "| DDP, whole runs against a plain one | time of a step | PSS |"
+            runs.append((_whole("fsdp2", tool, STEPS, watched=watched, dumps=dumps), plain))
+    yield "| FSDP2, whole runs against a plain one | time of a step | PSS |"
     yield "|---|---|---|"
     for name, runs in found.items():
         yield f"| {name} | {_interval(_of_runs(runs, 'step'))} | {_interval(_of_runs(runs, 'pss'))} |"
     yield ""
     yield (
         f"{STEPS} steps a run, {rounds} runs of each in turn; a plain run has no Flight Recorder "
-        "(`TORCH_FR_BUFFER_SIZE=0`), and the instrument runs beside it on the same cores."
+        "(`TORCH_FR_BUFFER_SIZE=0`), and the instrument runs beside it on the same cores. It is not "
+        "DDP, which with torch 2.13 on the CPU ends in its constructor with a segmentation fault under "
+        "`TORCH_DISTRIBUTED_DEBUG=DETAIL`."
     )
 
 

@@ -23,7 +23,7 @@ def lines_of(call: str) -> list[str]:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -34,6 +34,14 @@ def test_ours_names_rank_call_line_and_branch_of_a_hang() -> None:
         line for line in lines_of("rivals(['barrier_for_one'])") if line.startswith("| `stuck-ranks")
     ]
     assert [cell.strip() for cell in rows[0].split("|")][4:-1] == ["1 of 1", *["1 of 1"] * 6]
+
+
+@pytest.mark.timeout(600)
+def test_the_cost_is_an_interval_for_each_measure() -> None:
+    row = next(
+        line for line in lines_of("cost(['ddp'], pairs=2, rounds=1)") if line.startswith("| DDP |")
+    )
+    assert row.count(" to ") == 5
 
 
 def test_what_dominates_the_waiting_is_said_of_a_run() -> None:

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,7 +183,6 @@ class Tool:
     environment: Mapping[str, str] | None = None
     wraps: tuple[str, ...] = ()
     acts: Callable[[Run], None] | None = None
-    needs: str = ""
 
 
 def _dump_recorders(run: Run) -> None:
@@ -279,7 +277,7 @@ TOOLS = (
     ),
     Tool("`monitored_barrier` before each collective", put_in="timeout,barrier"),
     Tool("Flight Recorder and `torchfrtrace`", put_in="recorder", acts=_dump_recorders),
-    Tool("torch's debug server", put_in="server", acts=_read_pages, needs="tabulate"),
+    Tool("torch's debug server", put_in="server", acts=_read_pages),
     Tool("py-spy on all ranks", acts=_dump_stacks),
 )
 
@@ -390,9 +388,10 @@ def rivals(names: Sequence[str] = tuple(HANGS)) -> Iterator[str]:
     """Every tool on every hang."""
     jobs = read(ROOT / "tests" / "jobs")
     truths = [Truth(jobs[name], HANGS[name]) for name in names]
-    tools = [OURS, *(tool for tool in TOOLS if not tool.needs or find_spec(tool.needs))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        found = {tool.name: list(pool.map(answer, [tool] * len(truths), truths)) for tool in tools}
+        found = {
+            tool.name: list(pool.map(answer, [tool] * len(truths), truths)) for tool in (OURS, *TOOLS)
+        }
     asked = {aspect: sum(aspect in truth.asked() for truth in truths) for aspect in ASPECTS}
     yield (
         f"{len(truths)} hangs of `tests/jobs`, on gloo. What a tool prints after the stall is searched "
@@ -430,10 +429,6 @@ def rivals(names: Sequence[str] = tuple(HANGS)) -> Iterator[str]:
         "the job by `benchmarks/put_in`. py-spy's stacks are put together by their innermost line of "
         f"the job. {AT_A_TIME} jobs run at a time."
     )
-    for tool in TOOLS:
-        if tool.name not in found:
-            yield ""
-            yield f"Without {tool.name}, which needs `{tool.needs}`."
     yield ""
     yield f"| hang | {' | '.join(found)} |"
     yield f"|---|{'---|' * len(found)}"

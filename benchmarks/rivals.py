@@ -50,6 +50,9 @@ DEFAULT = 1800
 
 ASPECTS = ("rank", "call", "line", "cause", "branch", "fix")
 
+PROGRAM = "train.py"
+"""The name of every job's program while it runs: its own name says too much."""
+
 FIX = r"\b(what to do|fix|please|try|make sure|ensure|should|consider|you can|you may)\b"
 """A sentence that tells the reader to do something, whatever it is."""
 
@@ -68,10 +71,12 @@ HANGS = {
     "swallowed_error": Hang("broadcast", MISMATCH),
     "partial_group": Hang(r"new_?group", rf"{MISMATCH}|missing|failed to pass|not joined"),
     "both_receive": Hang("i?recv|receives?", f"{MISMATCH}|both|each other"),
-    "key_never_set": Hang(r"store\W*get|\bget\(|get of", "weights-ready|no rank (has )?sets?|never set"),
-    "left_lock_file": Hang("file_?baton", "lock"),
+    "key_never_set": Hang(
+        r"store\W*get|\bget\(|get for|store key", "weights-ready|no rank (has )?sets?|never set"
+    ),
+    "left_lock_file": Hang("file_?baton|sleep", "lock"),
     "asleep": Hang("sleep", "sleep|missing|failed to pass|not joined"),
-    "worker_asleep": Hang("sleep|dataloader|next", "worker|sleep"),
+    "worker_asleep": Hang("sleep", "worker|sleep"),
     "exits_hard": Hang(r"\b_exit\b|exited|exit code", "exited|has left|closed by peer"),
     "killed": Hang(r"kill(ed)?\b|sigkill", r"killed|sigkill|exitcode *: *-9|signal 9"),
 }
@@ -121,23 +126,33 @@ def _place(line: tuple[str, int] | None) -> str:
     """The pattern of a line as Python, py-spy, torch and this project write it."""
     if line is None:
         return "(?!)"
-    return rf"{re.escape(line[0])}(\"?, line |:|\(| line ){line[1]}\b"
+    return rf"{re.escape(PROGRAM)}(\"?, line |:|\(| line ){line[1]}\b"
+
+
+SPEAKER = re.compile(r"^(\[rank ?\d+\]:|\[[EWI]\d{4} [^]]*\] ?)+(\[rank \d+\]: )?", re.IGNORECASE)
+"""What torch puts before a line to say which rank has printed it."""
+
+RANKS = re.compile(r"\branks?[ :=#\[]*((?:\d+(?:, ?| and |\b))+)", re.IGNORECASE)
 
 
 def singled_out(text: str, culprits: set[int]) -> bool:
     """True where the odd ranks are named in a way in which no other rank is.
 
-    A line that says the same of another rank, the number apart, singles out none.
+    A line that says the same of another rank, the number apart, singles out none. Who prints a line and
+    whom it names are two things. torchrun's root cause is one more thing than its other failures.
     """
     said: dict[str, set[frozenset[int]]] = {}
+    section = ""
     for line in text.splitlines():
-        ranks = frozenset(
-            int(number)
-            for part in re.findall(r"\branks?[ :=#\[]*((?:\d+(?:, ?| and |\b))+)", line, re.IGNORECASE)
-            for number in re.findall(r"\d+", part)
-        )
-        if ranks:
-            said.setdefault(re.sub(r"\d+", "#", line), set()).add(ranks)
+        section = line if line.startswith(("Root Cause", "Failures")) else section
+        rest = SPEAKER.sub("", line)
+        speaker = line.removesuffix(rest)
+        for named, whole in ((speaker, line), (rest, rest)):
+            ranks = frozenset(
+                int(number) for group in RANKS.findall(named) for number in re.findall(r"\d+", group)
+            )
+            if ranks:
+                said.setdefault(section + re.sub(r"\d+", "#", whole), set()).add(ranks)
     mine = frozenset(culprits)
     return any(
         of == {mine} or (bool(of) and frozenset().union(*of) == mine) for of in said.values() if mine
@@ -298,7 +313,8 @@ def answer(tool: Tool, truth: Truth) -> Answer:
             folder.joinpath(part).mkdir()
         ignored = shutil.ignore_patterns("*.toml", "__pycache__")
         shutil.copytree(truth.job.folder, folder / "place", ignore=ignored)
-        _note_the_stall(folder / "place" / truth.job.program.name)
+        program = (folder / "place" / truth.job.program.name).rename(folder / "place" / PROGRAM)
+        _note_the_stall(program)
         port, page = free_port(), free_port()
         path = [str(folder / "place"), *filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)]
         environment = {
@@ -318,7 +334,12 @@ def answer(tool: Tool, truth: Truth) -> Answer:
             **(tool.environment or {}),
         }
         with subprocess.Popen(
-            [*tool.wraps, *shlex.split(truth.job.command.format(port=port))],
+            [
+                *tool.wraps,
+                *shlex.split(
+                    truth.job.command.format(port=port).replace(truth.job.program.name, PROGRAM)
+                ),
+            ],
             cwd=folder / "place",
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -337,15 +358,26 @@ def answer(tool: Tool, truth: Truth) -> Answer:
                 listener.join()
         stalled = run.stalled
         assert stalled is not None, (truth.job.name, tool.name, [one.text for one in run.said][-20:])
-    return _judged(truth, stalled, run.said)
+    return _judged(truth, stalled, _own(run.said) if tool is OURS else run.said)
+
+
+def _own(said: Sequence[Said]) -> list[Said]:
+    """What `diagnose` itself says of this job: no output of the job, no general text on a cause."""
+    own, general = [], False
+    for one in said:
+        general = one.text in ("Why", "References") or (general and one.text != "Evidence")
+        if not general and not re.match(r"\[(rank \d+|launcher)\]", one.text):
+            own.append(one)
+    return own
 
 
 def _note_the_stall(program: Path) -> None:
-    """Have the job note the moment before its marked line, where it does not note it by itself."""
+    """Have the job note the moment before its marked line, and take off the marks that say too much."""
     text = program.read_text()
     if "about_to_block" not in text:
         note = r"\1__import__('marks').about_to_block(); \2"
-        program.write_text(re.sub(r"(?m)^( *)(\S.*# <- culprit)", note, text))
+        text = re.sub(r"(?m)^( *)(\S.*# <- culprit)", note, text)
+    program.write_text(re.sub(r" *# <- .*", "", text))
 
 
 def _let_it_hang(run: Run, tool: Tool) -> None:
@@ -399,7 +431,10 @@ def rivals(names: Sequence[str] = tuple(HANGS)) -> Iterator[str]:
         "names. The rank counts where a line names the odd ranks and no line says the same of another "
         "rank; of the line and the branch, file and number have to be there; for the call, the cause "
         "and the fix, `benchmarks/rivals.py` has patterns, which take any advice for a fix. Not every "
-        "hang has an odd rank, a line or a branch."
+        "hang has an odd rank, a line or a branch. Programs run without their marks, and are all named "
+        f"`{PROGRAM}`; of `diagnose`, only what it says of this job counts, not the job's output or the "
+        "general text on a cause. The patterns were corrected after each tool's output had been read, "
+        "where they missed what it says or took a file's name for a cause."
     )
     yield ""
     yield f"| tool | names something after | / ours | named | {' | '.join(ASPECTS)} |"

@@ -1,4 +1,4 @@
-"""Every private torch name, behind feature detection (torch 2.11 to 2.15).
+"""Every private torch name, behind feature detection (torch 2.0 to 2.15).
 
 Nothing here imports torch: each function looks at modules that the job has loaded and returns None or
 an empty list when a name is not there. Names by which a `Snapshot` is judged are in `model.facts`.
@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
 from .record import Group, Groups, Members, Unseen, members
@@ -275,6 +276,15 @@ def dataloader_workers(iterator: Any) -> Dict[int, int]:
     """Pid -> worker id of the worker processes of a DataLoader's iterator."""
     workers = getattr(iterator, "_workers", ())
     return {int(worker.pid): number for number, worker in enumerate(workers) if worker.pid}
+
+
+def is_told_to_parent_alone(frame: FrameType) -> bool:
+    """True for the function that runs a process of `mp.spawn`, where a queue takes its exception.
+
+    Only the parent can read it there (torch 2.0); later versions write a file.
+    """
+    code = frame.f_code
+    return code.co_filename.endswith(SPAWN_FILE) and "error_queue" in code.co_varnames
 
 
 def is_spawn_join(file: str, function: str) -> bool:

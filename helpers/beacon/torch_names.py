@@ -354,11 +354,12 @@ def has_tags(group: Any) -> bool:
 
 
 def group_label(group: Any, default: Any) -> str:
-    """`default`, the description that the program gave it, or its name."""
+    """`default`, the description that the program gave it, or its name: in a table with torch 2.0."""
     if group is default:
         return "default"
     description = str(getattr(group, "group_desc", "") or "")
-    name = str(getattr(group, "group_name", "") or "")
+    names = getattr(getattr(c10d(), "_world", None), "pg_names", {})
+    name = str(getattr(group, "group_name", "") or names.get(group, ""))
     return description if description not in ("", "undefined", "default_pg") else name
 
 

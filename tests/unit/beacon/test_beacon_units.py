@@ -523,6 +523,14 @@ def test_the_groups_of_a_process(torch_modules: SimpleNamespace) -> None:
     assert named == [("default", "0", [0, 1], "gloo"), ("tp", "5", [1, 3], "nccl")]
 
 
+def test_a_group_that_does_not_know_its_name_has_it_from_torchs_table(
+    torch_modules: SimpleNamespace,
+) -> None:
+    """In torch 2.0 a group has neither `group_name` nor `group_desc`."""
+    del torch_modules.tp.group_name, torch_modules.tp.group_desc
+    assert torch_names.group_of(torch_modules.tp) == ("5", {"ranks": [1, 3]})
+
+
 @pytest.mark.parametrize(
     ("ranks", "told"),
     [

@@ -48,7 +48,7 @@ SHOWN = {
 }
 """The jobs of tests/jobs that are run, and what each has the instrument show."""
 
-LIMIT = ("--max-seconds", "90")
+LIMIT = ("--max-seconds", "60")
 """Ends a job in which a hang is only suspected where it should have been proved."""
 
 RIGHT, NOT_TRIED = "all right", "not tried"
@@ -108,7 +108,7 @@ def main(words: Sequence[str] | None = None) -> int:
             done = trials.run(limited(declared[name]), python=one.python)
             found[name, one] = done
             print(f"torch {one.torch}, {name}: {cell(done)} ({done.took:.0f} s)", flush=True)
-    PAGE.write_text(page(environments, found, at))
+        PAGE.write_text(page(environments, found, at))
     return 0
 
 

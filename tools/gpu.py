@@ -26,11 +26,9 @@ failed, or it raised an alarm about a run that should end well; 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,22 +41,13 @@ from gpu_runs.rows import Task  # noqa: E402
 from gpu_runs.runs import perform  # noqa: E402
 from score import jobs as collection  # noqa: E402
 from score import trial as trials  # noqa: E402
-from score.score import made  # noqa: E402
+from score.score import commit, made  # noqa: E402
 from wheels import WheelsError, download  # noqa: E402
 
 from helpers.labs import all_cases  # noqa: E402
 from helpers.labs.check import torch_facts  # noqa: E402
 from helpers.labs.lab import all_labs  # noqa: E402
 from helpers.labs.machine import probe_torch  # noqa: E402
-
-
-def commit() -> str:
-    """The commit of this checkout in words."""
-    with suppress(OSError, subprocess.CalledProcessError):
-        git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-        done = subprocess.run(git, capture_output=True, text=True, check=True)
-        return f"commit {done.stdout.strip()}"
-    return "commit unknown"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -106,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not file.exists() or pages.NOTHING in file.read_text():
             file.write_text(pages.page("", [], [(task, task.why_not) for task in tasks]))
         return 1
-    return _run(options, tasks, gpus, f"{made()}; {commit()}; {_facts(found)}", file)
+    return _run(options, tasks, gpus, f"{made()}; commit {commit()}; {_facts(found)}", file)
 
 
 def _facts(found: dict[str, object]) -> str:

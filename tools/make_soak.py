@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import random
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from score.score import made
+from score.score import commit, made
 from score.trial import ROOT
 from soak import kills, learners, rounds
 from soak.part import Part
@@ -47,18 +46,12 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def to_markdown(parts: Sequence[Part]) -> str:
     """The page: what was run where, a section for each part, what is not as promised."""
-    lines = ["# What holds over a long time", "", f"Made with {made()}, at commit {_commit()}."]
+    lines = ["# What holds over a long time", "", f"Made with {made()}, at commit {commit()}."]
     for part in parts:
         lines += ["", f"## {part.title}", "", *part.lines]
         if part.faults:
             lines += ["", "Not as promised:", "", *(f"- {fault}" for fault in part.faults)]
     return "\n".join(lines) + "\n"
-
-
-def _commit() -> str:
-    words = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-    return said or "unknown"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional
 
-from . import calls, stacks
+from . import calls, stacks, torch_names
 from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
@@ -28,6 +28,9 @@ left: List[FrameEntry] = []
 
 left_values: Dict[int, Dict[str, str]] = {}
 """The plain values that its frames could name."""
+
+handed_over: List[Error] = []
+"""The exception that a process of `mp.spawn` tells its parent alone before it calls `sys.exit`."""
 
 cut_off: List[FrameEntry] = []
 """The stack of a call of `os._exit`, which ends the process at once, innermost frame first."""
@@ -63,6 +66,9 @@ def watch(last_words: Callable[[], None]) -> None:
             left[:] = stacks.entries(sys._getframe(1))
             left_values.clear()
             left_values.update(stacks.values(sys._getframe(1), main))
+            handled = sys.exc_info()[1]
+            if handled is not None and torch_names.is_told_to_parent_alone(sys._getframe(1)):
+                handed_over[:] = [_told(handled)]
         say_exit(status)
 
     os.waitpid, os._exit, os.kill = noting_waitpid, noting_exit, noting_kill
@@ -73,7 +79,12 @@ def uncaught() -> Optional[Error]:
     """The exception that is ending this process, or None."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if not isinstance(error, BaseException) or isinstance(error, SystemExit):
-        return None
+        return handed_over[0] if handed_over else None
+    return _told(error)
+
+
+def _told(error: BaseException) -> Error:
+    """An exception, and what it hides."""
     masked: List[str] = []
     first = error
     for _ in range(20):

@@ -44,6 +44,8 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
     if len(fields) < 2 or not fields[0].isdigit():
         return None
     call = _CALLS.get(int(fields[0]), f"syscall {fields[0]}")
+    if call == "select" and int(fields[1], 16) == 0:
+        call = "nanosleep"  # on no file at all: how `time.sleep` sleeps before Python 3.11
     fd = int(fields[1], 16) if call in _ON_A_FILE else None
     limited = call == "futex" and len(fields) > 4 and int(fields[4], 16) != 0
     return {"call": call, "fd": fd, "target": _target(fd, process), "limited": limited}

@@ -148,7 +148,8 @@ class Site(_NotAtFirstOfSite):
 
     Attributes:
         peers: expression -> global rank at the other end, of a `Work` for which that can be told.
-        position: line, end line, column, end column; the line alone when seen from outside.
+        position: line, end line, column, end column; the line alone when seen from outside, and before
+            Python 3.11.
         names: expression -> class: `lock`, or one of torch's; that of a `Work` carries its operation
             (`Work.irecv`). `handles[*]` stands for the members of a container that are all alike.
         strings: expression -> text or path.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from . import torch_names
 from .handles import peer_of
@@ -22,22 +22,16 @@ def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Sit
     """The position of a frame in its source, and the objects it can name.
 
     The observer reads the source and finds the call. Only for code that holds a lock or an object of
-    torch's, that sends or receives, or that sleeps and looks for a file. Python 3.11 or newer.
+    torch's, that sends or receives, or that sleeps and looks for a file.
 
     Args:
         waits_inside: True where the thread may wait for a lock.
     """
-    positions = getattr(frame and frame.f_code, "co_positions", None)
-    if frame is None or positions is None:
+    if frame is None:
         return None
     polls = "sleep" in frame.f_code.co_names and not FILE_CALLS.isdisjoint(frame.f_code.co_names)
     idle = torch_names.c10d() is None and "sqlite3" not in sys.modules and not waits_inside
     if not polls and idle:
-        return None
-    index = frame.f_lasti // 2
-    position = next((p for i, p in enumerate(positions()) if i == index), None)
-    place = [number for number in position or () if number is not None]
-    if len(place) != 4:
         return None
     names: Dict[str, str] = {}
     strings: Dict[str, str] = {}
@@ -56,12 +50,21 @@ def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Sit
         return None
     return {
         "file": frame.f_code.co_filename,
-        "position": place,
+        "position": _position(frame),
         "names": names,
         "strings": strings,
         "limits": limits,
         "peers": peers,
     }
+
+
+def _position(frame: FrameType) -> List[int]:
+    """Line, end line, column and end column; the line alone where the code has no more (Python 3.10)."""
+    positions = getattr(frame.f_code, "co_positions", tuple)
+    index = frame.f_lasti // 2
+    position = next((p for i, p in enumerate(positions()) if i == index), ())
+    place = [number for number in position if number is not None]
+    return place if len(place) == 4 else [frame.f_lineno]
 
 
 def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str]) -> None:

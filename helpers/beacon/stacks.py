@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import CodeType, FrameType, TracebackType
@@ -148,7 +149,17 @@ def _is_main_target(path: str) -> bool:
 
 def _is_spawned() -> bool:
     """True in a child of `multiprocessing`, whose `-c` text is multiprocessing's own."""
-    return "--multiprocessing-fork" in getattr(sys, "orig_argv", ())
+    return "--multiprocessing-fork" in (getattr(sys, "orig_argv", None) or _started_by())
+
+
+@functools.lru_cache(maxsize=1)
+def _started_by() -> Tuple[str, ...]:
+    """The words that this process was started by, as the kernel tells them; Python does since 3.10."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return tuple(os.fsdecode(file.read()).split("\0"))
+    except OSError:
+        return ()
 
 
 def _library_folders() -> List[str]:

@@ -1,4 +1,4 @@
-"""Every private torch name, behind feature detection (torch 2.11 to 2.15).
+"""Every private torch name, behind feature detection (torch 2.0 to 2.15).
 
 Nothing here imports torch: each function looks at modules that the job has loaded and returns None or
 an empty list when a name is not there. Names by which a `Snapshot` is judged are in `model.facts`.
@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
 from .record import Group, Groups, Members, Unseen, members
@@ -277,6 +278,15 @@ def dataloader_workers(iterator: Any) -> Dict[int, int]:
     return {int(worker.pid): number for number, worker in enumerate(workers) if worker.pid}
 
 
+def is_told_to_parent_alone(frame: FrameType) -> bool:
+    """True for the function that runs a process of `mp.spawn`, where a queue takes its exception.
+
+    Only the parent can read it there (torch 2.0); later versions write a file.
+    """
+    code = frame.f_code
+    return code.co_filename.endswith(SPAWN_FILE) and "error_queue" in code.co_varnames
+
+
 def is_spawn_join(file: str, function: str) -> bool:
     """True for the function in which the caller of `mp.spawn` waits for its processes."""
     return function == "join" and file.endswith(SPAWN_FILE)
@@ -344,11 +354,12 @@ def has_tags(group: Any) -> bool:
 
 
 def group_label(group: Any, default: Any) -> str:
-    """`default`, the description that the program gave it, or its name."""
+    """`default`, the description that the program gave it, or its name: in a table with torch 2.0."""
     if group is default:
         return "default"
     description = str(getattr(group, "group_desc", "") or "")
-    name = str(getattr(group, "group_name", "") or "")
+    names = getattr(getattr(c10d(), "_world", None), "pg_names", {})
+    name = str(getattr(group, "group_name", "") or names.get(group, ""))
     return description if description not in ("", "undefined", "default_pg") else name
 
 

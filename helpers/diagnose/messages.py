@@ -241,6 +241,20 @@ NOT_ALL_JOINED = _any_of(
 )
 """The rendezvous timed out."""
 
+NO_STORE = _any_of(
+    (
+        r"client socket has failed to connect to any network address of \((\S+), (\d+)\)",
+        "nobody has the store's address, or nobody listens there",
+        "torch/csrc/distributed/c10d/socket.cpp, 2.0 to 2.13; jobs/far_store with torch 2.4",
+    ),
+    (
+        r"client socket has timed out after \w+ while trying to connect to \((\S+), (\d+)\)",
+        "the same, after the last of several attempts",
+        "torch/csrc/distributed/c10d/socket.cpp, 2.0 to 2.13",
+    ),
+)
+"""A rank cannot reach the store: its host and port, in two of four groups."""
+
 NOT_PASSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
 """The ranks that have not come to a `monitored_barrier`: a row of `FOLLOWS`."""
 

@@ -80,6 +80,12 @@ def why(row: Row, who: str, failure: str) -> str:
             f"{who} has no beacon: its environment was emptied (`env -i`, sudo, a container); start "
             "stuck-ranks behind that, as in `env -i NAME=VALUE ... stuck-ranks diagnose -- COMMAND`"
         )
+    if row.environment is not None and _on_path(row.environment):
+        return (
+            f"{who} has no beacon, although PYTHONPATH leads there: it runs as another user, who cannot "
+            "open the run's folder, or a `sitecustomize` before it hides it; start stuck-ranks as the "
+            "job's user"
+        )
     return f"{who} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
 
 

@@ -52,6 +52,15 @@ class Sources:
             return ""
         return str(text)
 
+    def calls(self, site: Site) -> Iterator[tuple[ast.Call, ast.Attribute]]:
+        """The calls of methods at the position of a site, or in its line where that alone is known."""
+        line = site["position"][0] if len(site["position"]) == 1 else None
+        for node in self.at(site) if line is None else ast.walk(self.tree(site["file"])):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if line is None or node.lineno <= line <= (node.end_lineno or node.lineno):
+                yield node, node.func
+
     def at(self, site: Site) -> Iterator[ast.expr | ast.With]:
         """The expressions and `with` statements at the position of a site."""
         position = tuple(site["position"])

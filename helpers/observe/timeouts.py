@@ -40,12 +40,10 @@ def _limit(thread: Thread, sources: Sources) -> float | None:
     call, site = thread["call"], thread["site"]
     if call is not None:
         return call["limit"]
-    if site is None or len(site["position"]) == 1:
+    if site is None:
         return None
-    for node in sources.at(site):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return _given(node, node.func.value, site["limits"])
-    return None
+    limits = (_given(call, method.value, site["limits"]) for call, method in sources.calls(site))
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _given(call: ast.Call, store: ast.expr, limits: Mapping[str, float]) -> float | None:

@@ -354,7 +354,8 @@ def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | Non
     `with lock:` counts as its `acquire`; its position is the lock, before Python 3.12 the whole block.
 
     The beacon names the objects it could see; the source says which of them is called and with what.
-    Seen from outside, only the line is known, which is enough when it holds one such call.
+    Seen from outside, and before Python 3.11, only the line is known, which is enough when it holds one
+    such call.
     """
     if len(site["position"]) == 1:
         return _only_call(site, sources)
@@ -419,20 +420,15 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
     """The call on a known object in a line, when the line holds one such call."""
-    (line,) = site["position"]
     found = []
-    for node in ast.walk(sources.tree(site["file"])):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if not node.lineno <= line <= (node.end_lineno or node.lineno):
-            continue
-        kind = site["names"].get(_expression(node.func.value))
+    for node, method in sources.calls(site):
+        kind = site["names"].get(_expression(method.value))
         if kind in (None, "Work"):
-            kind = _class_of(node.func.value, site, sources) or kind
+            kind = _class_of(method.value, site, sources) or kind
         if kind is not None:
             key = _argument(node, site["strings"]) if kind == "Store" else None
-            key = _peer(node.func.value, site, sources) if kind.startswith("Work.") else key
-            found.append((kind, node.func.attr, key))
+            key = _peer(method.value, site, sources) if kind.startswith("Work.") else key
+            found.append((kind, method.attr, key))
     return found[0] if len(found) == 1 else None
 
 

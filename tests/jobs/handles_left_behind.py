@@ -5,7 +5,7 @@ import torch.distributed as dist
 from marks import about_to_block
 
 
-def accumulate(gradients: list[torch.Tensor]) -> list[dist.Work]:
+def accumulate(gradients: "list[torch.Tensor]") -> "list[dist.Work]":
     handles = []
     for number, gradient in enumerate(gradients):
         if dist.get_rank() == 1 and number == 2:

@@ -73,7 +73,7 @@ def typed(text: str) -> set[str]:
         after_prompt = [line[2:] for line in lines if line.startswith("$ ")]
         found |= {re.sub(r"\s{2,}# .*", "", line).strip() for line in after_prompt or lines}
     prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
-    programs = r"(?:stuck-ranks|make|python|conda|pip)(?: [^`]+)?"
+    programs = r"(?:stuck-ranks|make|python|conda|pipx?|uv)(?: [^`]+)?"
     found |= {" ".join(code.split()) for code in re.findall(rf"(?<!`)`({programs})`(?!`)", prose)}
     return found - {""}
 

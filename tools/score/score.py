@@ -6,6 +6,7 @@ import os
 import platform
 import signal
 import statistics
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -292,6 +293,15 @@ def share(counted: tuple[int, int]) -> float:
     """Those that are right of those that were asked, 1.0 of none."""
     right, asked = counted
     return right / asked if asked else 1.0
+
+
+def commit() -> str:
+    """The commit of this checkout, with `-dirty` where files differ from it; `unknown` without git."""
+    words = ["git", "-C", str(trials.ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    with suppress(OSError):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or "unknown"
+    return "unknown"
 
 
 def made() -> str:

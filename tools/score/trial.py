@@ -176,11 +176,12 @@ def statement(job: Job, report: Mapping[str, Any]) -> Check:
     return Check("parting", "parted at", job.lines().get("parted"), named)
 
 
-def run(job: Job, record: Path | None = None) -> Trial:
+def run(job: Job, record: Path | None = None, python: str = sys.executable) -> Trial:
     """Run a job in a place of its own, to its end.
 
     Args:
         record: file for the recording of the run, None for no recording.
+        python: what runs the job; its folder has the `torchrun` and the `python` of the job's command.
     """
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True) as name:
@@ -190,7 +191,7 @@ def run(job: Job, record: Path | None = None) -> Trial:
         shutil.copytree(job.folder, folder / "place", ignore=shutil.ignore_patterns(FILE, "__pycache__"))
         environment = {
             **os.environ,
-            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+            "PATH": os.pathsep.join((str(Path(python).parent), os.environ["PATH"])),
             "PYTHONPATH": os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]))),
             "STALL_MARKS": str(folder / "marks"),
             "TMPDIR": str(folder / "tmp"),

@@ -12,7 +12,7 @@ from ...model.wording import doing, place, plural, sentence, spoken
 from ..events import Event
 from ..launchers import launchers_wait
 from ..matching import addresses
-from ..messages import JOINED, NOT_ALL_JOINED
+from ..messages import JOINED, NO_STORE, NOT_ALL_JOINED
 from ..network import (
     SET_INTERFACE,
     in_words,
@@ -34,7 +34,11 @@ def find(facts: Facts) -> Verdict | None:
         for one in facts.events if event.consequence else (event,):
             if wrong := wrong_interface(facts, one) or no_interface(facts, one):
                 return wrong
-        if event.error is None or not NOT_ALL_JOINED.search(event.error.message):
+        if event.error is None:
+            return None
+        if unreached := NO_STORE.search(event.error.message):
+            return _no_store(event, ":".join(part for part in unreached.groups() if part))
+        if not NOT_ALL_JOINED.search(event.error.message):
             return None
         counted = JOINED.search(event.error.message)
         if counted is not None and not facts.all_seen:
@@ -61,6 +65,20 @@ def _cut_off(facts: Facts) -> frozenset[int]:
     unmoved = facts.alive.keys() <= facts.graph.given_up
     lost = any(store.problem for store in facts.snapshot.stores) or unanswered(facts, facts.alive)
     return facts.graph.given_up if unmoved and lost else frozenset()
+
+
+def _no_store(event: Event, address: str) -> Verdict:
+    """A rank has given up looking for the store: its address is wrong, or nobody serves it there."""
+    who = "a process" if event.rank is None else f"rank {event.rank}"
+    detail = f"{who} cannot reach the store at {address}"
+    return Verdict(
+        outcome="error",
+        cause="rendezvous-incomplete",
+        detail=detail,
+        summary=f"{sentence(detail)} and gives up: nobody has that address, or nobody listens there.",
+        where=event.where,
+        evidence=(f"{who}: {event.text}",),
+    )
 
 
 def _counted(event: Event, joined: int, world: int) -> Verdict:

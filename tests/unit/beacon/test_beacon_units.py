@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pickle
+import select
 import subprocess
 import sys
 import textwrap
@@ -20,6 +21,7 @@ from typing import Any
 
 import pytest
 from on_disk import sources
+from repository import ROOT
 
 from helpers.beacon import (
     beacon,
@@ -82,6 +84,19 @@ def test_the_text_that_starts_a_spawned_child_is_multiprocessings(
 ) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python", "-c", "spawn_main()", "--multiprocessing-fork"])
     assert not stacks.is_user("<string>", "__main__")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_before_python_3_10_the_kernel_tells_that_a_child_was_spawned() -> None:
+    program = (
+        "import sys; del sys.orig_argv; from helpers.beacon import stacks; "
+        "print(stacks.is_user('<string>', '__main__'))"
+    )
+    for more, user in (([], "True"), (["--multiprocessing-fork"], "False")):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *more], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.strip() == user, done.stderr
 
 
 @pytest.mark.parametrize("name", ["torch", "lightning", "lightning_fabric", "deepspeed", "accelerate"])
@@ -305,6 +320,41 @@ def test_a_thread_that_calls_os_exit_says_where(monkeypatch: pytest.MonkeyPatch)
     assert [stack[0][2] for stack in said] == ["<lambda>"]
 
 
+HANDS_OVER = """
+def _wrap(fn, error_queue):
+    try:
+        fn()
+    except Exception:
+        error_queue.append("told")
+        sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(("file", "told"), [("torch/multiprocessing/spawn.py", True), ("x.py", False)])
+def test_an_exception_that_only_the_parent_is_told(
+    file: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `mp.spawn` of torch 2.0 hands it over, by a queue."""
+
+    def train() -> None:
+        raise KeyError("lr")
+
+    for name in ("waitpid", "_exit", "kill"):
+        monkeypatch.setattr(os, name, getattr(os, name))
+    monkeypatch.setattr(sys, "exit", sys.exit)
+    monkeypatch.setattr(exits, "handed_over", [])
+    for name in ("last_value", "last_exc"):
+        monkeypatch.delattr(sys, name, raising=False)
+    names: dict[str, Any] = {"sys": sys}
+    exec(compile(HANDS_OVER, f"/env/{file}", "exec"), names)
+    exits.watch(lambda: None)
+    with pytest.raises(SystemExit):
+        names["_wrap"](train, [])
+    found = exits.uncaught()
+    assert told is (found is not None)
+    assert found is None or (found["type"], found["frames"][0][2]) == ("KeyError", "train")
+
+
 def test_a_syntax_error_stands_at_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
     error = SyntaxError("invalid syntax", ("/job/train.py", 7, 3, "def f(:", 7, 4))
     monkeypatch.setattr(sys, "last_value", error, raising=False)
@@ -471,6 +521,14 @@ def test_the_groups_of_a_process(torch_modules: SimpleNamespace) -> None:
     assert (found["rank"], found["world_size"]) == (1, 2)
     named = [(g["name"], g["id"], g["ranks"], g["backend"]) for g in found["groups"]]
     assert named == [("default", "0", [0, 1], "gloo"), ("tp", "5", [1, 3], "nccl")]
+
+
+def test_a_group_that_does_not_know_its_name_has_it_from_torchs_table(
+    torch_modules: SimpleNamespace,
+) -> None:
+    """In torch 2.0 a group has neither `group_name` nor `group_desc`."""
+    del torch_modules.tp.group_name, torch_modules.tp.group_desc
+    assert torch_names.group_of(torch_modules.tp) == ("5", {"ranks": [1, 3]})
 
 
 @pytest.mark.parametrize(
@@ -879,6 +937,27 @@ def test_the_source_of_a_call_on_a_store(torch_modules: SimpleNamespace, tmp_pat
     ]
 
 
+def test_code_without_columns_tells_the_line(torch_modules: SimpleNamespace, tmp_path: Path) -> None:
+    """As all code does before Python 3.11."""
+    found: list[Any] = []
+
+    def get(self: object, key: str) -> None:
+        frame = sys._getframe(1)
+        code = SimpleNamespace(**{name: getattr(frame.f_code, name) for name in CODE})
+        facts = {name: getattr(frame, name) for name in dir(frame) if name.startswith("f_")}
+        found.append(sites.site(SimpleNamespace(**{**facts, "f_code": code})))  # type: ignore[arg-type]
+
+    store = type("TCPStore", (made("Store"),), {"__module__": torch_names.BINDINGS, "get": get})()
+    file = tmp_path / "train.py"
+    file.write_text("\nstore.get('ready')\n")
+    exec(compile(file.read_text(), str(file), "exec"), {"store": store})
+    assert found[0]["position"] == [2]
+    assert called_at(found[0], sources()) == ("Store", "get", "ready")
+
+
+CODE = ("co_names", "co_filename", "co_flags")
+
+
 def test_how_long_a_store_waits(torch_modules: SimpleNamespace) -> None:
     def limits(store: object, span: object, text: str = "5") -> dict[str, float]:
         found = sites.site(sys._getframe(0))
@@ -1050,6 +1129,24 @@ def test_a_thread_that_waits_for_another_for_some_time_only(timeout: int, limite
     finally:
         lock.release()
         thread.join()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_select_on_no_file_is_a_sleep() -> None:
+    """`time.sleep` before Python 3.11."""
+    never, write = os.pipe()
+    found = {}
+    for files, call in (([], "nanosleep"), ([never], "select")):
+        thread = threading.Thread(target=select.select, args=(files, [], [], 0.3))
+        thread.start()
+        assert thread.native_id is not None
+        while thread.is_alive() and found.get(call) is None:
+            seen = native.blocking_call(thread.native_id)
+            found[call] = seen if seen is not None and seen["call"] == call else None
+        thread.join()
+    os.close(never)
+    os.close(write)
+    assert None not in found.values()
 
 
 # Locks inside the process

@@ -63,6 +63,10 @@ PREAMBLE = (
     "that is too large"
 )
 CLIENTS = "Timed out after 31 seconds waiting for clients. 1/2 clients joined."
+NO_STORE = (
+    "The client socket has failed to connect to any network address of (192.0.2.17, 29500). The client "
+    "socket has failed to connect to 192.0.2.17:29500 (errno: 113 - No route to host)."
+)
 BARRIER = (
     "Timed out initializing process group in store based barrier on rank 0, for key: "
     "store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:00:05 error=Wait timeout)"
@@ -1099,6 +1103,18 @@ RENDEZVOUS_INCOMPLETE = [
         (1,),
         where="prep.py:12 wait_a_bit",
         says=("1 of 2", "asleep"),
+    ),
+    Case(
+        "both ranks give up looking for a store that nobody serves",
+        snapshot(
+            raised(0, "DistNetworkError", NO_STORE, "train.py:8 main"),
+            raised(1, "DistNetworkError", NO_STORE, "train.py:8 main"),
+        ),
+        "error",
+        "rendezvous-incomplete",
+        (),
+        where="train.py:8 main",
+        says=("cannot reach the store at 192.0.2.17:29500",),
     ),
     Case(
         "the barrier at the end of the rendezvous times out",

@@ -309,11 +309,11 @@ def test_why_a_process_cannot_be_read(text: str, says: str) -> None:
 
 PATH = {"STUCK_RANKS_PATH": "/run/path", "PYTHONPATH": "/run/path:/else"}
 BLIND = [
-    ("in order so far", ("python", "train.py"), PATH, "", False, "PYTHONPATH"),
+    ("in order so far", ("python", "train.py"), PATH, "", False, "runs as another user"),
     ("-I", ("python", "-I", "train.py"), PATH, "", True, "runs with -I: no beacon"),
     ("-E among others", ("python", "-uE", "train.py"), PATH, "", True, "runs with -uE: no beacon"),
-    ("an argument of the script", ("python", "train.py", "-E"), PATH, "", False, "PYTHONPATH"),
-    ("text of -c", ("python", "-c", "I"), PATH, "", False, "PYTHONPATH"),
+    ("an argument of the script", ("python", "train.py", "-E"), PATH, "", False, "another user"),
+    ("text of -c", ("python", "-c", "I"), PATH, "", False, "another user"),
     ("emptied", ("python", "train.py"), {"HOME": "/"}, "", True, "stuck-ranks diagnose --"),
     ("reset", ("python", "train.py"), {**PATH, "PYTHONPATH": "/else"}, "", True, "export PYTHONPATH"),
     ("all gone", ("python", "train.py"), {}, "", True, "stuck-ranks diagnose --"),

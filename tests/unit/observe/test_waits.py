@@ -410,9 +410,14 @@ def test_a_call_of_torchs_that_tells_its_timeout(
         assert found.limited is limited
 
 
-def test_what_is_seen_from_outside_tells_no_timeout(tmp_path: Path) -> None:
-    place = {**site(tmp_path, 10, LIMITED), "position": [10]}
-    assert not of(thread([place["file"], 10, "asked", True], site=place))[0].limited
+@pytest.mark.parametrize(("line", "limited"), [(10, True), (11, True), (12, False), (55, False)])
+def test_where_the_line_alone_is_known_its_calls_tell_the_timeout(
+    line: int, limited: bool, tmp_path: Path
+) -> None:
+    """From outside, and before Python 3.11."""
+    place = {**site(tmp_path, line, LIMITED), "position": [line], "limits": {"span": 4.0}}
+    (found,) = of(thread([place["file"], line, "ask", True], site=place))
+    assert (found.kind, found.limited) == ("store", limited)
 
 
 LOCKED = """def save():

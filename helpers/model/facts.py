@@ -42,16 +42,18 @@ Cause = Literal[
     "shape-mismatch",
     "device-mismatch",
     "rank-crashed",
-    "error",
     "rank-exited",
     "rendezvous-incomplete",
     "collective-mismatch",
     "file-lock",
     "missing-rank",
+    "error",
     "unknown",
     "none",
 ]
-"""In the order of the contract; `diagnose.CAUSES` has the order in which they are tried."""
+"""In the order in which they are tried: the first that explains the first event wins. `error` takes any
+exception, so it comes after those that see what an exception follows from: a rank that left, or one that
+never came."""
 
 
 STILL = 1.0

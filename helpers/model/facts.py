@@ -63,6 +63,9 @@ UNTOLD = 1e9
 """Seconds that what a dump shows has stood as it is: longer than anybody's patience, and no proof."""
 
 
+PortRole = Literal["store", "gloo", "other"]
+
+
 @dataclass(frozen=True)
 class Port:
     """One listening TCP socket.
@@ -73,7 +76,7 @@ class Port:
 
     address: str
     port: int
-    role: Literal["store", "gloo", "other"]
+    role: PortRole
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,11 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
+from typing import get_args
 
 from ..model.facts import STILL, Attempt, Cause, ErrorView, RankView, Snapshot, Verdict
 from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
-from .causes import (
-    address_in_use,
-    collective_mismatch,
-    device_mismatch,
-    duplicate_rank,
-    error,
-    file_lock,
-    missing_rank,
-    out_of_memory,
-    rank_crashed,
-    rank_exited,
-    rendezvous_incomplete,
-    shape_mismatch,
-    unknown,
-    worker_stall,
-)
 from .events import Event, events
 from .parting.parting import parting
 from .scene import Facts
@@ -32,23 +18,11 @@ from .scene import Facts
 Find = Callable[[Facts], Verdict | None]
 
 CAUSES: dict[Cause, Find] = {
-    "address-in-use": address_in_use.find,
-    "duplicate-rank": duplicate_rank.find,
-    "out-of-memory": out_of_memory.find,
-    "worker-stall": worker_stall.find,
-    "shape-mismatch": shape_mismatch.find,
-    "device-mismatch": device_mismatch.find,
-    "rank-crashed": rank_crashed.find,
-    "rank-exited": rank_exited.find,
-    "rendezvous-incomplete": rendezvous_incomplete.find,
-    "collective-mismatch": collective_mismatch.find,
-    "file-lock": file_lock.find,
-    "missing-rank": missing_rank.find,
-    "error": error.find,
-    "unknown": unknown.find,
+    cause: import_module(f"..causes.{cause.replace('-', '_')}", __name__).find
+    for cause in get_args(Cause)
+    if cause != "none"
 }
-"""Tried in this order: the first that explains the first event wins. `error` takes any exception, so it
-comes after those that see what an exception follows from: a rank that left, or one that never came."""
+"""How each is recognised: `find` of the module that is named as the cause; tried in this order."""
 
 WORTH_TELLING = 3.0
 """Seconds that a rank has waited for others when that is told: at every start some wait for a moment."""

@@ -107,11 +107,9 @@ class Graph:
 
         A rank that waits for the core goes on as soon as the core does: it is in no way odd.
         """
-        leads: dict[int | Need, Iterable[int | Need]] = {
-            rank: self._held_by(rank) for rank in self.stuck
-        }
-        needs = {need for held in [*leads.values()] for need in held if isinstance(need, Need)}
-        leads |= {need: need.ranks & self.stuck for need in needs}
+        held = {rank: self._held_by(rank) for rank in self.stuck}
+        leads: dict[int | Need, Iterable[int | Need]] = dict(held.items())
+        leads |= {need: need.ranks & self.stuck for needs in held.values() for need in needs}
         ends = (loop for loop in loops(leads) if all(loop.issuperset(leads[node]) for node in loop))
         return self.stuck & frozenset(node for loop in ends for node in loop)
 

@@ -42,16 +42,18 @@ Cause = Literal[
     "shape-mismatch",
     "device-mismatch",
     "rank-crashed",
-    "error",
     "rank-exited",
     "rendezvous-incomplete",
     "collective-mismatch",
     "file-lock",
     "missing-rank",
+    "error",
     "unknown",
     "none",
 ]
-"""In the order of the contract; `diagnose.CAUSES` has the order in which they are tried."""
+"""In the order in which they are tried: the first that explains the first event wins. `error` takes any
+exception, so it comes after those that see what an exception follows from: a rank that left, or one that
+never came."""
 
 
 STILL = 1.0
@@ -59,6 +61,9 @@ STILL = 1.0
 
 UNTOLD = 1e9
 """Seconds that what a dump shows has stood as it is: longer than anybody's patience, and no proof."""
+
+
+PortRole = Literal["store", "gloo", "other"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Port:
 
     address: str
     port: int
-    role: Literal["store", "gloo", "other"]
+    role: PortRole
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 import pytest
+from contract import violations
 from score.trial import free_port
 from waiting import until
 
@@ -121,6 +122,7 @@ class Box:
             check=False,
         )
         report = json.loads(file.read_text()) if file.exists() else {}
+        assert not report or violations(report) == []
         return done.returncode, report, done.stderr
 
 

@@ -35,20 +35,6 @@ pytestmark = [
 SCRIPT = Path(sys.executable).with_name("stuck-ranks")
 EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 
-KEYS = {
-    "schema", "outcome", "proved", "interrupted", "cause", "detail", "culprits", "blockers", "where",
-    "parting", "summary", "explanation", "fix", "applies", "references", "masked", "job", "ranks",
-    "evidence", "not_seen", "seconds",
-}  # fmt: skip
-JOB_KEYS = {
-    "command", "launcher", "world_size", "nodes_seen", "attempt", "exit_code", "signal", "hardware",
-    "backends",
-}  # fmt: skip
-RANK_KEYS = {
-    "rank", "local_rank", "node", "host", "pid", "state", "where", "stack", "waits", "children", "ports",
-    "exit_code", "signal", "error",
-}  # fmt: skip
-
 # A rank that is stopped: the shortest hang that is proved, and torch is not needed for it. What it
 # prints first says that it is there; when it is continued it ends well.
 STOPPED = (
@@ -90,7 +76,7 @@ class Done:
     def report(self) -> dict[str, Any]:
         assert self.file.exists(), f"no JSON; exit code {self.code}\n{self.err[-2000:]}"
         found: dict[str, Any] = json.loads(self.file.read_text())
-        assert not violations(found)
+        assert violations(found) == []
         return found
 
     @property
@@ -239,11 +225,9 @@ def test_a_command_that_ends_well_at_once(box: Box) -> None:
     done = box.run("true")
     assert (done.code, done.verdict) == (0, ("ok", "none", []))
     report = done.report
-    assert set(report) == KEYS and set(report["job"]) == JOB_KEYS
-    assert report["schema"] == 1 and report["interrupted"] is False
+    assert report["interrupted"] is False
     assert report["job"]["command"] == ["true"] and report["job"]["exit_code"] == 0
     assert report["where"] is None and report["ranks"] == []
-    assert set(report["seconds"]) == {"first_rank", "stall", "verdict"}
     assert report["summary"] in done.out
     assert box.runs() == []
 
@@ -295,7 +279,6 @@ def test_an_exception_with_its_line(box: Box) -> None:
     assert (done.code, done.report["outcome"], done.report["cause"]) == (1, "error", "error")
     assert done.report["where"] == {"file": "job.py", "line": 2, "function": "load"}
     assert "ValueError: no data" in done.report["summary"]
-    assert [set(rank) for rank in done.report["ranks"]] == [RANK_KEYS]
 
 
 def test_a_proved_hang_is_2(box: Box) -> None:
@@ -364,7 +347,7 @@ def test_json_on_stdout_is_all_that_is_there(box: Box, program: str) -> None:
     words = [sys.executable, "-m", "helpers", "diagnose", "--json", "-", "--", program]
     done = box.run(words=words)
     report = json.loads(done.out)
-    assert set(report) == KEYS
+    assert violations(report) == []
     assert done.code == (0 if program == "true" else 1)
     assert report["summary"] in done.err
 

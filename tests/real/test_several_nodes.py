@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from contract import violations
 from machines import NETWORK, Machine, machines, why_not
 from repository import ROOT
 from waiting import until
@@ -160,6 +161,7 @@ class Cluster:
         """The report of one machine, when it is there."""
         self.tools[number].wait(120)
         found: dict[str, Any] = json.loads((self.folder / f"{number}.json").read_text())
+        assert violations(found) == []
         return found
 
     def alone(self, number: int) -> dict[str, Any]:
@@ -192,7 +194,9 @@ class Cluster:
             check=False,
         )
         assert done.returncode in (0, 1, 2, 3, 64), done.stderr
-        return (json.loads(report.read_text()) if report.exists() else {}), done.stdout
+        found = json.loads(report.read_text()) if report.exists() else {}
+        assert not found or violations(found) == []
+        return found, done.stdout
 
 
 @contextmanager

@@ -199,8 +199,9 @@ def _waiting(entries: Sequence[Mapping[str, Any]], groups: Sequence[Group]) -> I
 
 
 def _frame(frame: Mapping[str, Any]) -> FrameEntry:
+    """Torch writes the line 0 or -1 where it has none."""
     file = str(frame["filename"])
-    return file, int(frame["line"]), str(frame["name"]), _is_user(file)
+    return file, max(0, int(frame["line"])), str(frame["name"]), _is_user(file)
 
 
 def _call(entry: Mapping[str, Any], group: Group) -> Call:

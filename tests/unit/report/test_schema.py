@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -10,15 +11,46 @@ from contract import SCHEMA, violations
 from jsonschema import Draft202012Validator
 
 from helpers.diagnose.diagnose import diagnose
-from helpers.model.facts import Cause, Job, Outcome, Snapshot, State
-from helpers.model.parting import Kind
-from helpers.model.waits import WaitKind
+from helpers.model.facts import (
+    Blocker,
+    Cause,
+    ChildView,
+    Job,
+    Outcome,
+    Port,
+    PortRole,
+    ProcessView,
+    RankView,
+    Snapshot,
+    State,
+    Verdict,
+)
+from helpers.model.frames import Frame
+from helpers.model.parting import Branch, Kind, Parting
+from helpers.model.waits import InCollective, WaitKind
 from helpers.report.report import build, to_json
 
 
 def fine() -> dict[str, Any]:
     snapshot = Snapshot(1.0, Job(("true",), exit_code=0, ended=1.0))
     return to_json(build(diagnose([snapshot], final=True), snapshot))
+
+
+def stuck() -> dict[str, Any]:
+    """A report in which every part has an entry."""
+    at = Frame("train.py", 12, "save")
+    wait = InCollective(op="barrier", group="default", where=at)
+    port = Port("127.0.0.1", 41001, "gloo")
+    rank = ProcessView(
+        pid=1, kind="rank", state="waiting", stack=(at,), where=at, waits=(wait,), ports=(port,)
+    )
+    worker = ChildView(replace(rank, pid=2, kind="dataloader-worker"))
+    snapshot = Snapshot(
+        1.0, Job(("x",)), ranks=(RankView(0, state="waiting", process=rank, children=(worker,)),)
+    )
+    parted = Parting("if", at, "if rank == 0:", branches=(Branch("in its body", (0,)),))
+    verdict = Verdict("hang", "collective-mismatch", blockers=(Blocker(3, "x", "y"),), parting=parted)
+    return to_json(build(verdict, snapshot))
 
 
 def test_the_schema_is_one() -> None:
@@ -30,6 +62,7 @@ def test_its_words_are_those_of_the_code() -> None:
     assert parts["outcome"]["enum"] == list(get_args(Outcome))
     assert parts["cause"]["enum"] == list(get_args(Cause))
     assert kinds["state"]["enum"] == list(get_args(State))
+    assert kinds["ports"]["items"]["properties"]["role"]["enum"] == list(get_args(PortRole))
     assert kinds["wait"]["properties"]["kind"]["enum"] == list(get_args(WaitKind))
     assert kinds["parting"]["properties"]["kind"]["enum"] == [*get_args(Kind), None]
 
@@ -50,3 +83,37 @@ def test_what_breaks_it_is_named(change: Callable[[dict[str, Any]], object], nam
     change(said)
     (violation,) = violations(said)
     assert named in violation
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("job",),
+        ("seconds",),
+        ("blockers", 0),
+        ("parting",),
+        ("parting", "where"),
+        ("parting", "branches", 0),
+        ("ranks", 0),
+        ("ranks", 0, "stack", 0),
+        ("ranks", 0, "waits", 0),
+        ("ranks", 0, "ports", 0),
+        ("ranks", 0, "children", 0),
+    ],
+    ids=lambda place: ".".join(map(str, place)),
+)
+def test_another_key_is_refused_wherever_it_stands(place: tuple[Any, ...]) -> None:
+    said = stuck()
+    assert violations(said) == []
+    inside = said
+    for step in place:
+        inside = inside[step]
+    inside["more"] = 1
+    assert violations(said) != []
+
+
+def test_a_state_that_no_rank_has_is_refused() -> None:
+    said = stuck()
+    said["ranks"][0]["state"] = "tired"
+    (violation,) = violations(said)
+    assert violation.startswith("$.ranks[0].state: 'tired'")

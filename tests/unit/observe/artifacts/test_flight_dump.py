@@ -182,6 +182,11 @@ def test_where_it_was_issued_is_told() -> None:
     assert (verdict.where.file, verdict.where.line) == ("/home/user/train.py", 12)
 
 
+def test_a_frame_without_a_line_has_line_0() -> None:
+    told = flight_dump.account(of(entry("all_reduce", line=-1)), "/shared/rank_0")
+    assert told.threads[0]["frames"][-1][1] == 0
+
+
 @pytest.mark.parametrize(
     ("name", "rank"),
     [

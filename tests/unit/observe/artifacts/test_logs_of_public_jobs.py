@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 
+from contract import violations
 from repository import ROOT
 
 from helpers.diagnose.diagnose import diagnose
@@ -12,6 +13,7 @@ from helpers.model.facts import Verdict
 from helpers.observe.artifacts import job, program
 from helpers.observe.artifacts.files import Budget
 from helpers.observe.artifacts.reading import found_in
+from helpers.report.report import build, to_json
 
 LOGS = ROOT / "tests" / "public_logs"
 CASES = tomllib.loads((LOGS / "cases.toml").read_text())
@@ -25,7 +27,9 @@ def judged(name: str) -> Verdict | None:
     if not accounts:
         return None
     seen = job.snapshot(accounts, program.sources(accounts))
-    return diagnose([replace(seen, time=seen.time - 1.0), seen], final=True)
+    verdict = diagnose([replace(seen, time=seen.time - 1.0), seen], final=True)
+    assert violations(to_json(build(verdict, seen))) == []
+    return verdict
 
 
 def test_no_log_gets_a_wrong_cause_and_most_get_the_right_one() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from score.score import commit, made
 from score.trial import ROOT
-from soak import kills, learners, rounds
+from soak import fuzz, hostile, kills, learners, rounds
 from soak.part import Part
 
 PAGE = ROOT / "benchmarks" / "soak.md"
@@ -25,6 +25,8 @@ PARTS: dict[str, Callable[[bool], Part]] = {
     "kills": lambda quick: kills.measure(10 if quick else 200, random.randrange(10**6)),
     "rounds": lambda quick: rounds.measure(2, ["05"]) if quick else rounds.measure(100, LABS),
     "learners": lambda quick: learners.measure(2 if quick else 8, "05"),
+    "hostile": lambda quick: hostile.measure(quick=quick),
+    "fuzz": lambda quick: fuzz.measure(300 if quick else fuzz.NUMBER, random.randrange(10**6)),
 }
 
 

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from helpers.beacon.record import record_path
 from helpers.cli import main as cli
 from helpers.cli.arguments import UsageError
@@ -31,7 +33,7 @@ from helpers.labs import lab
 from helpers.observe.artifacts.artifacts import Artifacts, NothingError
 from helpers.observe.artifacts.files import Budget
 from helpers.observe.artifacts.moments import Unpacker
-from helpers.observe.artifacts.reading import found_in
+from helpers.observe.artifacts.reading import Found, found_in
 from helpers.observe.recording import RecordingError
 from helpers.observe.records import Beacons
 from helpers.report import report as reports
@@ -256,7 +258,11 @@ def of_dump(chance: random.Random, folder: Path) -> None:
 def _read(file: Path, data: bytes) -> None:
     """As `read` does, but in this process: there, a fault would only end the process that reads."""
     file.write_bytes(data)
-    found = found_in(file, Budget())
+    try:
+        # What the reader's process finds is held against its types on the way to the one that judges.
+        found = msgspec.json.decode(msgspec.json.encode(found_in(file, Budget())), type=Found)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return
     with contextlib.suppress(NothingError, RecordingError):
         parts = ((file, Unpacker().part(found.part)),) if found.part else ()
         damage = ((file, found.damaged),) if found.damaged else ()

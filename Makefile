@@ -30,7 +30,7 @@ score: $(VENV)/stamp-test ## run every job of tests/jobs and every lab with ever
 		&& $(VENV)/bin/python -m helpers lab --all
 	@$(MAKE) --no-print-directory fresh
 
-soak: $(VENV)/stamp-test ## kill runs at random moments and more that takes hours; write what is left
+soak: $(VENV)/stamp-test ## kill runs at random, starve machines, feed damaged input, for hours; write what is left
 	@$(VENV)/bin/python tools/make_soak.py
 
 recordings: $(VENV)/stamp-test ## run every job of tests/jobs anew, and keep how it was looked at

@@ -78,7 +78,7 @@ def found(logs: Lines, label: str | None, searched: str) -> list[str]:
 def log(lines: Sequence[str], label: str | None) -> str:
     """The newest of these lines, and how many there are."""
     if label is None:
-        return "<p>Nothing has been printed yet.</p>"
+        return "<p>There is no output to show.</p>"
     shown = lines[-LINES:]
     count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
     said = count if len(shown) == len(lines) else f"the newest {len(shown)} of {count}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +21,9 @@ from pathlib import Path
 import psutil
 from score import trial
 
+from helpers.launch.processes import is_alive
+
+from . import jupyter
 from .part import Part
 
 HERE = Path(__file__).parent
@@ -100,12 +102,7 @@ class Place:
             text=True,
         )
         if asleep:
-            while process.poll() is None and len(psutil.Process(process.pid).children(True)) < 4:
-                time.sleep(0.1)
-            time.sleep(1.0)
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(ASLEEP)
-            process.send_signal(signal.SIGCONT)
+            _stop_for_a_while(psutil.Process(process.pid))
         try:
             out, errors = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -114,14 +111,19 @@ class Place:
             errors += "\nit did not end"
         own = [line for line in errors.splitlines() if not line.startswith("[")]
         lines = [line for line in (*own, *out.splitlines()) if line]
-        left = [f"process {one.pid}" for one in trial.left_processes(trial.MARKER, str(self.folder))]
-        left += [f"folder {path.name}" for path in self.temporary.glob("stuck-ranks-*/*")]
+        left = self.left()
         right = process.returncode == code and said in out + errors and report in out
         if "Traceback" in "\n".join(own) or "a fault of its own" in errors:
             right = False
         fault = "" if right and not left else f"not {code} with {said!r}: {lines[:6]} {left}"
         came = f"{process.returncode}: {lines[0] if lines else 'nothing'}"
         return Met(" ".join(words[:2]), came, tuple(left), fault)
+
+    def left(self) -> list[str]:
+        """Processes and folders of runs that are still there."""
+        processes = trial.left_processes(trial.MARKER, str(self.folder))
+        folders = self.temporary.glob("stuck-ranks-*/*")
+        return [*(f"process {one.pid}" for one in processes), *(f"folder {one.name}" for one in folders)]
 
 
 def full_disk(place: Place) -> Met:
@@ -215,6 +217,39 @@ def asleep_over_hang(place: Place) -> Met:
     return place.run(["diagnose", "--", *job], 2, "HANG (proved)", asleep=True)
 
 
+def kernel_asleep_over_hang(place: Place) -> Met:
+    """The kernel of a notebook is stopped while its job comes to hang: the verdict comes afterwards."""
+    told = place.folder / "told"
+    job = [*TORCHRUN, str(trial.ROOT / "tests" / "jobs" / "barrier_for_one.py")]
+    code = (
+        "import threading\nfrom pathlib import Path\nfrom helpers.session import Session\n"
+        f"session = Session({job!r}).start()\n"
+        f"def tell():\n    said = session.wait().verdict\n    new = Path({str(told)!r} + '.new')\n"
+        "    new.write_text(f'{said.outcome}, proved {said.proved}')\n"
+        f"    new.rename({str(told)!r})\n"
+        "threading.Thread(target=tell).start()"
+    )
+    with jupyter.kernel(place.folder, place.environment, code) as kernel:
+        _stop_for_a_while(kernel)
+        until = time.monotonic() + LIMIT
+        while not told.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+    came = told.read_text() if told.exists() else "nothing"
+    left = place.left()
+    right = came == "hang, proved True" and not left
+    return Met("a job in a notebook", came, tuple(left), "" if right else f"{came} {left}")
+
+
+def _stop_for_a_while(process: psutil.Process) -> None:
+    """SIGSTOP, once the guardian, the launcher and two ranks of its run are there, and SIGCONT."""
+    while is_alive(process) and len(process.children(recursive=True)) < 4:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    process.suspend()
+    time.sleep(ASLEEP)
+    process.resume()
+
+
 KEPT: list[socket.socket] = []
 """Ports that are held until the process of a condition ends."""
 
@@ -233,6 +268,7 @@ CONDITIONS: dict[str, Callable[[Place], Met]] = {
     "1 MB of /dev/shm, enough": little_shared_memory,
     "stopped for 30 s over a healthy job": asleep_over_healthy,
     "stopped for 30 s over a hang": asleep_over_hang,
+    "a kernel stopped for 30 s over a hang": kernel_asleep_over_hang,
 }
 """In the order of their seconds: what follows `64 descriptors` takes more than ten."""
 QUICK = tuple(CONDITIONS)[: list(CONDITIONS).index("64 descriptors") + 1]

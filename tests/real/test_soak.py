@@ -53,7 +53,7 @@ def test_growth_and_another_outcome_are_faults() -> None:
         {"memory": 2**20, "threads": 5, "descriptors": 9 + number, "widgets": 3} for number in range(8)
     ]
     part = rounds.judge([["hang"]] * 7 + [["ok"]], sizes, ["05"])
-    assert part.faults == ("round 8 ended ok, and round 1 hang", "descriptors grew from 10 to 16")
+    assert part.faults == ("turn 8 ended ok, and turn 1 hang", "descriptors grew from 10 to 16")
 
 
 @pytest.mark.timeout(600)

@@ -1,6 +1,6 @@
 """Runs the broken and the fixed program of labs over and over in one kernel, and looks for growth.
 
-The kernel is a real one, without a server; a cell opens the panels, and each round is a cell that
+The kernel is a real one, without a server; a cell opens the panels, and each turn is a cell that
 awaits `lab.run`, as the cells of the notebooks do.
 """
 
@@ -17,12 +17,12 @@ from jupyter_client.manager import start_new_kernel
 from .part import Part
 
 WARM_UP = 0.2
-"""The share of rounds that fill caches and pools, and do not count."""
+"""The share of turns that fill caches and pools, and do not count."""
 MEGABYTE = 2**20
 SLACK = {"memory": 20 * MEGABYTE, "threads": 0, "descriptors": 0, "widgets": 0}
 """What the end may exceed the beginning by; the allocator keeps some memory that it will use again."""
 LIMIT = 1800.0
-"""Seconds for one round."""
+"""Seconds for one turn."""
 
 OPEN = """
 import gc, json, os, threading
@@ -32,7 +32,7 @@ from helpers.panel import open_lab
 
 labs = [open_lab(name) for name in {labs!r}]
 
-async def round_of_labs():
+async def turn():
     outcomes = []
     for lab in labs:
         for program in ("broken", "fixed"):
@@ -51,11 +51,11 @@ def sizes():
         "widgets": len(widget._instances),
     }}
 """
-ROUND = "outcomes = await round_of_labs()\nprint(json.dumps([outcomes, sizes()]))"
+TURN = "outcomes = await turn()\nprint(json.dumps([outcomes, sizes()]))"
 
 
-def measure(rounds: int, labs: Sequence[str]) -> Part:
-    """Run each lab that many times, broken and fixed.
+def measure(turns: int, labs: Sequence[str]) -> Part:
+    """Run each lab that many times, broken and fixed, all labs in turn.
 
     Args:
         labs: their names or numbers.
@@ -63,7 +63,7 @@ def measure(rounds: int, labs: Sequence[str]) -> Part:
     manager, client = start_new_kernel(startup_timeout=LIMIT)
     try:
         _cell(client, OPEN.format(labs=list(labs)))
-        told = [json.loads(_cell(client, ROUND).splitlines()[-1]) for _ in range(rounds)]
+        told = [json.loads(_cell(client, TURN).splitlines()[-1]) for _ in range(turns)]
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -73,11 +73,11 @@ def measure(rounds: int, labs: Sequence[str]) -> Part:
 def judge(
     outcomes: Sequence[Sequence[str]], sizes: Sequence[Mapping[str, int]], labs: Sequence[str]
 ) -> Part:
-    """Compare the first rounds after the warm-up with the last, and the outcomes with those of round 1.
+    """Compare the first turns after the warm-up with the last, and the outcomes with those of turn 1.
 
     Args:
-        outcomes: of each round, of each program.
-        sizes: at the end of each round.
+        outcomes: of each turn, of each program.
+        sizes: at the end of each turn.
     """
     warm = max(1, int(WARM_UP * len(sizes)))
     few = max(1, (len(sizes) - warm) // 4)
@@ -92,9 +92,10 @@ def judge(
         if last - first > slack:
             faults.append(f"{name} grew from {_shown(name, first)} to {_shown(name, last)}")
     lines = (
-        f"{len(sizes)} rounds of broken and fixed of the labs {', '.join(labs)}, in one kernel.",
+        f"{len(sizes) * len(labs)} rounds of broken and fixed in one kernel: {len(sizes)} times each of the "
+        f"labs {', '.join(labs)}, in turn.",
         "",
-        "| | after round 1 | after the warm-up | at the end |",
+        "| | after the first turn | after the warm-up | at the end |",
         "|---|---|---|---|",
         *rows,
     )
@@ -104,7 +105,7 @@ def judge(
 def _changed(outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
     for number, one in enumerate(outcomes, 1):
         if one != outcomes[0]:
-            yield f"round {number} ended {', '.join(one)}, and round 1 {', '.join(outcomes[0])}"
+            yield f"turn {number} ended {', '.join(one)}, and turn 1 {', '.join(outcomes[0])}"
 
 
 def _shown(name: str, value: float) -> str:

@@ -92,8 +92,8 @@ def judge(
         if last - first > slack:
             faults.append(f"{name} grew from {_shown(name, first)} to {_shown(name, last)}")
     lines = (
-        f"{len(sizes) * len(labs)} rounds of broken and fixed in one kernel: {len(sizes)} of each of the "
-        f"labs {', '.join(labs)}, in turn.",
+        f"{len(sizes) * len(labs)} rounds of broken and fixed in one kernel: {len(sizes)} of each of "
+        f"the labs {', '.join(labs)}, in turn.",
         "",
         "| | after the first turn | after the warm-up | at the end |",
         "|---|---|---|---|",

@@ -23,6 +23,9 @@ def find(facts: Facts) -> Verdict | None:
     holder = f", which {owner} holds" if owner else ""
     who, why = _who(facts, event)
     refusal = f"{who} cannot listen on {name}{holder}"
+    if port == 0:  # the process leaves the choice to the kernel
+        refusal = f"{who} finds no free port to listen on"
+        why = "this machine has given out every port of net.ipv4.ip_local_port_range"
     return Verdict(
         outcome="error",
         cause="address-in-use",

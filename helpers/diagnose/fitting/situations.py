@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...model.waits import InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
-from ..events import stack_of
+from ..events import refused, stack_of
 from ..messages import CANNOT_CONNECT, NO_INTERFACE, NO_SHARED_MEMORY
 from ..network import unanswered
 from .case import TURNS, Case
@@ -199,8 +199,8 @@ def on_other_nodes(case: Case) -> bool:
 def wrong_interface(case: Case) -> bool:
     """Ranks have found the store, and cannot connect to each other."""
     errors = [process.error.message for process in case.ranks if process.error is not None]
-    refused = any(CANNOT_CONNECT.search(text) or NO_INTERFACE.search(text) for text in errors)
-    return refused or bool(unanswered(case.facts, case.facts.alive))
+    cannot = any(CANNOT_CONNECT.search(text) or NO_INTERFACE.search(text) for text in errors)
+    return cannot or bool(unanswered(case.facts, case.facts.alive))
 
 
 @situation
@@ -240,6 +240,13 @@ def owner_is_an_earlier_run(case: Case) -> bool:
     """A process of an earlier run of the same command has the port."""
     command = " ".join(case.snapshot.job.command)
     return any(blocker.command and blocker.command in command for blocker in case.verdict.blockers)
+
+
+@situation
+def no_port_is_free(case: Case) -> bool:
+    """The kernel has no port to give out."""
+    event = case.facts.first
+    return event is not None and event.error is not None and refused(event.error) == 0
 
 
 @situation

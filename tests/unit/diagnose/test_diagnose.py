@@ -52,6 +52,7 @@ IN_USE = (
     "The server socket has failed to listen on any local network address. "
     "port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"
 )
+NO_PORT = IN_USE.replace("29500", "0")
 PEER = "[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:40123"
 TIMED_OUT = "[gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 1800000ms for recv operation"
 SHAPES = (
@@ -154,6 +155,15 @@ ADDRESS_IN_USE = [
         "address-in-use",
         (0,),
         where="serve.py:4 start",
+    ),
+    Case(
+        "no port at all is free",
+        snapshot(raised(0, "DistNetworkError", NO_PORT, "train.py:8 main"), rank(1, joining())),
+        "error",
+        "address-in-use",
+        (0,),
+        where="train.py:8 main",
+        says=("no free port", "ip_local_port_range"),
     ),
     Case(
         "the launcher itself cannot listen",

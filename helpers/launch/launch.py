@@ -213,7 +213,8 @@ class Launch:
         with suppress(psutil.NoSuchProcess):
             self._seen = [psutil.Process(self.pid)]
         self._record["processes"] = [identity(self.guardian_pid), identity(self.pid)]
-        run_folder.write_record(self.folder, self._record)
+        with suppress(OSError):  # the job may have filled the disk; its processes carry the run's id
+            run_folder.write_record(self.folder, self._record)
 
     def _listen(self) -> None:
         """Take in the guardian's events until it has gone. Without a guardian, end the job."""

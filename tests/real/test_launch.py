@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -687,3 +688,19 @@ def test_ps_gives_the_same_parents() -> None:
     by_ps = guardian._parents_by_ps()
     assert by_ps[os.getpid()] == os.getppid()
     assert guardian.parents()[os.getpid()] == os.getppid()
+
+
+def test_a_job_that_fills_the_disk_at_once_goes_on(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = run_folder.write_record
+
+    def on_full_disk(folder: Path, record: dict[str, object]) -> None:
+        if record["processes"]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(folder, record)
+
+    monkeypatch.setattr(run_folder, "write_record", on_full_disk)
+    run = start("sh", "-c", "exit 7")
+    until(lambda: run.poll() is not None)
+    assert os.waitstatus_to_exitcode(run.poll() or 0) == 7

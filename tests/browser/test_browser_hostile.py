@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from browser_bench import (
-    CHROMIUM,
     RUN_SECONDS,
+    chromium,
     keep_picture,
     needs_browser,
     notebook_page,
@@ -21,6 +22,7 @@ from browser_bench import (
 
 EVIL = "<img src=x onerror='window.pwned=1'><script>window.pwned=1</script>[x](javascript:pwned) `$m$`"
 SCRIPT = "<img src=x onerror=window.pwned=1>.py"
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", SCRIPT)
 SAYS = f"""evil = {EVIL!r}
 print(evil, "\\x1b]0;title\\x07\\x1b]8;;http://x\\x1b\\\\link\\x1b[2J", flush=True)
 """
@@ -58,11 +60,6 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(words, capture_output=True, cwd=folder)
 
 
-def launch() -> tuple[str, ...]:
-    """Two ranks of the program."""
-    return (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", SCRIPT)
-
-
 def test_no_script_of_a_job_runs_on_its_page(tmp_path: Path) -> None:
     (tmp_path / SCRIPT).write_text(FAILS)
     done = run(tmp_path, sys.executable, SCRIPT)
@@ -73,10 +70,7 @@ def test_no_script_of_a_job_runs_on_its_page(tmp_path: Path) -> None:
     assert read.returncode == 1, read.stderr
     for written in (done.stdout, read.stdout, read.stderr):
         assert b"\x1b]" not in written and b"\x1b[2J" not in written
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
+    with chromium() as browser:
         page = browser.new_page()
         page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
         for file in (tmp_path / "page.html", again):
@@ -85,23 +79,22 @@ def test_no_script_of_a_job_runs_on_its_page(tmp_path: Path) -> None:
             assert "<img src=x onerror='window.pwned=1'><script>" in " ".join(text.split())
             assert page.evaluate("window.pwned") is None
             assert page.locator(PARTS).count() == 0
-        browser.close()
 
 
 @pytest.mark.timeout(RUN_SECONDS * 3)
 def test_no_script_of_a_job_runs_in_jupyterlab(tmp_path: Path) -> None:
     """Live, in the saved result of its cell, in a recording, and in what it has left."""
     folder = tmp_path / "notebooks" / "evil"
-    command = " ".join(f"'{word}'" for word in launch())
+    command = shlex.join(TORCHRUN)
     write_notebook(folder / "evil.ipynb", *(cell.format(command=command) for cell in CELLS))
     (folder / "failing").mkdir()
     (folder / SCRIPT).write_text(HANGS)
-    done = run(folder, *launch())
+    done = run(folder, *TORCHRUN)
     assert done.returncode == 2, done.stderr
     (folder / "left").mkdir()
     (folder / "failing" / SCRIPT).write_text(FAILS)
     with (folder / "left" / "all.log").open("wb") as log:
-        subprocess.run(launch(), stdout=log, stderr=log, cwd=folder / "failing")
+        subprocess.run(TORCHRUN, stdout=log, stderr=log, cwd=folder / "failing")
     expect = playwright.expect
     with serve(tmp_path) as jupyter, notebook_page(jupyter, "evil/evil.ipynb") as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))

@@ -121,6 +121,16 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
 
 
 @contextmanager
+def chromium() -> Iterator[playwright.Browser]:
+    """Chromium without a window."""
+    with playwright.sync_playwright() as driver:
+        flags = ["--no-sandbox", "--disable-gpu"]
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield browser
+        browser.close()
+
+
+@contextmanager
 def notebook_page(
     jupyter: Jupyter, notebook: str, *, width: int = 1280, **context: Any
 ) -> Iterator[playwright.Page]:
@@ -132,15 +142,11 @@ def notebook_page(
         width: of the window, in pixels; at `DOCKED` a panel opens beside its notebook.
         context: as for Playwright's `new_context`.
     """
-    with jupyter.kernel(notebook), playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
+    with jupyter.kernel(notebook), chromium() as browser:
         page = browser.new_page(viewport={"width": width, "height": 1500}, **context)
         page.set_default_timeout(RUN_SECONDS * 1000)
         go_to_notebook(page, jupyter.page(notebook))
         yield page
-        browser.close()
 
 
 def go_to_notebook(page: playwright.Page, address: str) -> None:

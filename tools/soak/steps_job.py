@@ -14,7 +14,7 @@ def main() -> None:
     dist.init_process_group("gloo")
     until = time.monotonic() + LIFE
     while dist.get_rank() == 1 and time.monotonic() < until:
-        time.sleep(1.0)
+        time.sleep(1.0)  # two lines, so that a stack shows that it moves
         time.sleep(1.0)
     dist.barrier()
     dist.destroy_process_group()

@@ -1,12 +1,12 @@
 """What the beacon costs a rank: blocks of the same training steps with it and without it, in turn.
 
-Runs under the instrument, on two ranks, as `beacon_cost.py KIND FOLDER PAIRS`, and writes one JSON
+Runs under the instrument, on two ranks, as `beacon_cost.py KIND FOLDER PAIRS TIMES`, and writes one JSON
 object per rank to the folder: `cpu` and `wall` are pairs of seconds for one block with the beacon and
-one without, `beacon` is what the beacon's own thread has used of the processor in the former.
+one without, and `looks` says how often the beacon has looked in the former. There it looks TIMES as
+often as elsewhere: what its usual looks cost is small beside whatever else happens to a block.
 """
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,11 +17,13 @@ from stuck_ranks_beacon import beacon
 from training import step_of
 
 SECONDS = 1.0
-"""Length of a block: about five looks of the beacon."""
+"""Length of a block."""
 
 
-def train(kind: str, folder: Path, pairs_wanted: int) -> None:
+def train(kind: str, folder: Path, pairs_wanted: int, times: int) -> None:
     """Train, and note how long the blocks take."""
+    beacon.TICK /= times
+    beacon.LOOK_SHARE *= times
     step = step_of(kind)
 
     def steps(count: int) -> tuple[float, float]:
@@ -30,33 +32,34 @@ def train(kind: str, folder: Path, pairs_wanted: int) -> None:
             step()
         return time.process_time() - cpu, time.perf_counter() - wall
 
-    def resume() -> int:
-        """Start the beacon; its thread is the newest, after that of `faulthandler`'s timer."""
-        before = set(os.listdir("/proc/self/task"))
-        beacon.current.resume()
-        return max(map(int, set(os.listdir("/proc/self/task")) - before))
+    def look(**arguments: int) -> None:
+        looked.append(None)
+        beacon.Beacon.look(beacon.current, **arguments)
 
+    looked: list[None] = []
+    beacon.current.look = look
     steps(50)
     beacon.current.rest()
     count = torch.tensor(max(1, int(100 * SECONDS / steps(100)[1])))
     dist.broadcast(count, 0)
-    pairs, own = [], []
+    pairs, looks = [], []
     for number in range(pairs_wanted):
         alone = steps(int(count)) if number % 2 else None  # either comes first as often
-        thread = resume()
+        beacon.current.resume()
+        looked.clear()
         watched = steps(int(count))
-        own.append(int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9)
+        looks.append(len(looked))
         beacon.current.rest()
         pairs.append((watched, alone or steps(int(count))))
     beacon.current.resume()
     found = {
         "steps": int(count),
-        "beacon": own,
+        "looks": looks,
         "cpu": [(watched[0], alone[0]) for watched, alone in pairs],
         "wall": [(watched[1], alone[1]) for watched, alone in pairs],
     }
     (folder / f"{dist.get_rank()}.json").write_text(json.dumps(found))
 
 
-train(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+train(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
 dist.destroy_process_group()

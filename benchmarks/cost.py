@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from helpers.session import Session
+from helpers.beacon.beacon import TICK
 
 HERE = Path(__file__).resolve().parent
 
@@ -26,6 +27,9 @@ KINDS = {"ddp": "DDP", "fsdp2": "FSDP2 (`fully_shard`)", "deepspeed": "DeepSpeed
 
 STEPS = 600
 """Steps of a whole run, after its first."""
+
+TIMES = 20
+"""How much oftener than elsewhere the beacon looks in the blocks."""
 
 DUMPS_EVERY = 1.0
 """Seconds between two dumps of py-spy."""
@@ -39,7 +43,7 @@ PEERS: Mapping[str, Mapping[str, str]] = {
 Rank = dict[str, Any]
 
 
-def cost(kinds: Sequence[str] = ("ddp", "fsdp2"), pairs: int = 25, rounds: int = 7) -> Iterator[str]:
+def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 11) -> Iterator[str]:
     """Per step, at the start and in memory.
 
     Args:
@@ -51,31 +55,31 @@ def cost(kinds: Sequence[str] = ("ddp", "fsdp2"), pairs: int = 25, rounds: int =
         environment = _environment(built)
         yield (
             f"Two ranks train a small model with gloo. Per step: {pairs} times a block of about one "
-            "second with the beacon and the same without it, inside one process, each first in turn. "
-            f"Start and memory: {rounds} whole runs with the instrument and as many without, in turn. "
-            "The start runs from the start of a rank's process to the end of its first step. Medians of "
-            "the ratios between what belongs together, and their 95 % confidence intervals (bootstrap)."
+            "second with the beacon and the same without it, inside one process, each first in turn. In "
+            f"these blocks the beacon looks {TIMES} times as often as it usually does; the cost per step "
+            f"is what one look costs, as a share of the {TICK:g} s that usually lie between two. Start "
+            f"and memory: {rounds} whole runs under `stuck-ranks diagnose` and as many without, in turn. "
+            "The start runs from the launch of the command line to the end of the ranks' first step. "
+            "Medians of what belongs together, and their 95 % confidence intervals (bootstrap)."
         )
         yield ""
-        yield "| with / without | per step, by the clock | per step, processor | start | RSS | PSS |"
-        yield "|---|---|---|---|---|---|"
-        own = []
+        yield "| | per step, by the clock | per step, processor | start | more at start | RSS | PSS |"
+        yield "|---|---|---|---|---|---|---|"
         for kind in kinds:
             if kind == "deepspeed" and find_spec(kind) is None:
-                yield f"| {KINDS[kind]} | not installed | | | | |"
+                yield f"| {KINDS[kind]} | not installed | | | | | |"
                 continue
-            _whole(kind, environment, 1)  # what is built or read for the first time, is so now
-            ranks, share = _blocks(kind, environment, pairs)
-            cells = [_interval(_of_pairs(ranks, part)) for part in ("wall", "cpu")]
+            _whole(kind, environment, 1, watched=True)  # what is built once, is built now
+            ranks = _blocks(kind, environment, pairs)
+            cells = [_interval(_of_looks(ranks, part), " %") for part in ("wall", "cpu")]
             starts = [
                 (_whole(kind, environment, 1, watched=True), _whole(kind, environment, 1))
                 for _ in range(rounds)
             ]
-            cells += [_interval(_of_runs(starts, part)) for part in ("first", "rss", "pss")]
-            own.append(f"{KINDS[kind]} {100 * share:.2f} %")
+            later = [_mean(watched, "first") - _mean(plain, "first") for watched, plain in starts]
+            cells += [_interval(_of_runs(starts, "first")), _interval(later, " s")]
+            cells += [_interval(_of_runs(starts, part)) for part in ("rss", "pss")]
             yield f"| {KINDS[kind]} | {' | '.join(cells)} |"
-        yield ""
-        yield f"The beacon's own thread used, of the rank's time by the clock: {', '.join(own)}."
         yield ""
         yield from _peers(environment, rounds)
 
@@ -108,29 +112,24 @@ def _peers(environment: Mapping[str, str], rounds: int) -> Iterator[str]:
 
 def _environment(built: str) -> dict[str, str]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "TORCH_EXTENSIONS_DIR": built}
+    compiled = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**compiled, "PATH": path, "OMP_NUM_THREADS": "1", "TORCH_EXTENSIONS_DIR": built}
 
 
 def _launch(program: str, *words: str) -> list[str]:
     return ["torchrun", "--standalone", "--nproc-per-node=2", str(HERE / program), *words]
 
 
-def _watch(command: list[str], environment: Mapping[str, str]) -> None:
-    report = Session(command, env=dict(environment)).start().wait()
-    assert report.verdict.outcome == "ok", report.verdict.summary
-
-
 def _ranks(folder: str) -> list[Rank]:
     return [json.loads(file.read_text()) for file in sorted(Path(folder).glob("*.json"))]
 
 
-def _blocks(kind: str, environment: Mapping[str, str], pairs: int) -> tuple[list[Rank], float]:
-    """The paired blocks of each rank, and the share of the time that the beacon's thread has used."""
+def _blocks(kind: str, environment: Mapping[str, str], pairs: int) -> list[Rank]:
+    """The paired blocks of each rank."""
     with tempfile.TemporaryDirectory() as folder:
-        _watch(_launch("beacon_cost.py", kind, folder, str(pairs)), environment)
-        ranks = _ranks(folder)
-    clock = sum(pair[0] for rank in ranks for pair in rank["wall"])
-    return ranks, sum(sum(rank["beacon"]) for rank in ranks) / clock
+        command = _launch("beacon_cost.py", kind, folder, str(pairs), str(TIMES))
+        _run(_watched(command), environment)
+        return _ranks(folder)
 
 
 def _whole(
@@ -141,19 +140,27 @@ def _whole(
     watched: bool = False,
     dumps: bool = False,
 ) -> list[Rank]:
-    """What each rank notes of a whole run, plain or under a tool."""
+    """What each rank notes of a whole run, plain or under a tool; `first` from the launch on."""
     with tempfile.TemporaryDirectory() as folder:
         command = _launch("training.py", kind, folder, str(steps))
-        if watched:
-            _watch(command, environment)
-        else:
-            with (
-                Path(folder, "log").open("w+") as log,
-                subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
-                _dumping(process.pid, dumps),
-            ):
-                assert process.wait() == 0, Path(log.name).read_text()
-        return _ranks(folder)
+        began = time.time()
+        _run(_watched(command) if watched else command, environment, dumps=dumps)
+        return [{**rank, "first": rank["first"] - began} for rank in _ranks(folder)]
+
+
+def _watched(command: list[str]) -> list[str]:
+    return [sys.executable, "-m", "helpers", "diagnose", "--", *command]
+
+
+def _run(command: list[str], environment: Mapping[str, str], *, dumps: bool = False) -> None:
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        subprocess.Popen(command, env=environment, cwd=HERE.parent, stdout=log, stderr=log) as process,
+        _dumping(process.pid, dumps),
+    ):
+        code = process.wait()
+        log.seek(0)
+        assert code == 0, log.read()
 
 
 @contextmanager
@@ -177,21 +184,33 @@ def _dumping(launcher: int, wanted: bool) -> Iterator[None]:
             thread.join()
 
 
-def _of_pairs(ranks: Sequence[Rank], part: str) -> list[float]:
-    """The ratio of each pair of blocks: the ranks of one block wait for each other, and count once."""
+def _of_looks(ranks: Sequence[Rank], part: str) -> list[float]:
+    """What a look has cost in each pair of blocks, in percent of the time between two of them.
+
+    The ranks of one block wait for each other, and count once.
+    """
     pairs = zip(*(rank[part] for rank in ranks), strict=True)
-    return [sum(one[0] for one in pair) / sum(one[1] for one in pair) for pair in pairs]
-
-
-def _of_runs(runs: Sequence[tuple[list[Rank], list[Rank]]], part: str) -> list[float]:
+    looks = zip(*(rank["looks"] for rank in ranks), strict=True)
     return [
-        sum(rank[part] for rank in watched) / sum(rank[part] for rank in plain)
-        for watched, plain in runs
+        100 * sum(one[0] - one[1] for one in pair) / sum(looked) / TICK
+        for pair, looked in zip(pairs, looks, strict=True)
     ]
 
 
-def _interval(ratios: Sequence[float]) -> str:
-    """The median of ratios and its 95 % confidence interval."""
+def _of_runs(runs: Sequence[tuple[list[Rank], list[Rank]]], part: str) -> list[float]:
+    return [_mean(watched, part) / _mean(plain, part) for watched, plain in runs]
+
+
+def _mean(ranks: Sequence[Rank], part: str) -> float:
+    return statistics.mean(rank[part] for rank in ranks)
+
+
+def _interval(values: Sequence[float], unit: str = "") -> str:
+    """The median of values and its 95 % confidence interval."""
     draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
-    return f"{statistics.median(ratios):.3f} ({medians[49]:.3f} to {medians[1949]:.3f})"
+    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(2000))
+    digits = 3 if not unit else 2
+    middle, low, high = (
+        f"{one:.{digits}f}" for one in (statistics.median(values), medians[49], medians[1949])
+    )
+    return f"{middle}{unit} ({low} to {high})"

@@ -1,7 +1,7 @@
 """A small model that trains on gloo with DDP, FSDP2 or DeepSpeed, and what its first steps take.
 
 As a program, `training.py KIND FOLDER STEPS`, each rank writes one JSON object to the folder: `first`,
-seconds from the start of its process to the end of its first step, `step`, seconds of one of the steps
+the time at the end of its first step, `step`, seconds of one of the steps
 after it, and `rss` and `pss` in bytes.
 """
 
@@ -63,15 +63,14 @@ def main(kind: str, folder: str, steps: str) -> None:
     """Train, and write what it took."""
     step = step_of(kind)
     step()
-    process = psutil.Process()
-    first = time.time() - process.create_time()
+    first = time.time()
     for _ in range(WARM_UP):
         step()
     began = time.perf_counter()
     for _ in range(int(steps)):
         step()
     took = (time.perf_counter() - began) / max(1, int(steps))
-    memory = process.memory_full_info()
+    memory = psutil.Process().memory_full_info()
     found = {"first": first, "step": took, "rss": memory.rss, "pss": memory.pss}
     Path(folder, f"{os.environ['RANK']}.json").write_text(json.dumps(found))
     dist.destroy_process_group()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -237,6 +236,8 @@ class Session:
 
     async def result(self) -> Report:
         """The same as `wait`, for a notebook cell: other cells and buttons stay responsive."""
+        import asyncio  # here, since a command line that starts a job does without it
+
         return await asyncio.shield(asyncio.wrap_future(self._done))
 
     def _launch(self) -> Job:

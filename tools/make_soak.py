@@ -2,6 +2,8 @@
 
     python tools/make_soak.py --only kills --quick
 
+Each part is a section of the page, which is written once the part is over.
+
 Exit codes: 0 all is as promised, 1 it is not, 64 wrong usage.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections.abc import Callable, Sequence
 
@@ -35,25 +38,42 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    asked.add_argument("--only", choices=PARTS, help="this part alone, printed and not written")
-    asked.add_argument("--quick", action="store_true", help="a small version of each part")
+    asked.add_argument("--only", choices=PARTS, help="this part alone")
+    asked.add_argument("--quick", action="store_true", help="a small version of each part, not written")
     options = asked.parse_args(words)
-    parts = [PARTS[name](options.quick) for name in PARTS if options.only in (None, name)]
-    page = to_markdown(parts)
-    print(page, end="", flush=True)
-    if options.only is None:
-        PAGE.write_text(page)
-    return int(any(part.faults for part in parts))
+    faults = 0
+    for name, measure in PARTS.items():
+        if options.only in (None, name):
+            part = measure(options.quick)
+            faults += len(part.faults)
+            written = section(part, f"Made with {made()}, at commit {commit()}.")
+            print(written, flush=True)
+            if not options.quick:
+                PAGE.write_text(with_section(PAGE.read_text() if PAGE.exists() else "", written))
+    return int(faults > 0)
 
 
-def to_markdown(parts: Sequence[Part]) -> str:
-    """The page: what was run where, a section for each part, what is not as promised."""
-    lines = ["# What holds over a long time", "", f"Made with {made()}, at commit {commit()}."]
-    for part in parts:
-        lines += ["", f"## {part.title}", "", *part.lines]
-        if part.faults:
-            lines += ["", "Not as promised:", "", *(f"- {fault}" for fault in part.faults)]
+def section(part: Part, where: str) -> str:
+    """A part of the page: how it was made, what was found, what is not as promised."""
+    lines = [f"## {part.title}", "", where, "", *part.lines]
+    if part.faults:
+        lines += ["", "Not as promised:", "", *(f"- {fault}" for fault in part.faults)]
     return "\n".join(lines) + "\n"
+
+
+def with_section(page: str, new: str) -> str:
+    """The page with a section added, or in the place of the one that has the same title."""
+    title = new.partition("\n")[0]
+    head, *sections = re.split(
+        r"^(?=## )", page or "# What holds over a long time\n\n", flags=re.MULTILINE
+    )
+    kept = [one.rstrip() + "\n" for one in sections]
+    known = [one.partition("\n")[0] for one in kept]
+    if title in known:
+        kept[known.index(title)] = new
+    else:
+        kept.append(new)
+    return head + "\n".join(kept)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,11 @@ from . import record as records
 from .process import Process
 
 TICK = 0.2
-"""Seconds between two looks."""
+"""Seconds between two looks.
+
+All processes of a machine look at the same moments, the multiples of this on the clock that they share:
+a look delays ranks that wait for each other once, and not each of them in turn (Petrini et al., The Case
+of the Missing Supercomputer Performance, SC 2003, https://doi.org/10.1145/1048935.1050204)."""
 
 LOOK_SHARE, LONGEST_PAUSE = 0.01, 0.6
 """Share of the time that looks may take: with hundreds of threads they come less often."""
@@ -164,14 +168,14 @@ class Beacon:
     def _run(self) -> None:
         mine = _thread.get_ident()
         try:
-            pause = TICK
-            while not self._woken(pause):
-                begun = time.thread_time()
+            begun, pause = time.monotonic(), TICK
+            while not self._woken(_until_tick(begun + pause)):
+                begun, used_before = time.monotonic(), time.thread_time()
                 if self._guardian and not _alive(self._guardian):
                     _kill(self.pid, 9)
                 self._arm()
                 self.look(mine=mine)
-                used = time.thread_time() - begun
+                used = time.thread_time() - used_before
                 pause = min(max(TICK, used / LOOK_SHARE), LONGEST_PAUSE)
         finally:
             self._running.release()
@@ -194,6 +198,7 @@ class Beacon:
         """Set the dead man's switch, whose file is emptied: what it has written is out of date."""
         try:
             if not self._stacks_open():
+                self._slot.disarm()
                 path = records.stacks_path(self._folder, self.pid)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 low = os.open(path, flags, 0o600)
@@ -235,6 +240,11 @@ def start() -> None:
         guardian = int(os.environ.get("STUCK_RANKS_GUARDIAN", "0"))
         current = Beacon(folder, guardian if _alive(guardian) else 0)
         current.start()
+
+
+def _until_tick(due: float) -> float:
+    """Seconds until the tick that is nearest to the moment `due`."""
+    return max(0.0, round(due / TICK) * TICK - time.monotonic())
 
 
 def _alive(pid: int) -> bool:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-from typing import Any
+import time
+from typing import Any, Optional
 
-DUMP_AFTER = 1.5
+DUMP_AFTER = 2.0
 """Seconds after which `faulthandler` writes the stacks of a process whose beacon cannot run."""
+
+RESTART_AFTER = 0.5
+"""Seconds between two starts of the countdown: each ends a thread and starts one, and holds the
+interpreter lock meanwhile."""
 
 
 class Slot:
@@ -19,20 +24,25 @@ class Slot:
 
     def __init__(self) -> None:
         self.given_away = False
+        self._armed: Optional[float] = None
         self._later = faulthandler.dump_traceback_later
         self._cancel = faulthandler.cancel_dump_traceback_later
 
     def arm(self, fd: int) -> None:
-        """Restart the countdown; when it runs out, every stack is written to `fd`."""
-        if not self.given_away:
-            # RuntimeError: no thread can be started, since memory or threads have run out.
-            with contextlib.suppress(RuntimeError):
-                self._later(DUMP_AFTER, file=fd)
+        """Restart the countdown, unless it has just begun; at its end all stacks are written to `fd`."""
+        now = time.monotonic()
+        if self.given_away or (self._armed is not None and now - self._armed < RESTART_AFTER):
+            return
+        # RuntimeError: no thread can be started, since memory or threads have run out.
+        with contextlib.suppress(RuntimeError):
+            self._later(DUMP_AFTER, file=fd)
+            self._armed = now
 
     def disarm(self) -> None:
         """Stop the countdown."""
         if not self.given_away:
             self._cancel()
+            self._armed = None
 
     def catch_crashes(self, fd: int) -> None:
         """Write the stacks of a crash (SIGSEGV, SIGABRT, ...) to `fd`, unless the job does so itself."""

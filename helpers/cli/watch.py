@@ -110,8 +110,10 @@ def publish(
     """
     _print(report, json_path)
     if html_path is not None:
+        from ..report.page import to_html  # here: a job is not to wait until templates are compiled
+
         try:
-            write_atomically(Path(html_path), reports.to_html(report, snapshots))
+            write_atomically(Path(html_path), to_html(report, snapshots))
         except OSError as problem:
             raise LostFileError(f"{html_path} cannot be written: {problem.strerror}") from None
 

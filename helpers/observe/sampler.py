@@ -45,8 +45,8 @@ from .pyspy import Dumps
 from .records import Beacons
 
 PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
-"""Seconds between two looks at a process's sockets, and the share of the time that they may take: with
-thousands of sockets one look takes 0.1 s."""
+"""Seconds between two looks at the sockets of the job, and the share of the time that they may take:
+with thousands of sockets one look takes 0.1 s."""
 
 SILENCE = 20.0
 """Seconds for which an end that has not answered counts as silent: one that gives up and connects anew,
@@ -122,6 +122,7 @@ class Sampler:
         self._input = ""
         self._processes: dict[int, _Process] = {}
         self._ended: dict[int, int] = {}
+        self._sockets_next = 0.0
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
         self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
@@ -164,13 +165,14 @@ class Sampler:
         """
         now = time.monotonic()
         programs, alive = [], []
+        tables = sockets.Tables() if now >= self._sockets_next else None
         for process in self._launch.processes():
             with suppress(psutil.Error):
                 known = self._processes.get(process.pid)
                 if known is None or known.process != process:
                     known = _Process(process, now, 0 if known is None else known.program.number + 1)
                     self._processes[process.pid] = known
-                usage = known.usage(now)
+                usage = known.usage(now, tables)
                 if usage is None:
                     continue
                 if not known.told:
@@ -178,6 +180,8 @@ class Sampler:
                     programs.append(known.program)
                 stalled = stalls and memory.is_stalled(process.pid)
                 alive.append(replace(usage, stalled=True) if stalled else usage)
+        if tables is not None:
+            self._sockets_next = now + max(PORTS_EVERY, tables.spent / PORTS_SHARE)
         present = {usage.pid for usage in alive}
         for pid in self._processes.keys() - present - self._ended.keys():
             if (status := zombie_status(pid)) is not None:
@@ -292,13 +296,16 @@ class _Process:
             environment=_environment(process),
         )
         self.told = False
-        self._sockets_next = 0.0
         self._unanswered: dict[str, float] = {}
         self._cpu = self._cpu_of_threads = 0.0
         self._threads: list[tuple[int, float, str]] = []
 
-    def usage(self, now: float) -> Usage | None:
-        """What it does now; None for one that has ended."""
+    def usage(self, now: float, tables: sockets.Tables | None) -> Usage | None:
+        """What it does now; None for one that has ended.
+
+        Args:
+            tables: of sockets, when these are looked at.
+        """
         process = self.process
         with process.oneshot():
             state = process.status()
@@ -312,7 +319,8 @@ class _Process:
             self.told = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-        listening, unanswered = self._sockets(now)
+        found = tables.of(process.pid) if tables is not None else []
+        listening = {one.here for one in found if one.state == psutil.CONN_LISTEN}
         return Usage(
             pid=process.pid,
             cpu=self._cpu,
@@ -320,8 +328,8 @@ class _Process:
             stopped=stopped,
             traced=stopped and _tracer(process.pid) != 0,
             waits_for_child=_kernel_function(process.pid) in ("do_wait", "wait_consider_task"),
-            sockets=listening,
-            unanswered=unanswered,
+            sockets=tuple(sorted(listening)) if tables is not None else None,
+            unanswered=self._unanswered_of(found, now) if tables is not None else (),
         )
 
     def threads(self) -> list[tuple[int, float, str]]:
@@ -336,29 +344,20 @@ class _Process:
                 self._cpu_of_threads = self._cpu
         return self._threads
 
-    def _sockets(self, now: float) -> tuple[tuple[tuple[str, int], ...] | None, tuple[str, ...]]:
-        """Its listening sockets, None when it is not yet time to look; ends that do not answer.
-
-        An end that has not answered does so once a connection to it stands and is not silent.
-        """
-        if now < self._sockets_next:
-            return None, ()
-        begun = time.monotonic()
-        found = self.process.net_connections(kind="tcp")
-        listening = {(c.laddr.ip, c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN}
-        abroad = [c for c in found if c.raddr and c.raddr.ip != c.laddr.ip]
-        silent = sockets.unanswered(self.process.pid) if abroad else ()
-        self._sockets_next = now + max(PORTS_EVERY, (time.monotonic() - begun) / PORTS_SHARE)
-        for c in abroad:
-            there = f"{c.raddr.ip.removeprefix('::ffff:')}:{c.raddr.port}"
-            if f"{c.laddr.ip}:{c.laddr.port}>{c.raddr.ip}:{c.raddr.port}" in silent:
+    def _unanswered_of(self, found: Sequence[sockets.Socket], now: float) -> tuple[str, ...]:
+        """Ends that do not answer; one does again once a connection to it stands and is not silent."""
+        for one in found:
+            if one.there is None or one.there[0] == one.here[0]:
+                continue
+            there = f"{one.there[0].removeprefix('::ffff:')}:{one.there[1]}"
+            if one.silent:
                 self._unanswered[there] = now
-            elif c.status == psutil.CONN_ESTABLISHED:
+            elif one.state == psutil.CONN_ESTABLISHED:
                 self._unanswered.pop(there, None)
         self._unanswered = {
             there: then for there, then in self._unanswered.items() if now - then <= SILENCE
         }
-        return tuple(sorted(listening)), tuple(sorted(self._unanswered))
+        return tuple(sorted(self._unanswered))
 
 
 def source(path: str) -> str | None:

@@ -1,7 +1,7 @@
 """From a verdict to a report: what is woven in, and its JSON form.
 
-The other forms are in `text` (terminal, ticket), `page` (HTML) and `stable` (what a notebook test
-compares); all of them can be imported from here.
+The other forms are in `text` (terminal, ticket) and `stable` (what a notebook test compares), which can
+be imported from here, and in `page` (HTML), which takes longer to import.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from ..model.frames import Frame
 from ..model.parting import Parting
 from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
-from .page import to_html
 from .parts import confirmed, fits
 from .stable import stable_text
 from .text import to_markdown, to_text
 
-__all__ = ["build", "stable_text", "to_html", "to_json", "to_markdown", "to_text"]
+__all__ = ["build", "stable_text", "to_json", "to_markdown", "to_text"]
 
 SCHEMA = 1
 

@@ -41,7 +41,7 @@ def test_the_cost_is_an_interval_for_each_measure() -> None:
     row = next(
         line for line in lines_of("cost(['ddp'], pairs=2, rounds=1)") if line.startswith("| DDP |")
     )
-    assert row.count(" to ") == 5
+    assert row.count(" to ") == 6
 
 
 def test_what_dominates_the_waiting_is_said_of_a_run() -> None:

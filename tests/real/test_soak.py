@@ -9,11 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import make_soak
 import pytest
 from score import trial
 from soak import kills, learners, rounds
-from soak.part import Part
 
 pytestmark = [
     pytest.mark.real,
@@ -60,8 +58,3 @@ def test_growth_and_another_outcome_are_faults() -> None:
 def test_two_learners() -> None:
     part = learners.measure(2, "05")
     assert part.faults == ()
-
-
-def test_a_fault_is_on_the_page() -> None:
-    page = make_soak.to_markdown([Part("Kills", ("10 runs.",), ("a rank was left",))])
-    assert "## Kills\n\n10 runs.\n\nNot as promised:\n\n- a rank was left\n" in page

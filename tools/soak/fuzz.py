@@ -37,6 +37,7 @@ from helpers.observe.artifacts.reading import Found, found_in
 from helpers.observe.recording import RecordingError
 from helpers.observe.records import Beacons
 from helpers.report import report as reports
+from helpers.report.page import to_html
 from helpers.session import report_of_artifacts
 
 from .part import Part
@@ -267,7 +268,7 @@ def _read(file: Path, data: bytes) -> None:
         parts = ((file, Unpacker().part(found.part)),) if found.part else ()
         damage = ((file, found.damaged),) if found.damaged else ()
         report, history = report_of_artifacts(Artifacts(found.accounts, parts, (), damage))
-        reports.to_text(report), json.dumps(reports.to_json(report)), reports.to_html(report, history)
+        reports.to_text(report), json.dumps(reports.to_json(report)), to_html(report, history)
 
 
 @cache

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot
 from ...observe.recording import Recording, pack, provenance
-from ...report.report import to_html
+from ...report.page import to_html
 from ...report.source_lines import Sources
 from ..show.templates import html
 from ..widgets.controls import button, row

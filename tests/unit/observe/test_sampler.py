@@ -8,7 +8,6 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import psutil
@@ -162,18 +161,15 @@ ATTEMPTS = [
     ("looks", "silent"), [row[1:] for row in ATTEMPTS], ids=[row[0] for row in ATTEMPTS]
 )
 def test_an_end_that_has_not_answered_is_remembered_for_a_while(
-    looks: list[str | None], silent: bool, monkeypatch: pytest.MonkeyPatch
+    looks: list[str | None], silent: bool
 ) -> None:
     process = _Process(psutil.Process(), 0.0, 1)
     for number, state in enumerate(looks):
-        connection = SimpleNamespace(
-            laddr=SimpleNamespace(ip=HERE_IT_IS, port=40000 + number),
-            raddr=SimpleNamespace(ip=THERE, port=4242),
-            status=SILENT if state == "begins" else state,
+        connection = sockets.Socket(
+            here=(HERE_IT_IS, 40000 + number),
+            there=(THERE, 4242),
+            state=SILENT if state == "begins" else str(state),
+            silent=state == SILENT,
         )
-        found = [connection] if state else []
-        never = {f"{HERE_IT_IS}:{40000 + number}>{THERE}:4242"} if state == SILENT else set()
-        monkeypatch.setattr(process.process, "net_connections", lambda found=found, **_: found)
-        monkeypatch.setattr(sockets, "unanswered", lambda _, never=never: never)
-        _, ends = process._sockets(1000.0 + 3 * number)
+        ends = process._unanswered_of([connection] if state else [], 1000.0 + 3 * number)
     assert ends == ((f"{THERE}:4242",) if silent else ())

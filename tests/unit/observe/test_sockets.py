@@ -7,6 +7,7 @@ import socket
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from helpers.observe import sockets
@@ -59,15 +60,36 @@ TABLES = {
 def test_ends_that_do_not_answer_are_those_to_which_the_same_is_sent_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "7" / "net").mkdir(parents=True)
+    process = tmp_path / "7"
+    for part in ("net", "ns", "fd"):
+        (process / part).mkdir(parents=True)
     for name, rows in TABLES.items():
-        (tmp_path / "7" / "net" / name).write_text("\n".join([HEAD, *rows]) + "\n")
+        (process / "net" / name).write_text("\n".join([HEAD, *rows]) + "\n")
+    (process / "ns" / "net").symlink_to("net:[4026531840]")
+    for number, target in enumerate(("socket:[11930]", "socket:[11933]", "socket:[11934]", "pipe:[9]")):
+        (process / "fd" / str(number)).symlink_to(target)
     monkeypatch.setattr(sockets, "PROC", tmp_path)
-    assert sockets.unanswered(7) == {
-        "10.77.77.1:29500>10.77.77.2:47950",
-        "10.77.77.1:50000>10.77.77.9:29500",
-        "::ffff:10.77.77.1:29501>::ffff:10.77.77.2:80",
-    }
+    tables = sockets.Tables()
+    assert {one.there: one.silent for one in tables.of(7)} == {
+        ("10.77.77.2", 47950): True,
+        ("10.77.77.9", 29500): False,
+        ("::ffff:10.77.77.2", 80): True,
+    }, "what other processes have open is not this one's"
+    assert tables.of(8) == [], "a process that has ended"
+
+
+def test_the_sockets_of_a_process() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as caller,
+    ):
+        found = {one.here: one for one in sockets.Tables().of(os.getpid())}
+        listens, calls = found[server.getsockname()], found[caller.getsockname()]
+        assert listens.there is None and listens.state == psutil.CONN_LISTEN
+        assert calls.there == server.getsockname() and calls.state == psutil.CONN_ESTABLISHED
+        assert not calls.silent
+    gone = {one.here for one in sockets.Tables().of(os.getpid())}
+    assert listens.here not in gone and calls.here not in gone
 
 
 def test_the_addresses_of_this_machine() -> None:

@@ -43,11 +43,11 @@ from helpers.model.wording import (
     spans,
     spoken,
 )
+from helpers.report.page import to_html
 from helpers.report.report import (
     MOST_MEMBERS,
     build,
     stable_text,
-    to_html,
     to_json,
     to_markdown,
     to_text,

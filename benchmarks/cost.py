@@ -55,12 +55,12 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 11)
         environment = _environment(built)
         yield (
             f"Two ranks train a small model with gloo. Per step: {pairs} times a block of about one "
-            "second with the beacon and the same without it, inside one process, each first in turn. In "
-            f"these blocks the beacon looks {TIMES} times as often as it usually does; the cost per step "
-            f"is what one look costs, as a share of the {TICK:g} s that usually lie between two. Start "
-            f"and memory: {rounds} whole runs under `stuck-ranks diagnose` and as many without, in turn. "
-            "The start runs from the launch of the command line to the end of the ranks' first step. "
-            "Medians of what belongs together, and their 95 % confidence intervals (bootstrap)."
+            "second with the beacon and the same without it, in one process, either first in turn. In "
+            f"these blocks the beacon looks {TIMES} times as often as usual; the cost per step is what "
+            f"one look costs, as a share of the {TICK:g} s that usually lie between two. Start and "
+            f"memory: {rounds} whole runs under `stuck-ranks diagnose` and as many without, by "
+            "turns. The start runs from the launch of the command line to the end of the ranks' first "
+            "step. Medians of what belongs together, and their 95 % confidence intervals (bootstrap)."
         )
         yield ""
         yield "| | per step, by the clock | per step, processor | start | more at start | RSS | PSS |"

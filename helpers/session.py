@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ from .diagnose.diagnose import diagnose
 from .diagnose.nodes import judge, with_rest
 from .diagnose.one_job import of_one_job
 from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_at_end
-from .launch.attach import find_job
-from .launch.launch import LaunchError, launch, reap_leftovers
+from .launch.attach import PATIENCE_ATTACHED, find_job
+from .launch.launch import LaunchError, clear_up, launch
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from .model.facts import Report, Snapshot, Verdict
 from .observe.artifacts.artifacts import Artifacts
@@ -35,9 +35,6 @@ EVERY = 0.22
 
 LOOKS = 3
 """Looks that are taken in a row, at most, while each brings up something more to find out."""
-
-PATIENCE_ATTACHED = 10.0
-"""Seconds that a running job is watched, at most, before a rank that does not move is a suspicion."""
 
 NOTHING_WRONG = (
     "What was read shows neither a failure nor ranks that wait for each other; how the job ended is "
@@ -393,14 +390,3 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     if (verdict.outcome, verdict.cause) == ("running", "none"):
         verdict = replace(verdict, summary=NOTHING_WRONG)
     return reports.build(verdict, newest), (replace(newest, time=newest.time - 1.0), newest)
-
-
-def clear_up(spared: Iterable[int] = ()) -> None:
-    """Remove what was left behind by runs before, except for the run that one of these pids is part of.
-
-    A failure to do so is logged: the new run has no part in it.
-    """
-    try:
-        reap_leftovers(spared)
-    except Exception as problem:
-        _log.warning("What was left behind by runs before may still be there: %r", problem)

@@ -1,4 +1,4 @@
-"""What the verbs share: options, the values that they take, and the error for wrong ones."""
+"""What the verbs share: options, the values that they take, and what goes wrong with them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from typing import NoReturn
 
 from ..report.files import UnwritableError, check_writable
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
 
 class UsageError(Exception):
     """The command line cannot be carried out; the text says why in one sentence."""
+
+
+class LostFileError(Exception):
+    """A file could not be written in the end; what it would have held has been printed."""
 
 
 class Parser(argparse.ArgumentParser):

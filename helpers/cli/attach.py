@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from ..launch.attach import AttachError
-from ..session import PATIENCE_ATTACHED, Session
+from ..launch.attach import PATIENCE_ATTACHED, AttachError
 from .arguments import UsageError, add_html, add_json, add_patience, add_record, pid
-from .watch import watch
+from .interrupts import noted
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -23,8 +22,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(options: argparse.Namespace) -> int:
     """Watch the job for some seconds; return the exit code."""
-    try:
-        session = Session.attach(options.pid, patience=options.patience)
-    except AttachError as problem:
-        raise UsageError(str(problem)) from None
-    return watch(session, options.json, options.html, options.record)
+    from ..session import Session
+    from .watch import watch
+
+    with noted() as asked:
+        try:
+            session = Session.attach(options.pid, patience=options.patience)
+        except AttachError as problem:
+            raise UsageError(str(problem)) from None
+        return watch(session, asked, options.json, options.html, options.record)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
+from pathlib import Path
 
-from ..session import Session
+from ..launch.launch import Launch, LaunchError, clear_up, launch
 from .arguments import UsageError, add_html, add_json, add_patience, add_record, positive
-from .watch import watch
+from .interrupts import noted
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -30,12 +32,25 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     if not options.command:
         raise UsageError("no command is given: put it after `--`")
-    session = Session(
-        options.command,
-        stdin="inherit",
-        patience=options.patience,
-        max_seconds=options.max_seconds,
-        stop_on_suspicion=options.stop_on_suspicion,
-        keep_running=options.keep_running,
-    )
-    return watch(session, options.json, options.html, options.record)
+    with noted() as asked, closing(_started(options.command)) as job:
+        from ..session import Session  # while the job imports what it needs
+        from .watch import watch
+
+        session = Session(
+            options.command,
+            stdin="inherit",
+            patience=options.patience,
+            max_seconds=options.max_seconds,
+            stop_on_suspicion=options.stop_on_suspicion,
+            keep_running=options.keep_running,
+            start_job=lambda: job,
+        )
+        return watch(session, asked, options.json, options.html, options.record)
+
+
+def _started(command: list[str]) -> Launch:
+    try:
+        clear_up()
+        return launch(command, cwd=Path.cwd(), stdin="inherit")
+    except LaunchError as problem:
+        raise UsageError(str(problem)) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from ..diagnose.pages import UnknownCauseError, page
 from .arguments import UsageError
 
 
@@ -17,6 +16,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(options: argparse.Namespace) -> int:
     """Print its page; return 0."""
+    from ..diagnose.pages import UnknownCauseError, page
+
     try:
         print(page(options.cause).markdown.rstrip("\n"))
     except UnknownCauseError as problem:

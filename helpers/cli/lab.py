@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .arguments import UsageError, guide
-from .watch import watch
+from .interrupts import noted
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     with guide():
         from ..labs import all_cases
         from ..labs.lab import LabError, all_labs, find_lab
+        from .watch import watch
     try:
         if options.all:
             if options.program or options.knob:
@@ -39,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("which lab? name one, such as 05, or say --all")
         knobs = dict(knob(word) for word in options.knob)
         session = find_lab(options.name).session(options.program or "broken", folder=None, **knobs)
-        return watch(session)
+        with noted() as asked:
+            return watch(session, asked)
     except LabError as problem:
         raise UsageError(str(problem)) from None
 

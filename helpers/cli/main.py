@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 from ..report.files import discard
 from . import attach, check, diagnose, explain, lab, read
-from .arguments import Parser, UsageError
-from .watch import INTERRUPTED, LostFileError
+from .arguments import INTERRUPTED, LostFileError, Parser, UsageError
 
 VERBS = (diagnose, attach, read, check, lab, explain)
-"""Each has `add(verbs)`, which declares its options, and `run(options)`, which returns the exit code."""
+"""Each has `add(verbs)`, which declares its options, and `run(options)`, which returns the exit code.
+
+What `run` needs is imported there: it takes a third of a second, for which no job is to wait."""
 
 USAGE, FAULT = 64, 70
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 
-from ..model.facts import EXIT_CODES
-from ..observe.artifacts import artifacts
-from ..observe.artifacts.artifacts import NothingError
-from ..observe.artifacts.files import MissingError
-from ..observe.recording import RecordingError
-from ..session import report_of_artifacts
 from .arguments import UsageError, add_html, add_json
-from .watch import publish
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -26,6 +19,14 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code of its verdict."""
+    from ..model.facts import EXIT_CODES
+    from ..observe.artifacts import artifacts
+    from ..observe.artifacts.artifacts import NothingError
+    from ..observe.artifacts.files import MissingError
+    from ..observe.recording import RecordingError
+    from ..session import report_of_artifacts
+    from .watch import publish
+
     gc.disable()  # what is read stays to the end; looking through it costs a third of the time
     try:
         report, history = report_of_artifacts(artifacts.read(options.path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,23 +15,22 @@ from ..report import report as reports
 from ..report.files import discard, write_atomically
 from ..report.history import History
 from ..session import Decided, Event, Sample, Session
-from .arguments import UsageError
+from .arguments import INTERRUPTED, LostFileError, UsageError
 from .terminal import Terminal
-
-INTERRUPTED = 130
-
-
-class LostFileError(Exception):
-    """A file could not be written in the end; what it would have held has been printed."""
 
 
 def watch(
     session: Session,
+    asked: Sequence[int],
     json_path: str | None = None,
     html_path: str | None = None,
     record: Path | None = None,
 ) -> int:
     """Run a session, write its report when the verdict is there, and return the exit code.
+
+    Args:
+        asked: gets longer when the run is to end (`interrupts.noted`).
+        json_path, html_path, record: where the report and the recording go, if anywhere.
 
     Raises:
         UsageError: the command cannot be started, or the recording cannot be made.
@@ -57,31 +55,23 @@ def watch(
                 with suppress(LostFileError, OSError):  # tried again when the job has ended
                     put_out(event.report)
 
-    asked: list[int] = []
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda number, _: asked.append(number))
     terminal = Terminal()
-    try:
-        with terminal:
-            session.subscribe(on_event)
-            if recorder is not None:
-                session.record(recorder)
-            try:
-                session.start()
-            except LaunchError as problem:
-                raise UsageError(str(problem)) from None
-            report = _wait(session, asked)
-        if recorder is not None and recorder.problem is not None:
-            print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
-        if not published:
-            put_out(report)
-        if report.interrupted and not decided:
-            return INTERRUPTED
-        return EXIT_CODES[report.verdict.outcome]
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with terminal:
+        session.subscribe(on_event)
+        if recorder is not None:
+            session.record(recorder)
+        try:
+            session.start()
+        except LaunchError as problem:
+            raise UsageError(str(problem)) from None
+        report = _wait(session, asked)
+    if recorder is not None and recorder.problem is not None:
+        print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
+    if not published:
+        put_out(report)
+    if report.interrupted and not decided:
+        return INTERRUPTED
+    return EXIT_CODES[report.verdict.outcome]
 
 
 def _recorder(path: Path) -> Recorder:
@@ -91,7 +81,7 @@ def _recorder(path: Path) -> Recorder:
         raise UsageError(f"{path} cannot be written: {problem.strerror}") from None
 
 
-def _wait(session: Session, asked: list[int]) -> Report:
+def _wait(session: Session, asked: Sequence[int]) -> Report:
     """The report; Ctrl-C and SIGTERM, noted in `asked`, end the run first, however often they come."""
     while True:
         with suppress(TimeoutError):

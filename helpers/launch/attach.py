@@ -13,6 +13,9 @@ import psutil
 
 from .processes import BOOKKEEPING, is_alive, is_launcher
 
+PATIENCE_ATTACHED = 10.0
+"""Seconds that a running job is watched, at most, before a rank that does not move is a suspicion."""
+
 _PYTHON = re.compile(r"python[\d.]*$")
 _SPAWNED = re.compile(r"multiprocessing[./](spawn|forkserver|resource_tracker)")
 _SAME_JOB = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")

@@ -6,6 +6,7 @@ Nothing of a run outlives the process that launched it: see `helpers.launch.guar
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -17,14 +18,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
 from . import run_folder
 from .control_group import remove
-from .memory_limit import Enforcer
 from .processes import carriers, end_all, families, identity, is_alive, same_process
+
+if TYPE_CHECKING:
+    from .memory_limit import Enforcer
+
+_log = logging.getLogger(__name__)
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
 LIMIT = 2.0
@@ -287,6 +292,17 @@ def launch(
             raise
     except OSError as error:
         raise LaunchError(f"the run cannot be prepared: {error}") from error
+
+
+def clear_up(spared: Iterable[int] = ()) -> None:
+    """Remove what was left behind by runs before, except for the run that one of these pids is part of.
+
+    A failure to do so is logged: the new run has no part in it.
+    """
+    try:
+        reap_leftovers(spared)
+    except Exception as problem:
+        _log.warning("What was left behind by runs before may still be there: %r", problem)
 
 
 def reap_leftovers(spared: Iterable[int] = ()) -> int:

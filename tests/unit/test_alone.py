@@ -72,6 +72,15 @@ def test_what_is_blocked_is_missed(missing: str) -> None:
     assert f"{missing} is blocked" in done.stderr
 
 
+def test_a_job_does_not_wait_for_what_judges_it_to_be_imported() -> None:
+    """The command line starts the job first: it imports nothing else before that takes long."""
+    program = "import sys, helpers.cli.main\nprint(*(name for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
+    rooms = {name.partition(".")[2].partition(".")[0] for name in done.stdout.decode().split()}
+    assert {"cli", "launch"} <= rooms
+    assert not rooms & {"session", "observe", "diagnose", "model", "panel", "labs"}
+
+
 def test_the_verbs_of_the_guide_say_what_is_missing() -> None:
     """As where the tool alone is installed: torch and platformdirs are not."""
     program = BLOCKED.partition("import helpers")[0] + (

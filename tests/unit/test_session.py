@@ -198,7 +198,7 @@ def test_a_run_starts_although_what_is_left_of_others_cannot_be_removed(
     def reap(spared: Iterable[int]) -> int:
         raise PermissionError("not yours")
 
-    monkeypatch.setattr("helpers.session.reap_leftovers", reap)
+    monkeypatch.setattr("helpers.launch.launch.reap_leftovers", reap)
     with caplog.at_level(logging.WARNING):
         assert Session(["true"]).start().wait(60).verdict.outcome == "ok"
     assert "not yours" in caplog.text

@@ -411,7 +411,7 @@ class Snapshot:
         stdin: the standard input of the command.
         stores: what looks at the stores of the job and of its launchers have shown.
         interfaces: the addresses of the machines.
-        asked: whether servers in the job have been asked what it has recorded, and may yet answer.
+        asked: whether a server or a store of the job has been asked, and may yet answer.
         timed: False where its seconds mean nothing, as in what was read from files.
     """
 

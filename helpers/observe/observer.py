@@ -263,7 +263,8 @@ class Observer:
             for pid in roles.launchers
             if not self.table.rows[pid].is_helper
         )
-        for address in addresses_to_look_at(all_ranks, launchers):
+        addresses = addresses_to_look_at(all_ranks, launchers)
+        for address in addresses:
             self._ask(Store(address))
         return Snapshot(
             time=now - self.start,
@@ -278,7 +279,7 @@ class Observer:
             stdin=self.watched.stdin,
             stores=tuple(self.stores.values()),
             interfaces=self.interfaces,
-            asked=self._asked,
+            asked=self._asked or not addresses <= self.stores.keys(),
         )
 
     def _launcher(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ProcessView:

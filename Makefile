@@ -46,7 +46,7 @@ refresh: $(VENV)/stamp-test ## run the notebooks and keep their new outputs
 	@$(VENV)/bin/python tools/refresh.py $(NOTEBOOKS)
 
 bench: $(VENV)/stamp-test ## measure what the instrument costs and how long a verdict takes
-	@$(VENV)/bin/python benchmarks/bench.py benchmarks/bench.md
+	@$(VENV)/bin/python benchmarks/bench.py
 
 lint: $(VENV)/stamp-test ## lint, format, check types and floors only, changing files
 	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format . && $(VENV)/bin/mypy \

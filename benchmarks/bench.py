@@ -1,7 +1,8 @@
-"""Cost and speed of the instrument, as one page: python benchmarks/bench.py [FILE], or make bench."""
+"""Cost and speed of the instrument, part by part on one page: `make bench`."""
 
 from __future__ import annotations
 
+import argparse
 import gc
 import resource
 import sys
@@ -17,12 +18,15 @@ from histories import in_collective, snapshot, steady, working  # noqa: E402
 from nodes import nodes  # noqa: E402
 from reading import reading  # noqa: E402
 from rivals import rivals  # noqa: E402
-from score.score import made  # noqa: E402
+from score.score import commit, made  # noqa: E402
+from sections import put  # noqa: E402
 from waits import waits  # noqa: E402
 
 from helpers.diagnose.diagnose import diagnose  # noqa: E402
 from helpers.model.facts import RankView  # noqa: E402
 from helpers.report.timeline import timeline  # noqa: E402
+
+PAGE = ROOT / "benchmarks" / "bench.md"
 
 RANKS = (2, 64, 512, 2048, 16384)
 ROUNDS = 5
@@ -68,26 +72,29 @@ def _milliseconds(work: Callable[[], object]) -> str:
     return f"{1000 * min(spent):.1f}"
 
 
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "What it costs a job": cost,
+    "Time to an answer, beside torch's own tools": rivals,
+    "Reading what a job has left": reading,
+    "Reading the recordings of many nodes": nodes,
+    "What a learner waits for": waits,
+    "A verdict and a picture": verdicts,
+}
+
+
 def main() -> None:
-    """Measure, print the page, and write it where the first argument says."""
-    lines = [
-        "# Cost and speed",
-        "",
-        f"Measured with {made()}.",
-        "",
-        "## What it costs a job",
-        "",
-        *cost(),
-    ]
-    lines += ["", "## Time to an answer, beside torch's own tools", "", *rivals()]
-    lines += ["", "## Reading what a job has left", "", *reading()]
-    lines += ["", "## Reading the recordings of many nodes", "", *nodes()]
-    lines += ["", "## What a learner waits for", "", *waits()]
-    lines += ["", "## A verdict and a picture", "", *verdicts()]
-    page = "\n".join(lines) + "\n"
-    print(page, end="")
-    for file in sys.argv[1:2]:
-        Path(file).write_text(page)
+    """Measure each part, print it, and put it on the page."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument(
+        "--only", choices=[part.__name__ for part in PARTS.values()], help="this part alone"
+    )
+    only = asked.parse_args().only
+    for title, part in PARTS.items():
+        if only in (None, part.__name__):
+            where = f"Measured with {made()}, at commit {commit()}."
+            section = "\n".join([f"## {title}", "", where, "", *part()]) + "\n"
+            print(section, flush=True)
+            put(PAGE, "Cost and speed", section)
 
 
 if __name__ == "__main__":

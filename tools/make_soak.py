@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import sys
 from collections.abc import Callable, Sequence
 
 from score.score import commit, made
 from score.trial import ROOT
+from sections import put
 from soak import fuzz, hostile, kills, learners, rounds
 from soak.part import Part
 
@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
             written = section(part, f"Made with {made()}, at commit {commit()}.")
             print(written, flush=True)
             if not options.quick:
-                PAGE.write_text(with_section(PAGE.read_text() if PAGE.exists() else "", written))
+                put(PAGE, "What holds over a long time", written)
     return int(faults > 0)
 
 
@@ -59,21 +59,6 @@ def section(part: Part, where: str) -> str:
     if part.faults:
         lines += ["", "Not as promised:", "", *(f"- {fault}" for fault in part.faults)]
     return "\n".join(lines) + "\n"
-
-
-def with_section(page: str, new: str) -> str:
-    """The page with a section added, or in the place of the one that has the same title."""
-    title = new.partition("\n")[0]
-    head, *sections = re.split(
-        r"^(?=## )", page or "# What holds over a long time\n\n", flags=re.MULTILINE
-    )
-    kept = [one.rstrip() + "\n" for one in sections]
-    known = [one.partition("\n")[0] for one in kept]
-    if title in known:
-        kept[known.index(title)] = new
-    else:
-        kept.append(new)
-    return head + "\n".join(kept)
 
 
 if __name__ == "__main__":

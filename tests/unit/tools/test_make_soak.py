@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from make_soak import section, with_section
+from pathlib import Path
+
+from make_soak import section
+from sections import put
 from soak.part import Part
 
 KILLS = section(Part("Kills", ("200 runs",), ()), "At one.")
@@ -14,9 +17,11 @@ def test_a_part_says_what_is_not_as_promised() -> None:
     assert "promised" not in KILLS
 
 
-def test_a_part_is_added_or_takes_the_place_of_the_one_before() -> None:
-    page = with_section(with_section("", KILLS), ROUNDS)
-    assert page == f"# What holds over a long time\n\n{KILLS}\n{ROUNDS}"
-    again = KILLS.replace("one", "three")
-    assert with_section(page, again) == page.replace("At one", "At three")
-    assert with_section(page, ROUNDS) == page
+def test_a_part_is_added_or_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "soak.md"
+    for one in (KILLS, ROUNDS, ROUNDS):
+        put(page, "Long", one)
+    text = page.read_text()
+    assert text == f"# Long\n\n{KILLS}\n{ROUNDS}"
+    put(page, "Long", KILLS.replace("one", "three"))
+    assert page.read_text() == text.replace("At one", "At three")

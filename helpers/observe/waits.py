@@ -6,7 +6,7 @@ import ast
 import functools
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NotRequired, TypedDict
 
@@ -41,7 +41,8 @@ from ..model.waits import (
     Sizes,
     Wait,
 )
-from . import locks, polling, source, timeouts
+from . import locks, polling, timeouts
+from .called import called_at
 from .source import Sources
 
 _IN_PROCESS = ("threading.py", "queue.py", os.path.join("concurrent", "futures", "_base.py"))
@@ -67,22 +68,6 @@ CARRIERS = frozenset(
 )
 """Parts of names of modules whose functions carry out what others have asked for: those of Lightning,
 accelerate and torch."""
-
-
-MADE_BY = {
-    "isend": "Work.isend",
-    "irecv": "Work.irecv",
-    "batch_isend_irecv": "Work",
-    "TCPStore": "Store",
-    "FileStore": "Store",
-    "HashStore": "Store",
-    "PrefixStore": "Store",
-    "_get_default_store": "Store",
-    "Lock": "lock",
-    "RLock": "lock",
-    "connect": "sqlite",
-}
-"""What some functions give, as the beacon names it."""
 
 
 class Waiting(TypedDict):
@@ -346,118 +331,6 @@ def asleep(thread: Thread) -> str | None:
     """`nanosleep` when the thread sleeps for a time of its own choosing."""
     call = thread["native"]["call"] if thread["native"] is not None else None
     return call if call in ("nanosleep", "pause") else None
-
-
-def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
-    """(class, method, key) of the call on a known object at a source position, or None.
-
-    `with lock:` counts as its `acquire`; its position is the lock, before Python 3.12 the whole block.
-
-    The beacon names the objects it could see; the source says which of them is called and with what.
-    Seen from outside, and before Python 3.11, only the line is known, which is enough when it holds one
-    such call.
-    """
-    if len(site["position"]) == 1:
-        return _only_call(site, sources)
-    for node in sources.at(site):
-        entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
-        if any(site["names"].get(ast.unparse(each)) == "lock" for each in entered):
-            return "lock", "acquire", None
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        kind = site["names"].get(_expression(node.func.value))
-        if kind is not None:
-            key = _argument(node, site["strings"]) if kind == "Store" else None
-            key = _peer(node.func.value, site, sources) if kind.startswith("Work.") else key
-            return kind, node.func.attr, key
-        if isinstance(node.func.value, ast.Call) and node.func.attr == "wait":
-            name, peer = _made(node.func.value, site["strings"])
-            return (f"Work.{name}", "wait", peer) if name else None
-    return None
-
-
-def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
-    """The rank at the other end of a handle: as the beacon told, or from the call that made it."""
-    told = site.get("peers", {}).get(_expression(handle))
-    if told is not None:
-        return str(told)
-    made = _bound(handle, site, sources) if isinstance(handle, ast.Name) else None
-    return _made(made, site["strings"])[1] if isinstance(made, ast.Call) else None
-
-
-def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
-    """The expression that a name stands for at a site, when it is bound once in its function."""
-    line, module = site["position"][0], sources.tree(site["file"])
-    scopes = (
-        node
-        for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    )
-    scope = max(scopes, key=lambda node: node.lineno, default=module)
-    values = _values(name.id, scope) or _values(name.id, module)
-    return values[0] if len(values) == 1 else None
-
-
-def _values(name: str, scope: ast.AST) -> list[ast.expr | None]:
-    """What a name is bound to in a scope, one for each time; of a loop, what it runs over."""
-    return [
-        getattr(node, "value", None) or getattr(node, "iter", None)
-        for node in ast.walk(scope)
-        for target in _targets(node)
-        if isinstance(target, ast.Name) and target.id == name
-    ]
-
-
-def _targets(node: ast.AST) -> list[ast.expr]:
-    """What a statement or an expression binds."""
-    if isinstance(node, ast.Assign):
-        return node.targets
-    if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.For | ast.comprehension):
-        return [node.target]
-    return [node.optional_vars] if isinstance(node, ast.withitem) and node.optional_vars else []
-
-
-def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
-    """The call on a known object in a line, when the line holds one such call."""
-    found = []
-    for node, method in sources.calls(site):
-        kind = site["names"].get(_expression(method.value))
-        if kind in (None, "Work"):
-            kind = _class_of(method.value, site, sources) or kind
-        if kind is not None:
-            key = _argument(node, site["strings"]) if kind == "Store" else None
-            key = _peer(method.value, site, sources) if kind.startswith("Work.") else key
-            found.append((kind, method.attr, key))
-    return found[0] if len(found) == 1 else None
-
-
-def _class_of(node: ast.expr, site: Site, sources: Sources) -> str | None:
-    """The class of what a name stands for, by the call that has made it; a module's are not seen."""
-    made = _bound(node, site, sources) if isinstance(node, ast.Name) else None
-    return MADE_BY.get(ast.unparse(made.func).rpartition(".")[2]) if isinstance(made, ast.Call) else None
-
-
-def _expression(node: ast.expr) -> str:
-    """An expression as the beacon names it; a member of a container has its container's name."""
-    if isinstance(node, ast.Subscript):
-        return f"{ast.unparse(node.value)}[*]"
-    return ast.unparse(node)
-
-
-def _made(call: ast.Call, strings: Mapping[str, str]) -> tuple[str, str | None]:
-    """Operation and peer of a call that gives a handle: `irecv(part, src=1)`; empty for any other."""
-    name = ast.unparse(call.func).rpartition(".")[2]
-    if name not in ("isend", "irecv"):
-        return "", None
-    peers = [word.value for word in call.keywords if word.arg in ("src", "dst")] + call.args[1:2]
-    return name, source.text(peers[0], strings) if peers else None
-
-
-def _argument(node: ast.Call, strings: Mapping[str, str]) -> str | None:
-    if not node.args:
-        return None
-    return source.text(node.args[0], strings)
 
 
 def _is_prompt(native: NativeCall) -> bool:

@@ -6,7 +6,7 @@ import ast
 import os
 
 from ...beacon.record import NativeCall, Thread
-from .. import waits
+from ..called import called_at
 from ..source import Sources
 
 UNKNOWN = ""
@@ -60,7 +60,7 @@ def _system_call(thread: Thread, sources: Sources) -> str:
         known = (call for ending, call in BY_FILE.items() if file.endswith(os.sep + ending))
         return next(known, "futex" if f"{os.sep}torch{os.sep}" in file else UNKNOWN)
     site = thread["site"]
-    called = waits.called_at(site, sources) if site is not None else None
+    called = called_at(site, sources) if site is not None else None
     if called is not None and called[0] in BY_OBJECT:
         return BY_OBJECT[called[0]]
     names = {

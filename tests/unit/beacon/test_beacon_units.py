@@ -50,8 +50,8 @@ from helpers.beacon.record import (
 )
 from helpers.launch import run_folder
 from helpers.observe import polling
+from helpers.observe.called import called_at
 from helpers.observe.records import parsed
-from helpers.observe.waits import called_at
 
 # What is the user's own code
 

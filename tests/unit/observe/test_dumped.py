@@ -15,7 +15,7 @@ from helpers.model.waits import InCollective
 from helpers.observe import no_beacon as blind
 from helpers.observe import pyspy as dumps
 from helpers.observe import pyspy_record as dumped
-from helpers.observe import waits
+from helpers.observe.called import called_at
 from helpers.observe.identity import Identity, spawned_number
 from helpers.observe.process_table import Row
 
@@ -266,7 +266,7 @@ def test_the_line_tells_the_call_on_a_torch_object(tmp_path: Path, line: int, ex
     file = tmp_path / "train.py"
     file.write_text(SOURCE)
     found = record(frame("step", str(file), line, store=STORE, w=WORK), MAIN)
-    assert waits.called_at(found["threads"][0]["site"], sources()) == expected
+    assert called_at(found["threads"][0]["site"], sources()) == expected
 
 
 def test_a_collective_of_an_unknown_group_may_always_end() -> None:

@@ -17,6 +17,7 @@ from helpers.model.waits import OnInput, OnLock, Wait
 from helpers.model.wording import subject
 from helpers.observe import process_view as views
 from helpers.observe import waits
+from helpers.observe.called import called_at
 from helpers.observe.outside import Outside
 from helpers.observe.process_table import Row
 
@@ -280,13 +281,13 @@ KEYS = [
 def test_the_source_tells_the_key(
     tmp_path: Path, line: int, expected: tuple[str, str, str | None] | None
 ) -> None:
-    assert waits.called_at(site(tmp_path, line), sources()) == expected
+    assert called_at(site(tmp_path, line), sources()) == expected
 
 
 def test_a_source_that_was_edited_is_read_again(tmp_path: Path) -> None:
-    assert waits.called_at(site(tmp_path, 2), sources()) == ("Store", "get", "ready")
+    assert called_at(site(tmp_path, 2), sources()) == ("Store", "get", "ready")
     edited = SOURCE.replace('"ready"', '"other"')
-    assert waits.called_at(site(tmp_path, 2, edited), sources()) == ("Store", "get", "other")
+    assert called_at(site(tmp_path, 2, edited), sources()) == ("Store", "get", "other")
 
 
 @pytest.mark.parametrize("source", ["def broken(:\n", "\0", "store.get('x')  # \udcff"])
@@ -294,12 +295,12 @@ def test_a_source_that_cannot_be_parsed_tells_nothing(tmp_path: Path, source: st
     file = tmp_path / "broken.py"
     file.write_bytes(source.encode("utf-8", "surrogateescape"))
     place = beacon_records.site(str(file), [1, 1, 0, 14], names={"store": "Store"})
-    assert waits.called_at(place, sources()) is None
+    assert called_at(place, sources()) is None
 
 
 def test_a_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
     place = beacon_records.site(str(tmp_path / "gone.py"), [1, 1, 0, 14], names={"s": "Store"})
-    assert waits.called_at(place, sources()) is None
+    assert called_at(place, sources()) is None
 
 
 # Waits that end by themselves
@@ -444,7 +445,7 @@ def test_a_lock_of_the_process_is_found_in_the_source(
     file.write_text(LOCKED)
     names = {"lock": "lock", "self.lock": "lock"}
     place = beacon_records.site(str(file), position, names=names)
-    assert waits.called_at(place, sources()) == expected
+    assert called_at(place, sources()) == expected
     (found,) = of(thread(USER, site=place, native=("futex", None, None))) or (None,)
     assert (found is not None and found.kind == "lock") == (expected is not None)
 
@@ -485,7 +486,7 @@ def test_the_source_tells_the_handle(
     tmp_path: Path, line: int, expected: tuple[str, str, str | None] | None
 ) -> None:
     found = {**site(tmp_path, line, HANDLES), "names": KINDS, "strings": {"left": "2"}}
-    assert waits.called_at(found, sources()) == expected
+    assert called_at(found, sources()) == expected
 
 
 STORED = [
@@ -503,9 +504,9 @@ STORED = [
 def test_the_call_that_made_a_handle_tells_its_peer(made: str, peer: str | None, tmp_path: Path) -> None:
     source = f"def train():\n    {made}\n    handle.wait()\nhandle = dist.irecv(border, src=9)\n"
     found = {**site(tmp_path, 3, source), "names": {"handle": "Work.irecv"}, "strings": {"left": "2"}}
-    assert waits.called_at(found, sources()) == ("Work.irecv", "wait", peer)
+    assert called_at(found, sources()) == ("Work.irecv", "wait", peer)
     told = {**found, "peers": {"handle": 7}}
-    assert waits.called_at(told, sources()) == ("Work.irecv", "wait", "7")
+    assert called_at(told, sources()) == ("Work.irecv", "wait", "7")
 
 
 @pytest.mark.parametrize(

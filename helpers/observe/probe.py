@@ -11,8 +11,8 @@ from typing import Any
 
 from .interpreter import Interpreter
 
-UNREACHABLE: dict[str, Any] = {"reachable": False, "problem": "does not answer as a store", "keys": []}
-"""What a look that failed has found."""
+FAILED: dict[str, Any] = {}
+"""What a look has found whose program could not say it."""
 
 
 class Probe:
@@ -22,7 +22,8 @@ class Probe:
         address: `host:port` of what is looked at.
         program: the file of the program that looks, and prints what it finds as JSON. Python is given
             its text: the job's owner may not be allowed to read where we are installed.
-        interpreter: the Python that runs it.
+        interpreter: the Python that runs it; our own does where that cannot be started, as one in a
+            container.
     """
 
     def __init__(self, address: str, program: str, interpreter: Interpreter) -> None:
@@ -30,30 +31,31 @@ class Probe:
         # Not a pipe: it holds 64 KB, and nobody reads while the look goes on.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._process: subprocess.Popen[bytes] | None = None
-        user, group = interpreter.owner or (None, None)
-        # Where it is in a container, or has gone, it is as if the look had failed.
-        with Path(program).open("rb") as text, suppress(OSError):
-            self._process = subprocess.Popen(
-                [interpreter.path, "-", host, port],
-                cwd="/",  # `-` puts the working directory on the path
-                env=interpreter.environment,
-                stdin=text,
-                stdout=self._output,
-                stderr=subprocess.DEVNULL,
-                user=user,
-                group=group,
-                extra_groups=None if user is None else [],
-            )
+        for python in (interpreter, Interpreter()):
+            user, group = python.owner or (None, None)
+            with Path(program).open("rb") as text, suppress(OSError):
+                self._process = subprocess.Popen(
+                    [python.path, "-", host, port],
+                    cwd="/",  # `-` puts the working directory on the path
+                    env=python.environment,
+                    stdin=text,
+                    stdout=self._output,
+                    stderr=subprocess.DEVNULL,
+                    user=user,
+                    group=group,
+                    extra_groups=None if user is None else [],
+                )
+                break
 
     def result(self) -> dict[str, Any] | None:
-        """What the program has printed, None while the look goes on; unreachable if it failed."""
+        """What the program has printed, None while the look goes on; `FAILED` if it printed nothing."""
         if self._process is not None and self._process.poll() is None:
             return None
         self._output.seek(0)
         try:
             return dict(json.loads(self._output.read()))
         except ValueError:
-            return dict(UNREACHABLE)
+            return FAILED
 
     def close(self) -> None:
         """End the look."""

@@ -268,7 +268,7 @@ class Sampler:
             return PENDING
         begun.close()
         self._probes[question] = None, next_at
-        return found
+        return found or PENDING
 
     def _begun(self, question: Store | Issued) -> probe.Probe:
         """A new look; only that into a store needs torch."""

@@ -12,7 +12,6 @@ import json
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -30,13 +29,16 @@ def look(host: str, port: int) -> dict[str, Any]:
         socket.create_connection((host.strip("[]"), port), timeout=TIMEOUT).close()
     except OSError as error:
         return {"reachable": False, "problem": _problem(error), "keys": []}
-    keys = None
-    with suppress(ImportError, AttributeError):
+    try:
         from torch.distributed import TCPStore
 
         wait = timedelta(seconds=TIMEOUT)
         store = TCPStore(host, port, is_master=False, timeout=wait, wait_for_workers=False)
         keys = [str(key) for key in store.list_keys()]
+    except (ImportError, AttributeError):
+        return {"reachable": True, "problem": "", "keys": None}
+    except RuntimeError:
+        return {"reachable": False, "problem": "does not answer as a store", "keys": []}
     return {"reachable": True, "problem": "", "keys": keys}
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socketserver
 import subprocess
 import sys
+import threading
 import venv
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from waiting import until
 
 from helpers.observe import store_probe
 from helpers.observe.interpreter import Interpreter, with_torch
-from helpers.observe.probe import UNREACHABLE, Probe
+from helpers.observe.probe import FAILED, Probe
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
@@ -58,9 +60,29 @@ def test_a_python_without_torch_tells_that_somebody_answers(tmp_path: Path) -> N
     assert looked_at("127.0.0.1:1", bare)["problem"] == "refuses the connection: nobody listens there"
 
 
-def test_a_python_that_is_not_there_is_as_a_look_that_fails() -> None:
+def test_where_the_python_of_the_job_cannot_be_started_ours_looks() -> None:
     gone = Interpreter("/nowhere/python", {})
-    assert looked_at("127.0.0.1:1", gone) == UNREACHABLE
+    assert looked_at("127.0.0.1:1", gone)["problem"] == "refuses the connection: nobody listens there"
+
+
+def test_a_look_that_breaks_off_is_not_taken_for_a_store_that_does_not_answer() -> None:
+    assert looked_at("127.0.0.1:1", Interpreter("/bin/true")) is FAILED
+
+
+def test_what_is_no_store_does_not_answer_as_one() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), _HangsUp) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            found = looked_at(f"127.0.0.1:{server.server_address[1]}")
+        finally:
+            server.shutdown()
+    assert (found["reachable"], found["problem"]) == (False, "does not answer as a store")
+
+
+class _HangsUp(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        """Read a little and close the connection."""
+        self.request.recv(1)
 
 
 def test_the_python_of_a_process_that_has_loaded_torch_is_taken() -> None:

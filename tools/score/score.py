@@ -296,12 +296,20 @@ def share(counted: tuple[int, int]) -> float:
 
 
 def commit() -> str:
-    """The commit of this checkout, with `-dirty` where files differ from it; `unknown` without git."""
-    words = ["git", "-C", str(trials.ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    """The commit of this checkout, with `-dirty` where files differ from it; `unknown` without git.
+
+    The pages of measurements may differ: other parts of them may have been written before.
+    """
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/*.md")
+    name = _git("rev-parse", "--short", "HEAD")
+    return f"{name}-dirty" if name and changed else name or "unknown"
+
+
+def _git(*words: str) -> str:
     with suppress(OSError):
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        return done.stdout.strip() or "unknown"
-    return "unknown"
+        asked = ["git", "-C", str(trials.ROOT), *words]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
 
 
 def made() -> str:

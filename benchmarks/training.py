@@ -1,8 +1,8 @@
 """A small model that trains on gloo with DDP, FSDP2 or DeepSpeed, and what its first steps take.
 
 As a program, `training.py KIND FOLDER STEPS`, each rank writes one JSON object to the folder: `first`,
-the time at the end of its first step, `step`, seconds of one of the steps
-after it, and `rss` and `pss` in bytes.
+the time at the end of its first step, `step`, seconds of one of the steps after it, and `rss` and `pss`
+in bytes.
 """
 
 import json

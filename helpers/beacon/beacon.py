@@ -198,7 +198,7 @@ class Beacon:
         """Set the dead man's switch, whose file is emptied: what it has written is out of date."""
         try:
             if not self._stacks_open():
-                self._slot.disarm()
+                self._slot.disarm()  # the countdown holds a descriptor that may be the job's by now
                 path = records.stacks_path(self._folder, self.pid)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 low = os.open(path, flags, 0o600)

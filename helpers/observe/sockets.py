@@ -37,8 +37,8 @@ def interfaces() -> tuple[tuple[str, str], ...]:
 
 def peer(pid: int, target: str) -> str | None:
     """`address:port` of the other end of `socket:[NUMBER]`; None for anything but a TCP connection."""
-    rows = (_socket(*row) for row in _connections(pid) if row[0][9] == _number(target))
-    end = next((row.there for row in rows), None)
+    number = _number(target)
+    end = next((_socket(*row).there for row in _connections(pid) if row[0][9] == number), None)
     return None if end is None else f"{end[0]}:{end[1]}"
 
 

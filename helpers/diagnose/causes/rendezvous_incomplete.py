@@ -112,7 +112,10 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     problems = {store.address: store.problem for store in facts.snapshot.stores if store.problem}
     if hang and not absent and len(found) > 1 and not _is_one_store(facts, found):
         return _apart(facts, found, problems)
-    if not absent or (hang and not seen and problems):
+    # A rank learns from the store whom to connect to: who gets no answer there has joined before, even
+    # where the newest look into the store, up to ten seconds old, does not show it.
+    cut_off = not seen and (problems or unanswered(facts, there))
+    if not absent or (hang and cut_off):
         return _all_there(facts, there) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
     elsewhere = "no file tells of them" if _last_seen(facts) else "they run on other nodes"
@@ -176,11 +179,13 @@ def _is_there(view: RankView, *, rpc: bool) -> bool:
 def _all_there(facts: Facts, there: list[int]) -> Verdict:
     """Every rank is there and looks for the store, which nobody serves, or does not finish."""
     address = facts.snapshot.job.master
-    lost = [store for store in facts.snapshot.stores if store.problem]
+    lost = [(store.address, store.problem) for store in facts.snapshot.stores if store.problem]
+    if not lost and _store_is_silent(facts, there):
+        lost = [(address or "", "does not answer")]
     silent = unanswered(facts, there)
     culprits = offering(facts, silent)
     if lost:
-        detail = f"the ranks look for the store at {lost[0].address}, which {lost[0].problem}"
+        detail = "the ranks look for the store at {}, which {}".format(*lost[0])
         summary = f"{sentence(detail)}."
     elif silent:
         listen = f", where {on_hosts(facts, culprits)} {plural(culprits, 'listens', 'listen')}"
@@ -204,6 +209,13 @@ def _all_there(facts: Facts, there: list[int]) -> Verdict:
         where=facts.where(there),
         evidence=_store(facts),
     )
+
+
+def _store_is_silent(facts: Facts, there: list[int]) -> bool:
+    """True where a rank gets no answer at the port of the store."""
+    port = (facts.snapshot.job.master or "").rpartition(":")[2]
+    ends = (end for process in facts.processes(there) for end in process.unanswered)
+    return any(end.rpartition(":")[2] == port for end in ends)
 
 
 def _store(facts: Facts) -> tuple[str, ...]:

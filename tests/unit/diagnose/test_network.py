@@ -46,7 +46,7 @@ def here(
         view.process,
         error=error,
         ports=(Port(listens, 4242, "gloo"),) if listens else (),
-        unanswered=(f"{silent}:4242",) if silent else (),
+        unanswered=(silent,) if silent else (),
         **ended,  # type: ignore[arg-type]
     )
     state = "exited" if says else view.state
@@ -185,20 +185,30 @@ STORE = StoreView("10.0.0.1:29500", "n1", ranks=(0, 1))
 
 
 @pytest.mark.parametrize(
-    ("first", "culprits"),
-    [(unseen(0), ()), (here(0, "n0", listens="10.9.0.1"), (0,))],
-    ids=["alone", "all"],
+    ("first", "stores", "culprits"),
+    [
+        (unseen(0), [STORE], ()),
+        (unseen(0), [], ()),
+        (unseen(0), [replace(STORE, ranks=(1,))], ()),
+        (here(0, "n0", listens="10.9.0.1"), [STORE], (0,)),
+    ],
+    ids=["alone", "before the store was looked at", "before the store was looked at again", "all"],
 )
-def test_ranks_that_get_no_answer_from_each_other(first: RankView, culprits: tuple[int, ...]) -> None:
-    ranks = [first, here(1, "n1", silent="10.9.0.1")]
-    verdict, _ = judged(ranks, [STORE])
+def test_ranks_that_get_no_answer_from_each_other(
+    first: RankView, stores: list[StoreView], culprits: tuple[int, ...]
+) -> None:
+    ranks = [first, here(1, "n1", silent="10.9.0.1:4242")]
+    verdict, _ = judged(ranks, stores)
     assert (verdict.outcome, verdict.cause, verdict.proved) == ("hang", "rendezvous-incomplete", False)
     assert verdict.culprits == culprits
     assert verdict.detail.startswith("rank 1 (host n1) gets no answer from 10.9.0.1")
-    assert (
-        judged([first, here(1, "n1", silent="10.9.0.1")], [STORE], patience=math.inf)[0].outcome
-        != "hang"
-    )
+    assert judged(ranks, stores, patience=math.inf)[0].outcome != "hang"
+
+
+def test_a_store_that_a_rank_gets_no_answer_from_is_known_before_it_is_looked_at() -> None:
+    verdict, _ = judged([unseen(0), here(1, "n1", silent="10.0.0.1:29500")])
+    assert (verdict.outcome, verdict.cause) == ("hang", "rendezvous-incomplete")
+    assert verdict.detail == "the ranks look for the store at 10.0.0.1:29500, which does not answer"
 
 
 REFUSES = StoreView("10.0.0.9:29500", "n1", "refuses the connection: nobody listens there")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -26,7 +25,6 @@ class AttachError(Exception):
     """The process cannot be looked at; the text says why in one sentence."""
 
 
-@dataclass
 class Attached:
     """A job that was started elsewhere; nothing here changes it.
 
@@ -37,16 +35,19 @@ class Attached:
         cwd: the working directory of the process that was asked for.
     """
 
-    pid: int
-    command: tuple[str, ...]
-    started: float
-    cwd: Path
-    _known: list[psutil.Process] = field(default_factory=list)
-
     folder = None
 
-    def __post_init__(self) -> None:
-        self.run_id = f"process {self.pid}"
+    def __init__(
+        self,
+        pid: int,
+        command: tuple[str, ...],
+        started: float,
+        cwd: Path,
+        known: Sequence[psutil.Process],
+    ) -> None:
+        self.pid, self.command, self.started, self.cwd = pid, command, started, cwd
+        self.run_id = f"process {pid}"
+        self._known = known
 
     def poll(self) -> int | None:
         """None: only its parent learns how it ends."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 """Where control groups and processes are mounted."""
@@ -23,8 +23,7 @@ ENTER = 'echo $$ > "$0" && exec "$@"'
 """A shell that enters a group and then becomes the command: same pid, same environment."""
 
 
-@dataclass(frozen=True)
-class ControlGroup:
+class ControlGroup(NamedTuple):
     """A control group that counts memory.
 
     Attributes:

@@ -13,11 +13,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import py_compile
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +54,28 @@ def furnish(folder: Path, record: Mapping[str, Any]) -> None:
     for part in (folder / "output", folder / "records", package):
         part.mkdir(parents=True)
     for source in BEACON.glob("*.py"):
-        shutil.copyfile(source, package / source.name)
+        _copy(source, package)
     for source in (BEACON / "inject").glob("*.py"):
-        shutil.copyfile(source, package.parent / source.name)
+        _copy(source, package.parent)
+
+
+def _copy(source: Path, folder: Path) -> None:
+    """Copy a module, and what our own Python has compiled it to: compiling all takes 40 ms.
+
+    A job with another Python compiles its copies itself, as it does where we cannot keep the result.
+    """
+    shutil.copy2(source, folder / source.name)  # with its time, which what is compiled names
+    compiled = Path(cache_from_source(str(source)))
+    with suppress(OSError, py_compile.PyCompileError):
+        writable = os.access(source.parent, os.W_OK) and not sys.dont_write_bytecode
+        if writable and not _is_newer(compiled, source):
+            py_compile.compile(str(source), doraise=True)
+        (folder / "__pycache__").mkdir(exist_ok=True)
+        shutil.copy(compiled, folder / "__pycache__")
+
+
+def _is_newer(one: Path, other: Path) -> bool:
+    return one.exists() and one.stat().st_mtime >= other.stat().st_mtime
 
 
 def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict[str, str]:

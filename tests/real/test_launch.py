@@ -660,7 +660,7 @@ def test_the_run_directory(start: Start, place: Path) -> None:
     assert stat.S_IMODE((run.folder / "output" / "job.log").stat().st_mode) == 0o600
     beacon = ROOT / "helpers" / "beacon"
     package = run.folder / "path" / "stuck_ranks_beacon"
-    assert {file.name for file in package.iterdir()} == {file.name for file in beacon.glob("*.py")}
+    assert {file.name for file in package.glob("*.py")} == {file.name for file in beacon.glob("*.py")}
     assert (run.folder / "path" / "sitecustomize.py").exists()
     assert (run.folder / "records").is_dir()
     record = json.loads((run.folder / "run.json").read_text())

@@ -1,0 +1,53 @@
+"""What a run's folder holds before its job starts."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+
+from helpers.launch import run_folder
+
+
+@pytest.fixture
+def beacon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A beacon of two modules, neither of them compiled."""
+    folder = tmp_path / "beacon"
+    (folder / "inject").mkdir(parents=True)
+    (folder / "one.py").write_text("ONE = 1\n")
+    (folder / "inject" / "sitecustomize.py").write_text("TWO = 2\n")
+    monkeypatch.setattr(run_folder, "BEACON", folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    return folder
+
+
+def furnished(folder: Path) -> list[Path]:
+    """The modules of the beacon in the folder of a new run."""
+    run_folder.furnish(folder, {})
+    return sorted((folder / "path").rglob("*.py"))
+
+
+def compiled_from(module: Path) -> tuple[int, int]:
+    """Time and size of the source that a compiled file names, as Python compares them (PEP 552)."""
+    head = Path(cache_from_source(str(module))).read_bytes()[:16]
+    return int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:16], "little")
+
+
+def test_the_job_finds_the_beacon_compiled(beacon: Path, tmp_path: Path) -> None:
+    for run in ("first", "second"):
+        modules = furnished(tmp_path / run)
+        assert [module.name for module in modules] == ["sitecustomize.py", "one.py"]
+        for module in modules:
+            assert compiled_from(module) == (int(module.stat().st_mtime), module.stat().st_size)
+        (beacon / "one.py").write_text("ONE = 'changed'\n")
+
+
+def test_nothing_is_written_beside_the_beacon_where_that_is_not_wanted(
+    beacon: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert len(furnished(tmp_path / "run")) == 2
+    assert not list(tmp_path.rglob("*.pyc"))

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -291,7 +292,16 @@ def launch(
             run._cancel()
             raise
     except OSError as error:
-        raise LaunchError(f"the run cannot be prepared: {error}") from error
+        raise LaunchError(_unprepared(error)) from error
+
+
+def _unprepared(error: OSError) -> str:
+    """Why a run cannot be prepared, in one sentence, and what helps where the reason is its folder."""
+    reason, file = error.strerror or str(error), error.filename2 or error.filename
+    temporary = tempfile.gettempdir()
+    if isinstance(file, str) and Path(file).is_relative_to(temporary):
+        return f"the run cannot be prepared in {temporary}: {reason}; set TMPDIR to another folder"
+    return f"the run cannot be prepared: {reason}"
 
 
 def clear_up(spared: Iterable[int] = ()) -> None:

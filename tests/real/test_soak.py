@@ -48,7 +48,8 @@ def test_a_round_in_a_kernel() -> None:
 
 def test_growth_and_another_outcome_are_faults() -> None:
     sizes = [
-        {"memory": 2**20, "threads": 5, "descriptors": 9 + number, "widgets": 3} for number in range(8)
+        {"memory": 2**20, "objects": 7, "threads": 5, "descriptors": 9 + number, "widgets": 3}
+        for number in range(8)
     ]
     part = rounds.judge([["hang"]] * 7 + [["ok"]], sizes, ["05"])
     assert part.faults == ("turn 8 ended ok, and turn 1 hang", "descriptors grew from 10 to 16")

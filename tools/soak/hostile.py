@@ -116,7 +116,8 @@ class Place:
         if "Traceback" in "\n".join(own) or "a fault of its own" in errors:
             right = False
         fault = "" if right and not left else f"not {code} with {said!r}: {lines[:6]} {left}"
-        came = f"{process.returncode}: {lines[0] if lines else 'nothing'}"
+        first = (lines or ["nothing"])[0].replace(str(self.folder), "FOLDER")
+        came = f"{process.returncode}: {first}"
         return Met(" ".join(words[:2]), came, tuple(left), fault)
 
     def left(self) -> list[str]:
@@ -129,7 +130,7 @@ class Place:
 def full_disk(place: Place) -> Met:
     """No room for the run's folder: nothing is started."""
     _small(place.temporary, "96k")
-    said = "No space left on device"
+    said = "No space left on device; set TMPDIR to another folder"
     return place.run(["diagnose", "--", *LIGHT, str(place.folder)], 64, said)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helpers.labs.lab import find_lab
+from helpers.model.facts import Snapshot
 from helpers.session import Sample
 
 LABS = ("01", "02", "03", "04", "05")
@@ -25,17 +28,24 @@ def waits(labs: Sequence[str] = LABS, *, browser: bool = True) -> Iterator[str]:
         labs: their numbers.
         browser: open lab 05 in Chromium and press its button.
     """
-    yield "| run | first look | first rank | to the stall | to the verdict | in all | longest part |"
-    yield "|---|---|---|---|---|---|---|"
+    yield (
+        "| run | first look | all ranks there | all have met | to the stall | to the verdict | in all "
+        "| of it imports | longest part |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
     for number in labs:
         for program in ("broken", "fixed"):
             yield _run(number, program)
     yield ""
     yield (
-        "Seconds. The first look is the first that the panel could draw; until the first rank, the "
-        "launcher imports torch and starts processes; to the stall or the end, the ranks import, meet "
-        "and train; from a stall to its verdict, the instrument makes sure; the rest ends the job."
+        "Seconds. The first look is the first that the panel could draw; then the ranks are started "
+        "(Lightning's first rank, once it has imported everything, starts the others); until all have "
+        "met, they import and join the process group; to the stall or the end, they train; from a stall "
+        "to its verdict, the instrument makes sure; the rest ends the job. Imports: all the time in "
+        "which some launcher, rank or worker was importing."
     )
+    yield ""
+    yield _imports()
     if browser:
         yield ""
         yield from _clicks()
@@ -44,30 +54,78 @@ def waits(labs: Sequence[str] = LABS, *, browser: bool = True) -> Iterator[str]:
 def _run(number: str, program: str) -> str:
     """One row: when each part of a run has ended, and the longest part."""
     began = time.monotonic()
-    looked: list[float] = []
+    marks: dict[str, float] = {}
+    importing = [0.0]
+    newest = [began]
 
     def note(event: object) -> None:
-        if isinstance(event, Sample) and not looked:
-            looked.append(time.monotonic() - began)
+        if not isinstance(event, Sample):
+            return
+        now, ranks = time.monotonic(), event.snapshot.ranks
+        if _somebody_imports(event.snapshot):
+            importing[0] += now - newest[0]
+        newest[0] = now
+        marks.setdefault("the first look", now - began)
+        if ranks and all(view.process is not None for view in ranks):
+            marks.setdefault("starting the ranks", now - began)
+        if ranks and all(view.joined for view in ranks):
+            marks.setdefault("imports and meeting", now - began)
 
     session = find_lab(number).session(program)
     session.subscribe(note)
     report = session.start().wait()
     over = time.monotonic() - began
-    marks = {
-        "start of the first rank": report.first_rank,
-        "imports, meeting and work": report.stall if report.stall is not None else report.verdict_at,
-        "making sure": report.verdict_at,
-        "ending the job": over,
-    }
+    if report.stall is not None:
+        marks["work"] = report.stall
+        marks["making sure"] = report.verdict_at
+    else:
+        marks["work"] = report.verdict_at
+    marks["ending the job"] = over
     parts, last = {}, 0.0
     for name, at in marks.items():
-        if at is not None:
-            parts[name], last = at - last, at
+        parts[name], last = max(0.0, at - last), max(at, last)
     longest = max(parts, key=lambda name: parts[name])
-    cells = [_seconds(looked[0] if looked else None), *map(_seconds, (report.first_rank, report.stall))]
-    cells += [_seconds(report.verdict_at), _seconds(over)]
+    shown = [marks.get(name) for name in ("the first look", "starting the ranks", "imports and meeting")]
+    cells = map(_seconds, (*shown, report.stall, report.verdict_at, over, importing[0]))
     return f"| {number} {program} | {' | '.join(cells)} | {longest}, {_seconds(parts[longest])} |"
+
+
+def _somebody_imports(snapshot: Snapshot) -> bool:
+    ranks = [view for view in snapshot.ranks if view.process is not None]
+    children = [child.process for view in ranks for child in view.children]
+    processes = (*ranks, *children, *snapshot.launchers)
+    return any(one.state in ("starting", "importing") for one in processes)
+
+
+def _imports() -> str:
+    """What the import of Lightning takes, and the packages that take most of it."""
+    done = subprocess.run(
+        (sys.executable, "-X", "importtime", "-c", "import lightning"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = (line.split("|") for line in done.stderr.splitlines() if line.count("|") == 2)
+    took = {
+        name.strip(): int(cumulative) / 1e6
+        for _, cumulative, name in rows
+        if cumulative.strip().isdigit()
+    }
+    parts = [
+        f"{_seconds(took[name])} {what}"
+        for name, what in {
+            "torch": "torch",
+            "torch._dynamo": "torch's compiler",
+            "torchmetrics.functional.text.bert": (
+                "transformers, which torchmetrics imports where it is installed, as lab 03 needs it"
+            ),
+        }.items()
+        if name in took
+    ]
+    return (
+        f"Importing Lightning takes {_seconds(took['lightning'])}, in each rank and in each spawned "
+        f"worker; of that, {'; '.join(parts)}."
+    )
 
 
 def _clicks() -> Iterator[str]:

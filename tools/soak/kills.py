@@ -77,25 +77,27 @@ class Kill:
 
 
 def measure(kills: int, seed: int) -> Part:
-    """Kill that many times.
+    """Kill in that many runs; those in which everything had ended by itself do not count.
 
     Args:
         seed: decides what is killed, and when.
     """
     chance = random.Random(seed)
     done: list[Kill] = []
-    for number in range(1, kills + 1):
-        done.append(_one(chance))
-        one = done[-1]
-        print(
-            f"{number}/{kills} {_shown(one)}: {', '.join(one.faults) or 'nothing left'}", file=sys.stderr
-        )
+    late = 0
+    while len(done) < kills:
+        one = _one(chance)
+        if not one.hit and not one.faults:
+            late += 1
+            continue
+        done.append(one)
+        said = ", ".join(one.faults) or "nothing left"
+        print(f"{len(done)}/{kills} {_shown(one)}: {said}", file=sys.stderr)
     counted = Counter(" and ".join(one.roles) for one in done)
     wrong = Counter(" and ".join(one.roles) for one in done if one.faults)
     strewn = Counter(name for one in done for name in one.strewn)
     lines = (
-        f"{kills} runs, seed {seed}; in {sum(one.hit > 0 for one in done)} of them something was still "
-        "alive to be killed.",
+        f"{kills} runs, seed {seed}, and {late} more, which had ended before anything was killed.",
         "",
         "| killed | runs | something left |",
         "|---|---|---|",

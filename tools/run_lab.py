@@ -14,14 +14,25 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from jupyter_env import configure, jupyter_env
+from platformdirs import user_state_path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-PRIVATE = VENV / "jupyter"
 START = "notebooks/index.ipynb"
+
+
+def private(venv: Path) -> Path:
+    """Return the folder of Jupyter's own files: in the checkout, or in the user's home where that
+    cannot be written, as with one that several users share.
+    """
+    inside = venv / "jupyter"
+    if os.access(inside if inside.exists() else venv, os.W_OK):
+        return inside
+    return user_state_path("stuck-ranks", appauthor=False) / "jupyter"
 
 
 def page(root: Path) -> str:
@@ -91,12 +102,14 @@ def announce(record: Path, seconds: float = 60.0) -> None:
 
 def main(options: list[str]) -> None:
     """Run JupyterLab in this process until it is stopped."""
-    for name in set(os.environ) - set(env := jupyter_env(VENV, PRIVATE, os.environ)):
+    folder = private(VENV)
+    for name in set(os.environ) - set(env := jupyter_env(VENV, folder, os.environ)):
         del os.environ[name]
     os.environ.update(env)
-    PRIVATE.mkdir(mode=0o700, exist_ok=True)
-    configure(VENV)
-    record = PRIVATE / "runtime" / f"jpserver-{os.getpid()}.json"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(OSError):  # else JupyterLab asks about news, and shows the source of Markdown
+        configure(VENV)
+    record = folder / "runtime" / f"jpserver-{os.getpid()}.json"
     record.unlink(missing_ok=True)  # a process of the same number may have left one
     threading.Thread(target=announce, args=(record,), daemon=True).start()
 

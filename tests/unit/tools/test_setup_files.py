@@ -18,6 +18,7 @@ from pathlib import Path
 
 import fresh
 import make_lock
+import platformdirs
 import pytest
 import run_lab
 import run_tests
@@ -696,6 +697,16 @@ def test_jupyter_reads_and_writes_nothing_in_the_home() -> None:
     folders = {name: value for name, value in env.items() if re.search(r"JUPYTER|IPYTHON", name)}
     assert len(folders) == 6
     assert all(value.startswith("/c/.venv/jupyter/") for value in folders.values())
+
+
+def test_where_the_checkout_cannot_be_written_jupyter_writes_to_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_lab.private(tmp_path) == tmp_path / "jupyter"
+    monkeypatch.setattr(os, "access", lambda folder, _: folder != tmp_path)
+    assert run_lab.private(tmp_path) == platformdirs.user_state_path("stuck-ranks") / "jupyter"
+    (tmp_path / "jupyter").mkdir()
+    assert run_lab.private(tmp_path) == tmp_path / "jupyter"
 
 
 def test_jupyterlab_asks_nothing_about_news_and_opens_markdown_rendered(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def announce(record: Path, seconds: float = 60.0) -> None:
 def main(options: list[str]) -> None:
     """Run JupyterLab in this process until it is stopped."""
     folder = private(VENV)
+    if not folder.is_relative_to(VENV):
+        os.environ.setdefault("STUCK_RANKS_STATE", str(folder.parent))
     for name in set(os.environ) - set(env := jupyter_env(VENV, folder, os.environ)):
         del os.environ[name]
     os.environ.update(env)

@@ -102,7 +102,22 @@ def _told(error: BaseException) -> Error:
         "needed": _needed(first.__traceback__),
         "time": time.monotonic(),
         "masked": masked,
+        "caused_by": _caused_by(first)[:MESSAGE_LIMIT],
     }
+
+
+def _caused_by(error: BaseException) -> str:
+    """The exception that `error` was raised for, by `raise ... from` or by the handler of it."""
+    root = error
+    for _ in range(20):
+        earlier = root.__cause__ or (None if root.__suppress_context__ else root.__context__)
+        if earlier is None or isinstance(earlier, (SystemExit, GeneratorExit)):
+            break
+        if root.__cause__ is None and not _raised_by_handler(root, earlier):
+            break
+        root = earlier
+    # `multiprocessing` hands the text of a traceback over as an exception; it is that of `error`.
+    return "" if root is error or type(root).__name__.endswith("RemoteTraceback") else _line(root)
 
 
 def _raised_by_handler(later: BaseException, earlier: BaseException) -> bool:

@@ -336,6 +336,7 @@ class _NotAtFirstOfError(TypedDict, total=False):
     """What records did not tell at first."""
 
     needed: List[int]
+    caused_by: str
 
 
 class Error(_NotAtFirstOfError):
@@ -344,6 +345,7 @@ class Error(_NotAtFirstOfError):
     Attributes:
         needed: the ranks that the call of torch's needed which raised it; empty when unknown.
         masked: later ones that hide it, as `Type: message`.
+        caused_by: the one that it was raised for, as `Type: message`; empty for none.
     """
 
     type: str

@@ -125,6 +125,7 @@ class ErrorView:
         time: seconds since the start of the command.
         masked: exceptions raised later on the way out, as `Type: message`; they hide this one.
         needed: the ranks that the failed call of torch's needed; empty when unknown.
+        caused_by: the exception that it was raised for, as `Type: message`; empty for none.
     """
 
     type: str
@@ -133,6 +134,7 @@ class ErrorView:
     time: float = 0.0
     masked: tuple[str, ...] = ()
     needed: tuple[int, ...] = ()
+    caused_by: str = ""
 
     @property
     def text(self) -> str:

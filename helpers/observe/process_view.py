@@ -352,6 +352,7 @@ def _error(
             raw["time"] - start,
             tuple(raw["masked"]),
             tuple(raw.get("needed", ())),
+            raw.get("caused_by", ""),
         )
         return unwrap(error, cwd)
     text = told or (log_tail if row.exit_code is not None else "")
@@ -376,12 +377,11 @@ def unwrap(error: ErrorView, cwd: str) -> ErrorView:
     original = tracebacks.first_error(text)
     if original is None:
         return error
-    return ErrorView(
-        original.type,
-        original.message,
-        mark_user(original.stack, cwd) + error.stack,
-        error.time,
-        original.masked + error.masked,
+    return replace(
+        original,
+        stack=mark_user(original.stack, cwd) + error.stack,
+        time=error.time,
+        masked=original.masked + error.masked,
     )
 
 

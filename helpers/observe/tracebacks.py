@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 from ..model.facts import ErrorView
 from ..model.frames import Frame
@@ -33,8 +34,8 @@ def errors(text: str) -> list[ErrorView]:
 
     A traceback that follows another one "during the handling" of it hides the earlier one, unless the
     frame that caught the first raised the second itself: then the later one is the message meant. What
-    is hidden is `masked`. Frames keep the text's file names; whether a frame is the user's is decided by
-    the caller.
+    is hidden is `masked`; what it was raised for is `caused_by`. Frames keep the text's file names;
+    whether a frame is the user's is decided by the caller.
     """
     chains: list[list[tuple[ErrorView, str]]] = []
     for error, link in _blocks(text):
@@ -46,14 +47,14 @@ def errors(text: str) -> list[ErrorView]:
 
 
 def _cause(chain: list[tuple[ErrorView, str]]) -> ErrorView:
-    chosen = chain[-1][0]
+    *before, (chosen, link) = chain
     masked: list[str] = []
-    for (earlier, _), (later, link) in zip(chain[-2::-1], chain[:0:-1], strict=False):
-        if link != _BY_ACCIDENT or _translated(earlier, later):
-            break
+    while before and link == _BY_ACCIDENT and not _translated(before[-1][0], chosen):
         masked.append(chosen.text)
-        chosen = earlier
-    return ErrorView(chosen.type, chosen.message, chosen.stack, chosen.time, tuple(masked))
+        *before, (chosen, link) = before
+    root = _cause(before) if before else chosen
+    caused_by = root.caused_by or root.text
+    return replace(chosen, masked=tuple(masked), caused_by="" if caused_by == chosen.text else caused_by)
 
 
 def pickled_text(path: str) -> str:

@@ -244,10 +244,11 @@ def error(
     *places: str | Frame,
     time: float = 10.0,
     masked: tuple[str, ...] = (),
+    caused_by: str = "",
 ) -> ErrorView:
     """An exception; places innermost first."""
     stack = tuple(f for f in map(frame, places) if f is not None)
-    return ErrorView(kind, message, stack, time, masked)
+    return ErrorView(kind, message, stack, time, masked, caused_by=caused_by)
 
 
 def worker(

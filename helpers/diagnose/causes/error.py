@@ -32,14 +32,16 @@ def find(facts: Facts) -> Verdict | None:
     ranks = same or (() if event.rank is None else (event.rank,))
     who = sentence(spoken(ranks)) if ranks else "The command"
     where = f" at {place(event.where)}" if event.where else ""
+    caused_by = event.error.caused_by.removesuffix(".")
+    why = f", caused by {caused_by}" if caused_by else ""
     return Verdict(
         outcome="error",
         cause="error",
         detail=event.error.text,
-        summary=f"{who} raised {event.error.text.removesuffix('.')}{where}.",
+        summary=f"{who} raised {event.error.text.removesuffix('.')}{where}{why}.",
         culprits=ranks,
         where=event.where,
-        evidence=(f"{who}: {event.error.text}",),
+        evidence=(f"{who}: {event.error.text}{why}",),
     )
 
 

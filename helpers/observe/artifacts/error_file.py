@@ -45,6 +45,7 @@ def account(value: dict[str, Any], path: str) -> Account:
         "frames": frames,
         "time": float(extra["timestamp"]) if str(extra.get("timestamp", "")).isdigit() else 0.0,
         "masked": list(found.masked) if found is not None else [],
+        "caused_by": found.caused_by if found is not None else "",
     }
     return Account(
         file=path,

@@ -220,4 +220,5 @@ def _error(told: LogRank) -> Error | None:
         "frames": frames,
         "time": float(told.begins),
         "masked": list(found.masked),
+        "caused_by": found.caused_by,
     }

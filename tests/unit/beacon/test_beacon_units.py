@@ -215,7 +215,7 @@ MASKS = [
         finally:
             close()
         """,
-        ("ValueError", ["RuntimeError: please call iter first"]),
+        ("ValueError", ["RuntimeError: please call iter first"], ""),
     ),
     (
         "two accidents",
@@ -236,7 +236,7 @@ MASKS = [
         except ValueError:
             close()
         """,
-        ("ValueError", ["OSError: disk", "RuntimeError: stop"]),
+        ("ValueError", ["OSError: disk", "RuntimeError: stop"], ""),
     ),
     (
         "a handler that raises is a translation",
@@ -248,7 +248,7 @@ MASKS = [
                 raise ValueError("no x in the config")
         load()
         """,
-        ("ValueError", []),
+        ("ValueError", [], "KeyError: 'x'"),
     ),
     (
         "raise from",
@@ -262,7 +262,29 @@ MASKS = [
         except KeyError as error:
             wrap(error)
         """,
-        ("ValueError", []),
+        ("ValueError", [], "KeyError: 'x'"),
+    ),
+    (
+        "the reason of a reason",
+        """
+        try:
+            try:
+                open("/no/such/file")
+            except OSError as error:
+                raise KeyError("x") from error
+        except KeyError:
+            raise ValueError("no x in the config")
+        """,
+        ("ValueError", [], "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'"),
+    ),
+    (
+        "what a process of a pool raised",
+        """
+        import multiprocessing
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            pool.map(int, ["x"])
+        """,
+        ("ValueError", [], ""),
     ),
     (
         "raise from None",
@@ -276,7 +298,7 @@ MASKS = [
         except KeyError:
             wrap()
         """,
-        ("ValueError", []),
+        ("ValueError", [], ""),
     ),
     (
         "what sys.exit unwinds is no cause",
@@ -289,18 +311,18 @@ MASKS = [
         finally:
             close()
         """,
-        ("RuntimeError", []),
+        ("RuntimeError", [], ""),
     ),
 ]
 
 
 @pytest.mark.parametrize(("program", "expected"), [m[1:] for m in MASKS], ids=[m[0] for m in MASKS])
 def test_which_of_several_errors_is_the_first(
-    program: str, expected: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+    program: str, expected: tuple[str, list[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = ending(monkeypatch, program)
     assert found is not None
-    assert (found["type"], found["masked"]) == expected
+    assert (found["type"], found["masked"], found["caused_by"]) == expected
 
 
 @pytest.mark.parametrize("program", ["raise SystemExit(3)", "import sys; sys.exit('bye')"])

@@ -771,6 +771,21 @@ ERROR = [
         masks=("Connection closed by peer",),
     ),
     Case(
+        "what the exception was raised for is said, too",
+        snapshot(
+            ended(
+                0,
+                error=error("RuntimeError", "no data.", "train.py:9 load", caused_by="KeyError: 'x'"),
+                time=10.0,
+            ),
+        ),
+        "error",
+        "error",
+        (0,),
+        where="train.py:9 load",
+        says=("Rank 0 raised RuntimeError: no data at train.py:9", ", caused by KeyError: 'x'."),
+    ),
+    Case(
         "the victim's error is seen first",
         snapshot(
             raised(0, "RuntimeError", PEER, "train.py:40 reduce", time=9.9),

@@ -121,6 +121,7 @@ def test_two_accidents() -> None:
     assert found is not None
     assert found.text == "ValueError: bad batch"
     assert set(found.masked) == {"OSError: disk", "RuntimeError: stop"}
+    assert found.caused_by == ""
 
 
 def test_a_translation_is_what_its_author_meant() -> None:
@@ -137,6 +138,7 @@ def test_a_translation_is_what_its_author_meant() -> None:
     found = first_error(text)
     assert found is not None
     assert (found.text, found.masked) == ("ValueError: no x in the config", ())
+    assert found.caused_by == "KeyError: 'x'"
 
 
 def test_raise_from_is_what_its_author_meant() -> None:
@@ -155,6 +157,31 @@ def test_raise_from_is_what_its_author_meant() -> None:
     found = first_error(text)
     assert found is not None
     assert (found.text, found.masked) == ("ValueError: no x", ())
+    assert found.caused_by == "KeyError: 'x'"
+
+
+def test_the_text_of_a_traceback_from_another_process_is_no_cause_of_it() -> None:
+    text = textwrap.dedent(
+        """\
+        multiprocessing.pool.RemoteTraceback:
+        \"\"\"
+        Traceback (most recent call last):
+          File "/job/train.py", line 2, in parse
+            return int("x")
+        ValueError: bad
+        \"\"\"
+
+        The above exception was the direct cause of the following exception:
+
+        Traceback (most recent call last):
+          File "/job/train.py", line 9, in <module>
+            pool.map(parse, ["x"])
+        ValueError: bad
+        """
+    )
+    found = first_error(text)
+    assert found is not None
+    assert (found.text, found.caused_by) == ("ValueError: bad", "")
 
 
 def test_a_syntax_error_stands_at_its_line() -> None:

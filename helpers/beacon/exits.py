@@ -110,10 +110,12 @@ def _caused_by(error: BaseException) -> str:
     """The exception that `error` was raised for, by `raise ... from` or by the handler of it."""
     root = error
     for _ in range(20):
-        earlier = root.__cause__ or (None if root.__suppress_context__ else root.__context__)
+        earlier = root.__cause__
+        if earlier is None and not root.__suppress_context__:
+            earlier = root.__context__
+            if earlier is not None and not _raised_by_handler(root, earlier):
+                break
         if earlier is None or isinstance(earlier, (SystemExit, GeneratorExit)):
-            break
-        if root.__cause__ is None and not _raised_by_handler(root, earlier):
             break
         root = earlier
     # `multiprocessing` hands the text of a traceback over as an exception; it is that of `error`.

@@ -124,7 +124,8 @@ def _imports() -> str:
     ]
     return (
         f"Importing Lightning takes {_seconds(took['lightning'])}, in each rank and in each spawned "
-        f"worker; of that, {'; '.join(parts)}."
+        f"worker; of that, {'; '.join(parts)}. Lightning's developers know of it: "
+        "https://github.com/Lightning-AI/pytorch-lightning/issues/12786."
     )
 
 

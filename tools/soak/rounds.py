@@ -7,12 +7,17 @@ awaits `lab.run`, as the cells of the notebooks do.
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
+
+from helpers.labs.progress import FOLDER
 
 from .part import Part
 
@@ -20,9 +25,8 @@ WARM_UP = 0.2
 """The share of turns that fill caches and pools, and do not count."""
 MEGABYTE = 2**20
 SLACK = {"memory": 20 * MEGABYTE, "objects": 5000, "threads": 0, "descriptors": 0, "widgets": 0}
-"""What the end may exceed the beginning by. The allocator keeps some memory that it will use again, and
-how many objects there are (of those that Python's garbage collector tracks) depends on how long the
-newest runs took."""
+"""What the end may exceed the beginning by. The allocator keeps some memory that it will use again; some
+of the objects that Python's garbage collector tracks are in caches."""
 LIMIT = 1800.0
 """Seconds for one turn."""
 
@@ -41,7 +45,7 @@ async def turn():
         for program in ("broken", "fixed"):
             result = await lab.run(program)
             outcomes.append(result.report.verdict.outcome)
-    del result
+        lab.reset()  # how much a panel keeps of its newest run depends on how long that took
     return outcomes
 
 def sizes():
@@ -66,13 +70,9 @@ def measure(turns: int, labs: Sequence[str]) -> Part:
     Args:
         labs: their names or numbers.
     """
-    manager, client = start_new_kernel(startup_timeout=LIMIT)
-    try:
+    with tempfile.TemporaryDirectory() as state, _kernel({**os.environ, FOLDER: state}) as client:
         _cell(client, OPEN.format(labs=list(labs)))
         told = [json.loads(_cell(client, TURN).splitlines()[-1]) for _ in range(turns)]
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
     return judge([outcomes for outcomes, _ in told], [sizes for _, sizes in told], labs)
 
 
@@ -116,6 +116,16 @@ def _changed(outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _shown(name: str, value: float) -> str:
     return f"{value / MEGABYTE:.1f} MB" if name == "memory" else f"{value:.0f}"
+
+
+@contextmanager
+def _kernel(environment: Mapping[str, str]) -> Iterator[BlockingKernelClient]:
+    manager, client = start_new_kernel(startup_timeout=LIMIT, env=environment)
+    try:
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def _cell(client: BlockingKernelClient, code: str) -> str:

@@ -66,12 +66,16 @@ def _run(number: str, program: str) -> str:
             importing[0] += now - newest[0]
         newest[0] = now
         marks.setdefault("the first look", now - began)
-        if ranks and all(view.process is not None for view in ranks):
+        if len(ranks) < wanted:
+            return  # the first rank has not started the others
+        if all(view.process is not None for view in ranks):
             marks.setdefault("starting the ranks", now - began)
-        if ranks and all(view.joined for view in ranks):
+        if all(view.joined for view in ranks):
             marks.setdefault("imports and meeting", now - began)
 
-    session = find_lab(number).session(program)
+    lab = find_lab(number)
+    wanted = lab.ranks(program, {})
+    session = lab.session(program)
     session.subscribe(note)
     report = session.start().wait()
     over = time.monotonic() - began

@@ -62,7 +62,7 @@ def _run(number: str, program: str) -> str:
         if not isinstance(event, Sample):
             return
         now, ranks = time.monotonic(), event.snapshot.ranks
-        if _somebody_imports(event.snapshot):
+        if _is_importing(event.snapshot):
             importing[0] += now - newest[0]
         newest[0] = now
         marks.setdefault("the first look", now - began)
@@ -94,7 +94,7 @@ def _run(number: str, program: str) -> str:
     return f"| {number} {program} | {' | '.join(cells)} | {longest}, {_seconds(parts[longest])} |"
 
 
-def _somebody_imports(snapshot: Snapshot) -> bool:
+def _is_importing(snapshot: Snapshot) -> bool:
     ranks = [view for view in snapshot.ranks if view.process is not None]
     children = [child.process for view in ranks for child in view.children]
     processes = (*ranks, *children, *snapshot.launchers)

@@ -109,7 +109,7 @@ def main(options: list[str]) -> None:
         del os.environ[name]
     os.environ.update(env)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(OSError):  # else JupyterLab asks about news, and shows the source of Markdown
+    with suppress(OSError):  # else JupyterLab asks about news, and shows Markdown as source
         configure(VENV)
     record = folder / "runtime" / f"jpserver-{os.getpid()}.json"
     record.unlink(missing_ok=True)  # a process of the same number may have left one

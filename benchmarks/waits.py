@@ -55,16 +55,16 @@ def _run(number: str, program: str) -> str:
     """One row: when each part of a run has ended, and the longest part."""
     began = time.monotonic()
     marks: dict[str, float] = {}
-    importing = [0.0]
-    newest = [began]
+    importing, newest = 0.0, began
 
     def note(event: object) -> None:
+        nonlocal importing, newest
         if not isinstance(event, Sample):
             return
         now, ranks = time.monotonic(), event.snapshot.ranks
         if _is_importing(event.snapshot):
-            importing[0] += now - newest[0]
-        newest[0] = now
+            importing += now - newest
+        newest = now
         marks.setdefault("the first look", now - began)
         if len(ranks) < wanted:
             return  # the first rank has not started the others
@@ -90,7 +90,7 @@ def _run(number: str, program: str) -> str:
         parts[name], last = max(0.0, at - last), max(at, last)
     longest = max(parts, key=lambda name: parts[name])
     shown = [marks.get(name) for name in ("the first look", "starting the ranks", "imports and meeting")]
-    cells = map(_seconds, (*shown, report.stall, report.verdict_at, over, importing[0]))
+    cells = map(_seconds, (*shown, report.stall, report.verdict_at, over, importing))
     return f"| {number} {program} | {' | '.join(cells)} | {longest}, {_seconds(parts[longest])} |"
 
 

@@ -89,9 +89,9 @@ def _told(error: BaseException) -> Error:
     first = error
     for _ in range(20):
         earlier = first.__context__
-        if earlier is None or first.__suppress_context__ or first.__cause__ is not None:
+        if earlier is None or first.__suppress_context__ or _raised_for(first) is not None:
             break
-        if _raised_by_handler(first, earlier) or isinstance(earlier, (SystemExit, GeneratorExit)):
+        if isinstance(earlier, (SystemExit, GeneratorExit)):
             break
         masked.append(_line(first))
         first = earlier
@@ -107,19 +107,23 @@ def _told(error: BaseException) -> Error:
 
 
 def _caused_by(error: BaseException) -> str:
-    """The exception that `error` was raised for, by `raise ... from` or by the handler of it."""
+    """The first of the exceptions that `error` was raised for; empty for none."""
     root = error
     for _ in range(20):
-        earlier = root.__cause__
-        if earlier is None and not root.__suppress_context__:
-            earlier = root.__context__
-            if earlier is not None and not _raised_by_handler(root, earlier):
-                break
+        earlier = _raised_for(root)
         if earlier is None or isinstance(earlier, (SystemExit, GeneratorExit)):
             break
         root = earlier
     # `multiprocessing` hands the text of a traceback over as an exception; it is that of `error`.
     return "" if root is error or type(root).__name__.endswith("RemoteTraceback") else _line(root)
+
+
+def _raised_for(error: BaseException) -> Optional[BaseException]:
+    """The exception that `error` translates, by `raise ... from` or in the handler of it."""
+    if error.__cause__ is not None or error.__suppress_context__:
+        return error.__cause__
+    earlier = error.__context__
+    return earlier if earlier is not None and _raised_by_handler(error, earlier) else None
 
 
 def _raised_by_handler(later: BaseException, earlier: BaseException) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ...model.facts import UNTOLD, RankView, Verdict
 from ...model.network import StoreView
@@ -63,8 +63,12 @@ def _last_seen(facts: Facts) -> frozenset[int]:
 def _cut_off(facts: Facts) -> frozenset[int]:
     """All ranks that are seen, if none has moved, and the store or another rank cannot be reached."""
     unmoved = facts.alive.keys() <= facts.graph.given_up
-    lost = any(store.problem for store in facts.snapshot.stores) or unanswered(facts, facts.alive)
-    return facts.graph.given_up if unmoved and lost else frozenset()
+    return facts.graph.given_up if unmoved and _are_cut_off(facts, facts.alive) else frozenset()
+
+
+def _are_cut_off(facts: Facts, ranks: Iterable[int]) -> bool:
+    """True where the store, or what one of these ranks has connected to, does not answer."""
+    return any(store.problem for store in facts.snapshot.stores) or bool(unanswered(facts, ranks))
 
 
 def _no_store(event: Event, address: str) -> Verdict:
@@ -114,8 +118,7 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
         return _apart(facts, found, problems)
     # A rank learns from the store whom to connect to: who gets no answer there has joined before, even
     # where the newest look into the store, up to ten seconds old, does not show it.
-    cut_off = not seen and (problems or unanswered(facts, there))
-    if not absent or (hang and cut_off):
+    if not absent or (hang and not seen and _are_cut_off(facts, there)):
         return _all_there(facts, there) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
     elsewhere = "no file tells of them" if _last_seen(facts) else "they run on other nodes"

@@ -361,7 +361,12 @@ def test_an_orphan_is_seen_and_its_status_known(start: Start) -> None:
 def test_a_process_that_only_carries_the_run_s_id(start: Start) -> None:
     run = start("cat")
     mark = {"STUCK_RANKS_ID": run.run_id}
-    with subprocess.Popen(["sleep", "99"], env=os.environ | mark) as escaped:
+    words = ["sh", "-c", "echo ready; read line"]  # while it starts, its environment reads as empty
+    with subprocess.Popen(
+        words, env=os.environ | mark, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as escaped:
+        assert escaped.stdout is not None
+        escaped.stdout.readline()
         assert {process.pid for process in run.processes()} == {run.pid, escaped.pid}
         run.stop()
         assert escaped.wait() == -signal.SIGTERM

@@ -29,14 +29,20 @@ def test_two_kills() -> None:
 def test_what_is_left_of_a_run_is_found(tmp_path: Path) -> None:
     environment = {**os.environ, trial.MARKER: "mine", "STUCK_RANKS_ID": "job-1"}
     with (
-        subprocess.Popen(["sleep", "60"], env=environment) as process,
+        subprocess.Popen(
+            ["cat", "-"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process,
         socket.socket() as server,
         (tmp_path / "lock-0").open("w") as lock,
     ):
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"up\n")
+        process.stdin.flush()
+        process.stdout.readline()  # while it starts, its environment reads as empty
         server.listen()
         (tmp_path / "port-0").write_text(str(server.getsockname()[1]))
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert kills._alive("mine") == ["process sleep 60"]
+        assert kills._alive("mine") == ["process cat -"]
         assert list(kills._held(tmp_path, os.environ.get(trial.MARKER, ""))) == ["lock-0"]
         process.kill()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_a_python_without_torch_is_refused(
 ) -> None:
     monkeypatch.setattr(versions, "PAGE", tmp_path / "torch.md")
     bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
     bare.chmod(0o700)
     for python, why in (
         (str(tmp_path / "none"), "cannot be run"),

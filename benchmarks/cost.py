@@ -43,7 +43,7 @@ PEERS: Mapping[str, Mapping[str, str]] = {
 Rank = dict[str, Any]
 
 
-def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 11) -> Iterator[str]:
+def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 15) -> Iterator[str]:
     """Per step, at the start and in memory.
 
     Args:
@@ -58,9 +58,10 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 11)
             "second with the beacon and the same without it, in one process, either first in turn. In "
             f"these blocks the beacon looks {TIMES} times as often as usual; the cost per step is what "
             f"one look costs, as a share of the {TICK:g} s that usually lie between two. Start and "
-            f"memory: {rounds} whole runs under `stuck-ranks diagnose` and as many without, by "
-            "turns. The start runs from the launch of the command line to the end of the ranks' first "
-            "step. Medians of what belongs together, and their 95 % confidence intervals (bootstrap)."
+            f"memory: {rounds} whole runs under `stuck-ranks diagnose` and as many without, "
+            "either first in turn. The start runs from the launch of the command line to the end of the "
+            "ranks' first step. Medians of what belongs together, and their 95 % confidence intervals "
+            "(bootstrap)."
         )
         yield ""
         yield "| | per step, by the clock | per step, processor | start | more at start | RSS | PSS |"
@@ -72,10 +73,7 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 11)
             _whole(kind, environment, 1, watched=True)  # what is built once, is built now
             ranks = _blocks(kind, environment, pairs)
             cells = [_interval(_of_looks(ranks, part), " %") for part in ("wall", "cpu")]
-            starts = [
-                (_whole(kind, environment, 1, watched=True), _whole(kind, environment, 1))
-                for _ in range(rounds)
-            ]
+            starts = [_pair(kind, environment, plain_first=bool(turn % 2)) for turn in range(rounds)]
             later = [_mean(watched, "first") - _mean(plain, "first") for watched, plain in starts]
             cells += [_interval(_of_runs(starts, "first")), _interval(later, " s")]
             cells += [_interval(_of_runs(starts, part)) for part in ("rss", "pss")]
@@ -85,7 +83,7 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 11)
 
 
 def _peers(environment: Mapping[str, str], rounds: int) -> Iterator[str]:
-    """What the tools of others cost per step."""
+    """What the tools of others cost per step, at the start and in memory."""
     off = {**environment, "TORCH_FR_BUFFER_SIZE": "0"}
     found: dict[str, list[tuple[list[Rank], list[Rank]]]] = {
         name: [] for name in ("`stuck-ranks diagnose`", *PEERS)
@@ -97,10 +95,11 @@ def _peers(environment: Mapping[str, str], rounds: int) -> Iterator[str]:
             dumps = name.startswith("py-spy")
             tool = {**off, **PEERS.get(name, {})}
             runs.append((_whole("fsdp2", tool, STEPS, watched=watched, dumps=dumps), plain))
-    yield "| FSDP2, whole runs against a plain one | time of a step | PSS |"
-    yield "|---|---|---|"
+    yield "| FSDP2, whole runs against a plain one | time of a step | start | PSS |"
+    yield "|---|---|---|---|"
     for name, runs in found.items():
-        yield f"| {name} | {_interval(_of_runs(runs, 'step'))} | {_interval(_of_runs(runs, 'pss'))} |"
+        cells = [_interval(_of_runs(runs, part)) for part in ("step", "first", "pss")]
+        yield f"| {name} | {' | '.join(cells)} |"
     yield ""
     yield (
         f"{STEPS} steps a run, {rounds} runs of each in turn; a plain run has no Flight Recorder "
@@ -146,6 +145,17 @@ def _whole(
         began = time.time()
         _run(_watched(command) if watched else command, environment, dumps=dumps)
         return [{**rank, "first": rank["first"] - began} for rank in _ranks(folder)]
+
+
+def _pair(
+    kind: str, environment: Mapping[str, str], *, plain_first: bool
+) -> tuple[list[Rank], list[Rank]]:
+    """What the ranks note of one step under the instrument, and of one without it."""
+    made = {
+        watched: _whole(kind, environment, 1, watched=watched)
+        for watched in (not plain_first, plain_first)
+    }
+    return made[True], made[False]
 
 
 def _watched(command: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -23,7 +24,10 @@ LAUNCHERS = (
     (re.compile(r"(^|/)accelerate(-launch)?$|accelerate[./]commands"), "accelerate"),
     (re.compile(r"(^|/)deepspeed$"), "deepspeed"),
 )
-"""What a launcher's command line has in one of its first words, and its name."""
+"""What the words that name a program have for a launcher (see `naming`), and the launcher's name."""
+
+_WITH_VALUE = re.compile(r"-[A-Za-z]*?([cmWX])(.*)", re.DOTALL)
+"""An option of Python that takes a value, in the same word or the next (python --help)."""
 
 BOOKKEEPING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Modules of processes that `multiprocessing` starts for its own purposes."""
@@ -103,9 +107,33 @@ def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
         psutil.wait_procs(left, timeout=TICK)
 
 
+def is_python(command: Sequence[str]) -> bool:
+    """True when a command line starts a Python interpreter."""
+    return bool(command) and os.path.basename(command[0]).startswith("python")
+
+
+def naming(command: Sequence[str]) -> Sequence[str]:
+    """The words of a command line that name the program: what follows them is the program's own.
+
+    For Python it is the file, the module or the text that it runs; for others, which may start a
+    launcher as `timeout` and `srun` do, the first four words.
+    """
+    if not is_python(command):
+        return command[:4]
+    words = iter(command[1:])
+    for word in words:
+        if not word.startswith("-"):
+            return [word]
+        if option := _WITH_VALUE.match(word):
+            value = option[2] or next(words, "")
+            if option[1] in "cm":
+                return [value]
+    return []
+
+
 def is_launcher(command: Sequence[str]) -> bool:
     """True for the command line of a launcher that is known by name."""
-    return any(pattern.search(word) for pattern, _ in LAUNCHERS for word in command[:4])
+    return any(pattern.search(word) for pattern, _ in LAUNCHERS for word in naming(command))
 
 
 def port_owner(port: int, ours: Collection[int]) -> tuple[int, str] | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from ..launch.processes import BOOKKEEPING
+from ..launch.processes import BOOKKEEPING, is_python
 from .look import Look, Program, Usage
 
 WORK, FORGIVEN = 0.05, 0.01
@@ -138,7 +137,7 @@ class Row:
     @property
     def is_python(self) -> bool:
         """True when the command line starts a Python interpreter."""
-        return bool(self.command) and Path(self.command[0]).name.startswith("python")
+        return is_python(self.command)
 
     @property
     def is_helper(self) -> bool:

@@ -612,7 +612,14 @@ COMMANDS = [
     (("/env/bin/python", "/env/bin/accelerate", "launch", "train.py"), "accelerate"),
     (("/env/bin/python", "-m", "accelerate.commands.launch", "train.py"), "accelerate"),
     (("/env/bin/python", "/env/bin/deepspeed", "train.py"), "deepspeed"),
+    (("/env/bin/python", "-um", "torch.distributed.run", "train.py"), "torchrun"),
+    (("/env/bin/python", "-X", "dev", "-Wignore", "-mtorch.distributed.run", "t.py"), "torchrun"),
+    (("srun", "--mpi=none", "torchrun", "train.py"), "torchrun"),
+    (("sh", "-c", "cd work && torchrun train.py"), "torchrun"),
     (("sh", "run.sh"), "python"),
+    (("/env/bin/python", "train.py", "deepspeed"), "python"),
+    (("/env/bin/python", "-W", "torchrun", "train.py"), "python"),
+    (("/env/bin/python", "-um", "train", "accelerate"), "python"),
 ]
 
 
@@ -621,6 +628,17 @@ def test_the_name_of_the_launcher(command: tuple[str, ...], name: str) -> None:
     processes = [Seen(10, command=command), Seen(11, 10, of_rank(0))]
     made = table(processes)
     assert launcher_name(made, assign(made, identities(processes)), {}) == name
+
+
+@pytest.mark.parametrize("word", ["deepspeed", "accelerate", "bin/torchrun"])
+def test_a_rank_whose_argument_is_the_name_of_a_launcher(word: str) -> None:
+    command = ("/env/bin/python", "-u", "train.py", word)
+    ranks = [Seen(11 + rank, 10, of_rank(rank), command=command) for rank in (0, 1)]
+    below = Seen(13, 11, of_rank(0), command=("/env/bin/python", "-c", "import torch"))
+    processes = [Seen(10, command=TORCHRUN), *ranks, below]
+    roles = assign(table(processes), identities(processes))
+    assert roles.ranks == {0: 11, 1: 12}
+    assert roles.launchers == (10,)
 
 
 def test_a_program_that_spawns_its_ranks() -> None:

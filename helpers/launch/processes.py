@@ -131,9 +131,14 @@ def naming(command: Sequence[str]) -> Sequence[str]:
     return []
 
 
+def launcher_in(words: Sequence[str]) -> str | None:
+    """Name of the launcher that one of these words names; None where none does."""
+    return next((name for pattern, name in LAUNCHERS if any(map(pattern.search, words))), None)
+
+
 def is_launcher(command: Sequence[str]) -> bool:
     """True for the command line of a launcher that is known by name."""
-    return any(pattern.search(word) for pattern, _ in LAUNCHERS for word in naming(command))
+    return launcher_in(naming(command)) is not None
 
 
 def port_owner(port: int, ours: Collection[int]) -> tuple[int, str] | None:

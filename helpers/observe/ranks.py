@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..beacon.record import Record
-from ..launch.processes import LAUNCHERS, is_launcher, naming
+from ..launch.processes import is_launcher, launcher_in, naming
 from ..model.facts import RankView, State
 from .identity import Identity, spawned_number
 from .process_table import Row, Table
@@ -136,10 +136,8 @@ def tell_ends(table: Table, roles: Roles) -> None:
 def launcher_name(table: Table, roles: Roles, records: Mapping[int, Record]) -> str:
     """`torchrun`, `accelerate`, `deepspeed`, `mp.spawn` or `python`."""
     for pid in roles.launchers:
-        words = " ".join(naming(table.rows[pid].command)).split()
-        for pattern, name in LAUNCHERS:
-            if any(pattern.search(word) for word in words):
-                return name
+        if name := launcher_in(" ".join(naming(table.rows[pid].command)).split()):
+            return name
         if pid in records and (records[pid]["spawned"] or spawned_number(records[pid])):
             return "mp.spawn"
     return "python"

@@ -638,6 +638,7 @@ def test_a_rank_whose_argument_is_the_name_of_a_launcher(word: str) -> None:
     processes = [Seen(10, command=TORCHRUN), *ranks, below]
     roles = assign(table(processes), identities(processes))
     assert roles.ranks == {0: 11, 1: 12}
+    assert roles.children == {11: (13,)}
     assert roles.launchers == (10,)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +27,27 @@ def jupyter_env(venv: Path, folder: Path, base: Mapping[str, str]) -> dict[str, 
     )
     env.setdefault("STUCK_RANKS_STATE", str(folder / "progress"))
     return env
+
+
+def transport(runtime: Path) -> str:
+    """Return how Jupyter is to reach its kernels: `ipc` by Unix sockets in a folder, or `tcp` where
+    that folder takes none, as its path is too long or it is a mount that knows no sockets.
+
+    Jupyter looks for free ports, and the kernel binds them a second later: by then another process may
+    have one, as ranks bind many. Without its iopub port, ipykernel 7.4 hangs instead of ending.
+
+    Args:
+        runtime: the folder, which is made if need be.
+    """
+    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+    longest = runtime / f"kernel-{uuid.uuid4()}-ipc-5"
+    with socket.socket(socket.AF_UNIX) as tried:
+        try:
+            tried.bind(str(longest))
+        except OSError:
+            return "tcp"
+    longest.unlink()
+    return "ipc"
 
 
 def configure(venv: Path) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from jupyter_env import configure, jupyter_env
+from jupyter_env import configure, jupyter_env, transport
 from platformdirs import user_state_path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,7 +118,9 @@ def main(options: list[str]) -> None:
     # Imported late: the environment above must be there first.
     from jupyterlab.labapp import main as run_jupyterlab
 
-    sys.argv = ["jupyter-lab", *lab_arguments(ROOT, env, os.getuid(), platform.system()), *options]
+    arguments = lab_arguments(ROOT, env, os.getuid(), platform.system())
+    kernels = f"--KernelManager.transport={transport(folder / 'runtime')}"
+    sys.argv = ["jupyter-lab", *arguments, kernels, *options]
     run_jupyterlab()
 
 

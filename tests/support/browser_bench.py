@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from jupyter_client import BlockingKernelClient
-from jupyter_env import jupyter_env
+from jupyter_env import jupyter_env, transport
 from repository import ARTIFACTS, NOTEBOOKS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -104,7 +105,12 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
     token = f"--IdentityProvider.token={TOKEN}"
     flags = [token, "--ip=127.0.0.1", "--port=0", "--no-browser", "--allow-root"]
-    with (folder / "jupyterlab.log").open("wb") as log:
+    with (
+        TemporaryDirectory(dir="/tmp") as runtime,  # the path of a test's folder is too long
+        (folder / "jupyterlab.log").open("wb") as log,
+    ):
+        env["JUPYTER_RUNTIME_DIR"] = runtime
+        flags.append(f"--KernelManager.transport={transport(Path(runtime))}")
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", *flags, f"--ServerApp.root_dir={notebooks}"],
             env=env,
@@ -114,8 +120,7 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
             start_new_session=True,
         )
         try:
-            runtime = Path(env["JUPYTER_RUNTIME_DIR"])
-            yield Jupyter(_address(server, runtime), notebooks, state, runtime)
+            yield Jupyter(_address(server, Path(runtime)), notebooks, state, Path(runtime))
         finally:
             _end(server)
 
@@ -283,7 +288,7 @@ def _address(server: subprocess.Popen[bytes], runtime: Path) -> str:
             return address
         except (OSError, ValueError):
             time.sleep(0.1)
-    pytest.fail(f"JupyterLab did not start, see {runtime.parent.parent / 'jupyterlab.log'}")
+    pytest.fail("JupyterLab did not start, see jupyterlab.log in the test's folder")
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

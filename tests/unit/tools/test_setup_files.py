@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import fresh
 import make_lock
@@ -25,7 +26,7 @@ import run_tests
 import setup_env
 import steady
 import yaml
-from jupyter_env import configure, jupyter_env
+from jupyter_env import configure, jupyter_env, transport
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -707,6 +708,13 @@ def test_where_the_checkout_cannot_be_written_jupyter_writes_to_the_home(
     assert run_lab.private(tmp_path) == platformdirs.user_state_path("stuck-ranks") / "jupyter"
     (tmp_path / "jupyter").mkdir()
     assert run_lab.private(tmp_path) == tmp_path / "jupyter"
+
+
+def test_kernels_are_reached_by_sockets_where_the_folder_takes_them(tmp_path: Path) -> None:
+    with TemporaryDirectory(dir="/tmp") as short:
+        assert transport(Path(short) / "runtime") == "ipc"
+        assert list((Path(short) / "runtime").iterdir()) == []
+    assert transport(tmp_path / ("r" * 100)) == "tcp"
 
 
 def test_jupyterlab_asks_nothing_about_news_and_opens_markdown_rendered(tmp_path: Path) -> None:

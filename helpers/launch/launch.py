@@ -143,9 +143,10 @@ class Launch:
                 undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
                 self._record = {"run_id": self.run_id, "command": command, "processes": []}
                 self._record["owner"] = identity(os.getpid())
-                run_folder.furnish(self.folder, self._record)
+                run_folder.make(self.folder, self._record)
                 command, path = self._limited(command, path, undo)
                 self._start_guardian(cwd, silent, undo)
+                run_folder.furnish(self.folder)  # while the guardian's interpreter starts
                 self._start_command(command, path, env, silent)
                 undo.pop_all()
         except BaseException as error:

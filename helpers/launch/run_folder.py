@@ -46,13 +46,18 @@ def home() -> Path:
     return folder
 
 
-def furnish(folder: Path, record: Mapping[str, Any]) -> None:
-    """Make the directory of a run with its record, and put the beacon on the job's path."""
+def make(folder: Path, record: Mapping[str, Any]) -> None:
+    """Make the directory of a run with its record."""
     folder.mkdir(mode=0o700)
     write_record(folder, record)
+    (folder / "output").mkdir()
+    (folder / "records").mkdir()
+
+
+def furnish(folder: Path) -> None:
+    """Put the beacon on the job's path."""
     package = folder / "path" / "stuck_ranks_beacon"
-    for part in (folder / "output", folder / "records", package):
-        part.mkdir(parents=True)
+    package.mkdir(parents=True)
     for source in BEACON.glob("*.py"):
         _copy(source, package)
     for source in (BEACON / "inject").glob("*.py"):

@@ -1247,7 +1247,8 @@ def test_the_thread_for_whose_end_another_one_waits() -> None:
 def watched(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     """Starts a small program with a beacon, below a guardian of its own choosing."""
     folder = tmp_path / "run"
-    run_folder.furnish(folder, {})
+    run_folder.make(folder, {})
+    run_folder.furnish(folder)
 
     def start(program: str, guardian: int) -> subprocess.Popen[str]:
         more = run_folder.environment(folder, guardian, {})

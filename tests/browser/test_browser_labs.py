@@ -25,6 +25,12 @@ from helpers.panel.widgets.dock import BESIDE
 pytestmark = [*needs_browser, pytest.mark.nightly]
 LABS = [lab.name for lab in all_labs()]
 
+CUT_OFF = """all => all.filter(one => {
+    const row = one.closest('.widget-dropdown')?.parentElement;
+    return row && one.getBoundingClientRect().right > row.getBoundingClientRect().right;
+}).map(one => one.outerHTML)"""
+"""Those of a panel's lists that reach beyond the row that they are in."""
+
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("lab", LABS)
@@ -39,6 +45,7 @@ def test_a_lab_from_broken_to_checked(
         expect(cell).to_contain_text(BESIDE)
         panel = panel_on(page)
         verdict = panel.get_by_role("status")
+        assert panel.locator("select").evaluate_all(CUT_OFF) == []
 
         panel.get_by_role("button", name="Run broken").click()
         expect(panel).to_contain_text("What is yours?")

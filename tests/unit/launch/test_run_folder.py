@@ -26,7 +26,7 @@ def beacon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def furnished(folder: Path) -> list[Path]:
     """The modules of the beacon in the folder of a new run."""
-    run_folder.furnish(folder, {})
+    run_folder.furnish(folder)
     return sorted((folder / "path").rglob("*.py"))
 
 

@@ -25,6 +25,9 @@ from helpers.panel.widgets.dock import BESIDE
 pytestmark = [*needs_browser, pytest.mark.nightly]
 LABS = [lab.name for lab in all_labs()]
 
+NARROW = 1500
+"""Pixels of a window in which the panel's longest list has no room left."""
+
 CUT_OFF = """all => all.filter(one => {
     const row = one.closest('.widget-dropdown')?.parentElement;
     return row && one.getBoundingClientRect().right > row.getBoundingClientRect().right;
@@ -45,7 +48,9 @@ def test_a_lab_from_broken_to_checked(
         expect(cell).to_contain_text(BESIDE)
         panel = panel_on(page)
         verdict = panel.get_by_role("status")
+        page.set_viewport_size({"width": NARROW, "height": 1500})
         assert panel.locator("select").evaluate_all(CUT_OFF) == []
+        page.set_viewport_size({"width": DOCKED, "height": 1500})
 
         panel.get_by_role("button", name="Run broken").click()
         expect(panel).to_contain_text("What is yours?")

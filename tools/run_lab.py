@@ -111,7 +111,8 @@ def main(options: list[str]) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(OSError):  # else JupyterLab asks about news, and shows Markdown as source
         configure(VENV)
-    record = folder / "runtime" / f"jpserver-{os.getpid()}.json"
+    runtime = Path(env["JUPYTER_RUNTIME_DIR"])
+    record = runtime / f"jpserver-{os.getpid()}.json"
     record.unlink(missing_ok=True)  # a process of the same number may have left one
     threading.Thread(target=announce, args=(record,), daemon=True).start()
 
@@ -119,7 +120,7 @@ def main(options: list[str]) -> None:
     from jupyterlab.labapp import main as run_jupyterlab
 
     arguments = lab_arguments(ROOT, env, os.getuid(), platform.system())
-    kernels = f"--KernelManager.transport={transport(folder / 'runtime')}"
+    kernels = f"--KernelManager.transport={transport(runtime)}"
     sys.argv = ["jupyter-lab", *arguments, kernels, *options]
     run_jupyterlab()
 

@@ -106,11 +106,12 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
     token = f"--IdentityProvider.token={TOKEN}"
     flags = [token, "--ip=127.0.0.1", "--port=0", "--no-browser", "--allow-root"]
     with (
-        TemporaryDirectory(dir="/tmp") as runtime,  # the path of a test's folder is too long
+        TemporaryDirectory(dir="/tmp") as short,  # the path of a test's folder is too long
         (folder / "jupyterlab.log").open("wb") as log,
     ):
-        env["JUPYTER_RUNTIME_DIR"] = runtime
-        flags.append(f"--KernelManager.transport={transport(Path(runtime))}")
+        runtime = Path(short)
+        env["JUPYTER_RUNTIME_DIR"] = str(runtime)
+        flags.append(f"--KernelManager.transport={transport(runtime)}")
         server = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", *flags, f"--ServerApp.root_dir={notebooks}"],
             env=env,
@@ -120,7 +121,7 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
             start_new_session=True,
         )
         try:
-            yield Jupyter(_address(server, Path(runtime)), notebooks, state, Path(runtime))
+            yield Jupyter(_address(server, runtime), notebooks, state, runtime)
         finally:
             _end(server)
 

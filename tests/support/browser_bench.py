@@ -248,6 +248,19 @@ def run_cell(page: playwright.Page, text: str) -> playwright.Locator:
     return cell
 
 
+def save(page: playwright.Page, name: str) -> None:
+    """Save the file in the active tab; returns when the server has it.
+
+    A page that is left before that takes the save with it.
+    """
+
+    def saved(response: playwright.Response) -> bool:
+        return response.request.method == "PUT" and f"/{name}" in response.url
+
+    with page.expect_response(saved):
+        page.keyboard.press("Control+S")
+
+
 def violations(page: playwright.Page, part: str = ".stuck-ranks") -> list[str]:
     """What axe-core finds wrong with a part of the page, WCAG 2.2 AA, in words."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not there")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from ..launch.attach import PATIENCE_ATTACHED, AttachError
 from .arguments import UsageError, add_html, add_json, add_patience, add_record, pid
 from .interrupts import noted
 
@@ -15,13 +14,14 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb.add_argument("pid", type=pid, help="its launcher, or any of its ranks")
     add_json(verb)
     add_html(verb)
-    add_patience(verb, PATIENCE_ATTACHED)
+    add_patience(verb, 10.0)
     add_record(verb)
     return verb
 
 
 def run(options: argparse.Namespace) -> int:
     """Watch the job for some seconds; return the exit code."""
+    from ..launch.attach import AttachError
     from ..session import Session
     from .watch import watch
 

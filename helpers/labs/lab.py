@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..launch import run_folder
 from ..launch.memory_limit import Limit
-from ..launch.processes import identity
+from ..launch.run_folder import identity
 from . import machine, toml_file
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Turn, Value
 
@@ -35,7 +35,7 @@ class RunFolder:
     """A folder for what one run of a lab leaves: results, caches. Only this user can enter it.
 
     A context manager; also removed when it is no longer used or the process ends. If the process
-    is killed, the next run of anything removes it (`helpers.launch.launch.reap_leftovers`).
+    is killed, the next run of anything removes it (`helpers.launch.leftovers.reap_leftovers`).
 
     Attributes:
         path: the folder.

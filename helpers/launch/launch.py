@@ -1,14 +1,13 @@
 """Start any command under a guardian process, see what it starts, and end all of it.
 
-Nothing of a run outlives the process that launched it: see `helpers.launch.guardian`.
+Nothing of a run outlives the process that launched it: see `helpers.launch.guardian`. What the job
+need not wait for, psutil with its 10 ms above all, is imported once the guardian's interpreter starts.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -21,16 +20,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import psutil
-
 from . import run_folder
-from .control_group import remove
-from .processes import carriers, end_all, families, identity, is_alive, same_process
+from .run_folder import identity
 
 if TYPE_CHECKING:
-    from .memory_limit import Enforcer
+    import psutil
 
-_log = logging.getLogger(__name__)
+    from .memory_limit import Enforcer
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
 LIMIT = 2.0
@@ -91,17 +87,17 @@ class Launch:
         That is what descends from the guardian, as of now, and what carries the run's id in its
         environment, as of at most 5 seconds ago.
         """
+        from . import processes
+
         with self._looking:
             if self._over.is_set():
                 return []
             now = time.monotonic()
             if now - self._scanned >= RESCAN:
-                self._escaped = carriers(self.run_id)
+                self._escaped = processes.carriers(self.run_id)
                 self._scanned = now
-            below: list[psutil.Process] = []
-            with suppress(psutil.NoSuchProcess):
-                below = psutil.Process(self.guardian_pid).children(recursive=True)
-            self._seen = [p for p in dict.fromkeys(below + self._escaped) if is_alive(p)]
+            found = dict.fromkeys([*processes.descendants(self.guardian_pid), *self._escaped])
+            self._seen = [process for process in found if processes.is_alive(process)]
             return list(self._seen)
 
     def stop(self) -> None:
@@ -146,8 +142,11 @@ class Launch:
                 run_folder.make(self.folder, self._record)
                 command, path = self._limited(command, path, undo)
                 self._start_guardian(cwd, silent, undo)
-                run_folder.furnish(self.folder)  # while the guardian's interpreter starts
+                from .processes import same_process  # while the guardian's interpreter starts
+
+                run_folder.furnish(self.folder)  # likewise
                 self._start_command(command, path, env, silent)
+                self._seen = [one for one in [same_process(*identity(self.pid))] if one is not None]
                 undo.pop_all()
         except BaseException as error:
             self._failure = error
@@ -217,8 +216,6 @@ class Launch:
             lost = f"the guardian of the job did not start: {words[-1] if words else 'it ended'}"
             raise LaunchError(answer.get("failed", lost))
         self.pid, self.started = answer["started"], answer["time"]
-        with suppress(psutil.NoSuchProcess):
-            self._seen = [psutil.Process(self.pid)]
         self._record["processes"] = [identity(self.guardian_pid), identity(self.pid)]
         with suppress(OSError):  # the job may have filled the disk; its processes carry the run's id
             run_folder.write_record(self.folder, self._record)
@@ -234,9 +231,13 @@ class Launch:
         if self._guardian is not None:
             self._guardian.wait()
         if not self._empty or sys.platform != "linux":
+            from .processes import carriers, end_all
+
             end_all(lambda: [*self._seen, *carriers(self.run_id)])
             self._reaped.setdefault(self.pid, int(signal.SIGKILL))
         if self._group is not None:
+            from .control_group import remove
+
             remove(self._group)
         self._over.set()
 
@@ -280,7 +281,7 @@ def launch(
     environment = dict(os.environ if env is None else env)
     path = _find_program(command, cwd, environment)
     try:
-        run = Launch(run_folder.home() / f"{kind_of_run}-{secrets.token_hex(4)}", limit)
+        run = Launch(run_folder.home() / f"{kind_of_run}-{os.urandom(4).hex()}", limit)
         arguments = (list(command), path, cwd, environment, stdin == "silent")
         life = threading.Thread(target=run._live, args=arguments, name=run.run_id, daemon=True)
         try:
@@ -311,43 +312,15 @@ def clear_up(spared: Iterable[int] = ()) -> None:
     A failure to do so is logged: the new run has no part in it.
     """
     try:
-        reap_leftovers(spared)
+        if run_folder.records():
+            from .leftovers import reap_leftovers
+
+            reap_leftovers(spared)
     except Exception as problem:
-        _log.warning("What was left behind by runs before may still be there: %r", problem)
+        import logging
 
-
-def reap_leftovers(spared: Iterable[int] = ()) -> int:
-    """End what is left of this user's runs whose owner has gone, and remove their directories.
-
-    A process is part of a run by the run's id in its environment, by the pid and the start that the
-    run has recorded, or by descent. A run that this process is part of is not a leftover.
-
-    Args:
-        spared: pids of other processes whose run is to go on.
-
-    Returns:
-        How many runs were cleaned up.
-
-    Raises:
-        OSError: the folder of the runs cannot be used.
-    """
-    living = {os.getpid(), *spared}
-    return sum(_reap(folder, record, living) for folder, record in run_folder.leftovers())
-
-
-def _reap(folder: Path, record: Mapping[str, Any], spared: set[int]) -> bool:
-    recorded = [process for one in record["processes"] if (process := same_process(*one))]
-
-    def find() -> list[psutil.Process]:
-        return [*recorded, *carriers(folder.name)]
-
-    if any(process.pid in spared for process in families(find())):
-        return False
-    end_all(find)
-    if record.get("group"):
-        remove(Path(record["group"]))
-    shutil.rmtree(folder, ignore_errors=True)
-    return True
+        words = "What was left behind by runs before may still be there: %r"
+        logging.getLogger(__name__).warning(words, problem)
 
 
 def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, str]) -> str:

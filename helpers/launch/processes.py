@@ -10,6 +10,8 @@ from contextlib import suppress
 
 import psutil
 
+from .run_folder import identity
+
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL, and again for SIGKILL to take effect."""
 TICK = 0.05
@@ -43,24 +45,19 @@ def carriers(run_id: str) -> list[psutil.Process]:
     return found
 
 
+def descendants(pid: int) -> list[psutil.Process]:
+    """What descends from a process as of now; nothing when it has gone."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
 def is_alive(process: psutil.Process) -> bool:
     """Whether it still runs: it has not ended; a process that is not reaped yet has."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def identity(pid: int) -> tuple[int, float]:
-    """A pid and how many seconds after boot its process started, 0 when it has gone.
-
-    A clock that is set moves the time of boot and the start of every process together.
-    """
-    boot = psutil.boot_time()
-    try:
-        return pid, psutil.Process(pid).create_time() - boot
-    except psutil.NoSuchProcess:
-        return pid, 0.0
 
 
 def same_start(one: float, other: float) -> bool:

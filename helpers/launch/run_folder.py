@@ -12,19 +12,15 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import py_compile
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
-
-from .processes import same_process
 
 BEACON = Path(__file__).resolve().parents[1] / "beacon"
 
@@ -69,6 +65,8 @@ def _copy(source: Path, folder: Path) -> None:
 
     A job with another Python compiles its copies itself, as it does where we cannot keep the result.
     """
+    import py_compile  # here, since a run starts its guardian before
+
     shutil.copy2(source, folder / source.name)  # with its time, which what is compiled names
     compiled = Path(cache_from_source(str(source)))
     with suppress(OSError, py_compile.PyCompileError):
@@ -104,27 +102,39 @@ def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write run.json, at once or not at all."""
     new = folder / "run.json.new"
-    new.write_text(json.dumps({"place": _place(), "boot": _boot(), **record}, indent=1))
+    new.write_text(json.dumps({"place": place(), "boot": boot(), **record}, indent=1))
     new.replace(folder / "run.json")
 
 
-def leftovers() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Directory and record of every run whose owner has gone without removing or keeping it."""
-    for file in sorted(home().glob("*/run.json")):
-        try:
-            record = json.loads(file.read_text())
-            if record.get("kept") or record["place"] != _place():
-                continue
-            if record["boot"] != _boot():
-                record["processes"] = []  # their pids are those of others now
-            elif same_process(*record["owner"]):
-                continue
-            yield file.parent, record
-        except (OSError, ValueError, KeyError, TypeError):  # just removed, or of another version
-            continue
+def records() -> list[Path]:
+    """The records of this user's runs whose directories are there.
+
+    Raises:
+        OSError: the folder of the runs cannot be used.
+    """
+    return sorted(home().glob("*/run.json"))
 
 
-def _boot() -> str:
+def identity(pid: int) -> tuple[int, float]:
+    """A pid and how many seconds after boot its process started, 0 when it has gone.
+
+    A clock that is set does not move it.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return pid, int(fields[19]) / os.sysconf("SC_CLK_TCK")  # proc_pid_stat(5): starttime
+    except OSError:
+        if sys.platform == "linux":
+            return pid, 0.0
+    import psutil
+
+    try:
+        return pid, psutil.Process(pid).create_time() - psutil.boot_time()
+    except psutil.NoSuchProcess:
+        return pid, 0.0
+
+
+def boot() -> str:
     """The id of this boot of the machine; empty where the system has none (macOS)."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -132,9 +142,9 @@ def _boot() -> str:
         return ""
 
 
-def _place() -> list[str]:
+def place() -> list[str]:
     """The host and pid namespace in which our pids are valid: others may share the folder."""
     try:
-        return [platform.node(), os.readlink("/proc/self/ns/pid")]
+        return [os.uname().nodename, os.readlink("/proc/self/ns/pid")]
     except OSError:
-        return [platform.node()]
+        return [os.uname().nodename]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import uuid
 from pathlib import Path
 from typing import TextIO
 
@@ -45,7 +44,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
     Raises:
         OSError: it cannot be written; what was there before stays.
     """
-    staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with open(fd, "w", encoding="utf-8") as file:

@@ -26,7 +26,8 @@ from repository import ROOT
 
 from helpers.launch import guardian, run_folder
 from helpers.launch import launch as launch_module
-from helpers.launch.launch import Launch, LaunchError, launch, reap_leftovers
+from helpers.launch.launch import Launch, LaunchError, launch
+from helpers.launch.leftovers import reap_leftovers
 from helpers.launch.processes import CLOCK, is_alive
 from helpers.session import Session
 
@@ -545,7 +546,7 @@ def test_a_run_that_reaps_is_part_of_no_leftover(start: Start) -> None:
     run = start("cat")
     record = json.loads((run.folder / "run.json").read_text())
     run_folder.write_record(run.folder, record | {"owner": [run.pid, 0.0], "processes": []})
-    script = "from helpers.launch.launch import reap_leftovers; print(reap_leftovers())"
+    script = "from helpers.launch.leftovers import reap_leftovers; print(reap_leftovers())"
     inside = subprocess.run(
         [sys.executable, "-c", script],
         env=os.environ | {"STUCK_RANKS_ID": run.run_id},
@@ -573,17 +574,15 @@ def test_a_leftover_guardian_is_found_by_pid_and_start(own: Callable[..., Owner]
 
 
 @pytest.mark.real
-def test_a_run_that_is_kept_or_lies_on_another_machine_is_no_leftover(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_kept_or_lies_on_another_machine_is_no_leftover(start: Start) -> None:
     run = start("true")
     gone = {"owner": [run.pid, 0.0], "processes": []}
     run_folder.write_record(run.folder, gone | {"kept": True})
     assert reap_leftovers() == 0
-    run_folder.write_record(run.folder, gone)
-    with monkeypatch.context() as patch:
-        patch.setattr("platform.node", lambda: "elsewhere")
-        assert reap_leftovers() == 0
+    here = run_folder.place()
+    run_folder.write_record(run.folder, gone | {"place": ["elsewhere", *here[1:]]})
+    assert reap_leftovers() == 0
+    run_folder.write_record(run.folder, gone | {"place": here})
     assert reap_leftovers() == 1
     assert not run.folder.exists()
 

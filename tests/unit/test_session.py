@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import beacon_records
@@ -198,7 +199,8 @@ def test_a_run_starts_although_what_is_left_of_others_cannot_be_removed(
     def reap(spared: Iterable[int]) -> int:
         raise PermissionError("not yours")
 
-    monkeypatch.setattr("helpers.launch.launch.reap_leftovers", reap)
+    monkeypatch.setattr("helpers.launch.run_folder.records", lambda: [Path("run.json")])
+    monkeypatch.setattr("helpers.launch.leftovers.reap_leftovers", reap)
     with caplog.at_level(logging.WARNING):
         assert Session(["true"]).start().wait(60).verdict.outcome == "ok"
     assert "not yours" in caplog.text

@@ -20,7 +20,8 @@ from repository import ROOT
 from helpers.labs import machine
 from helpers.launch import memory_limit
 from helpers.launch.control_group import ControlGroup, group_parents, memory_groups, remove
-from helpers.launch.launch import LaunchError, launch, reap_leftovers
+from helpers.launch.launch import LaunchError, launch
+from helpers.launch.leftovers import reap_leftovers
 from helpers.launch.memory_limit import (
     Limit,
     LimitError,

@@ -1,11 +1,14 @@
-"""What a run's folder holds before its job starts."""
+"""What a run's folder holds before its job starts, and whom its record names."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
 
+import psutil
 import pytest
 
 from helpers.launch import run_folder
@@ -51,3 +54,12 @@ def test_nothing_is_written_beside_the_beacon_where_that_is_not_wanted(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert len(furnished(tmp_path / "run")) == 2
     assert not list(tmp_path.rglob("*.pyc"))
+
+
+def test_a_process_is_named_by_its_pid_and_its_start() -> None:
+    pid, start = run_folder.identity(os.getpid())
+    assert pid == os.getpid()
+    assert start == pytest.approx(psutil.Process().create_time() - psutil.boot_time(), abs=0.02)
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    assert run_folder.identity(gone.pid) == (gone.pid, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import FrameType
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from . import calls, locks, native, sites, stacks
 from .record import FrameEntry, Thread
@@ -22,13 +22,18 @@ AWAY, AWAY_CPU = 1.0, 0.005
 looked around: a library that polls. A DataLoader's look takes 0.0003 s every 5 s (torch 2.13)."""
 
 
-class _Place(NamedTuple):
+class _Place:
     """Where a thread stood, and what it had used of the processor when it was last seen there."""
 
-    entry: Thread
-    signature: Tuple[Tuple[int, int], ...]
-    seen: float
-    cpu: Optional[float]
+    # No NamedTuple: to make one takes 1 ms, for which each process of the job would wait.
+    def __init__(
+        self,
+        entry: Thread,
+        signature: Tuple[Tuple[int, int], ...],
+        seen: float,
+        cpu: Optional[float],
+    ) -> None:
+        self.entry, self.signature, self.seen, self.cpu = entry, signature, seen, cpu
 
 
 class Watched:

@@ -1,13 +1,14 @@
 """The process between the instrument and a job: it ends the whole job, whatever happens.
 
 `helpers.launch.launch` starts it in a session of its own, as
-`python -I -S guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only and
-imports little, because every run waits for it.
+`python -I -S guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only, and of
+that what takes no time to import, because every run waits for it: `json` and `signal` alone would
+double the time until it runs.
 
 LIFELINE is the read end of a pipe that only the parent writes to. Its first line is the job (see
 `Guardian.start`). Whatever comes later means stop; so does the end of the pipe, which the kernel
 delivers however the parent dies. EVENTS is the write end of a pipe to the parent, which gets one
-JSON object a line:
+dictionary a line (see `as_line`):
 
 - `{"started": pid, "time": seconds since the epoch}` or `{"failed": sentence}`, always first;
 - `{"reaped": pid, "status": status of waitpid}` for the command and for every orphan of the job;
@@ -16,13 +17,12 @@ JSON object a line:
 
 from __future__ import annotations
 
-import json
+import _signal as signal  # type: ignore[import-not-found]
+import marshal
 import os
 import select
-import signal
 import sys
 import time
-from contextlib import suppress
 
 TYPE_CHECKING = False  # `typing` would double the time that this program needs to start
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class Guardian:
         self._lifeline = lifeline
         self._events = events
         self._backlog = b""
+        self._full = False
         self._mark = b""
-        self._group = ""
+        self._group: str | None = None
         self._poller = select.poll()
         self._wake, wake = os.pipe()
         for end in (self._wake, wake, events):
@@ -81,7 +82,7 @@ class Guardian:
                 self._abandon()
         if not self.stopping:
             self._poller.register(self._lifeline, select.POLLIN)
-            self.start(json.loads(line), folder)
+            self.start(from_line(line), folder)
         while not self.stopping:
             self._wait()
             self._reap()
@@ -90,14 +91,11 @@ class Guardian:
         """Start the command as a child of this process, in a process group of its own.
 
         Args:
-            job: `path` of the program, `command`, `env`, `silent` (True for a standard input that
-                never delivers) and `mark`, the entry of `env` that every process of the run
-                carries; `group`, the control group to remove at the end, if any. Strings are bytes
-                read as latin-1, so that any byte survives JSON.
+            job: `path` of the program, `command` and `env` as bytes; `silent` (True for a standard
+                input that never delivers); `mark`, the entry of `env` that every process of the run
+                carries, in bytes; `group`, the control group to remove at the end, or None.
         """
-        command = [part.encode("latin-1") for part in job["command"]]
-        self._mark = job["mark"].encode("latin-1")
-        self._group = job.get("group", "")
+        command, self._mark, self._group = job["command"], job["mark"], job["group"]
         try:
             log = os.open(f"{folder}/output/job.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             actions = [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
@@ -105,9 +103,9 @@ class Guardian:
                 # The write end stays open here for as long as the guardian lives.
                 actions.append((os.POSIX_SPAWN_DUP2, os.pipe()[0], 0))
             pid = os.posix_spawn(
-                job["path"].encode("latin-1"),
+                job["path"],
                 command,
-                {k.encode("latin-1"): v.encode("latin-1") for k, v in job["env"].items()},
+                job["env"],
                 file_actions=actions,
                 setpgroup=0,
                 setsigmask=(),
@@ -184,7 +182,7 @@ class Guardian:
             self._report({"reaped": pid, "status": status})
 
     def _report(self, event: dict[str, Any]) -> None:
-        self._backlog += json.dumps(event).encode() + b"\n"
+        self._backlog += as_line(event)
         self._flush()
 
     def _flush(self) -> None:
@@ -194,11 +192,23 @@ class Guardian:
                 self._backlog = self._backlog[os.write(self._events, self._backlog) :]
         except BlockingIOError:
             self._poller.register(self._events, select.POLLOUT)
+            self._full = True
             return
         except BrokenPipeError:
             self._backlog = b""
-        with suppress(KeyError):
+        if self._full:
             self._poller.unregister(self._events)
+            self._full = False
+
+
+def as_line(value: dict[str, Any]) -> bytes:
+    """A dictionary in one line, for a pipe whose other end runs the same Python (`marshal`)."""
+    return marshal.dumps(value).hex().encode() + b"\n"
+
+
+def from_line(line: bytes) -> dict[str, Any]:
+    """The dictionary of a line; an empty one for a line without its end."""
+    return dict(marshal.loads(bytes.fromhex(line.decode()))) if line.endswith(b"\n") else {}
 
 
 def parents() -> dict[int, int]:
@@ -257,8 +267,10 @@ def _read(path: str) -> bytes:
 
 
 def _send(pid: int, number: int) -> None:
-    with suppress(OSError):  # it has ended, or it runs as another user
+    try:
         os.kill(pid, number)
+    except OSError:
+        return  # it has ended, or it runs as another user
 
 
 def _process_descriptor(pid: int) -> int | None:
@@ -269,10 +281,12 @@ def _process_descriptor(pid: int) -> int | None:
 
 
 def _become_subreaper() -> None:
-    with suppress(ImportError, AttributeError, OSError):  # not Linux: orphans go to init
+    try:
         import ctypes
 
         ctypes.CDLL(None).prctl(SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+    except (ImportError, AttributeError, OSError):  # not Linux: orphans go to init
+        pass
 
 
 def main() -> None:

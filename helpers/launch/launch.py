@@ -1,12 +1,11 @@
 """Start any command under a guardian process, see what it starts, and end all of it.
 
 Nothing of a run outlives the process that launched it: see `helpers.launch.guardian`. What the job
-need not wait for, psutil with its 10 ms above all, is imported once the guardian's interpreter starts.
+need not wait for is imported where it is used, psutil with its 10 ms above all.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import run_folder
+from .guardian import as_line, from_line
 from .run_folder import identity
 
 if TYPE_CHECKING:
@@ -142,11 +142,8 @@ class Launch:
                 run_folder.make(self.folder, self._record)
                 command, path = self._limited(command, path, undo)
                 self._start_guardian(cwd, silent, undo)
-                from .processes import same_process  # while the guardian's interpreter starts
-
-                run_folder.furnish(self.folder)  # likewise
+                run_folder.furnish(self.folder)  # while the guardian's interpreter starts
                 self._start_command(command, path, env, silent)
-                self._seen = [one for one in [same_process(*identity(self.pid))] if one is not None]
                 undo.pop_all()
         except BaseException as error:
             self._failure = error
@@ -197,25 +194,27 @@ class Launch:
 
     def _start_command(self, command: list[str], path: str, env: dict[str, str], silent: bool) -> None:
         env = env | run_folder.environment(self.folder, self.guardian_pid, env)
-        job: dict[str, Any] = {
-            "path": _as_latin_1(path),
-            "command": [_as_latin_1(part) for part in command],
-            "env": {_as_latin_1(name): _as_latin_1(value) for name, value in env.items()},
-            "mark": f"STUCK_RANKS_ID={self.run_id}",
+        job = {
+            "path": os.fsencode(path),
+            "command": [os.fsencode(part) for part in command],
+            "env": {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
+            "mark": os.fsencode(f"STUCK_RANKS_ID={self.run_id}"),
             "silent": silent,
+            "group": str(self._group) if self._group is not None else None,
         }
-        if self._group is not None:
-            job["group"] = str(self._group)
-        rest = json.dumps(job).encode() + b"\n"
+        rest = as_line(job)
         with suppress(BrokenPipeError):  # the guardian has gone: its answer is empty
             while rest:
                 rest = rest[self._lifeline.write(rest) :]
-        answer = json.loads(self._events.readline() or "{}")
+        from .processes import same_process  # while the guardian starts, and the job with it
+
+        answer = from_line(self._events.readline())
         if "started" not in answer:
             words = (self.folder / "guardian.log").read_text(errors="replace").splitlines()
             lost = f"the guardian of the job did not start: {words[-1] if words else 'it ended'}"
             raise LaunchError(answer.get("failed", lost))
         self.pid, self.started = answer["started"], answer["time"]
+        self._seen = [one for one in [same_process(*identity(self.pid))] if one is not None]
         self._record["processes"] = [identity(self.guardian_pid), identity(self.pid)]
         with suppress(OSError):  # the job may have filled the disk; its processes carry the run's id
             run_folder.write_record(self.folder, self._record)
@@ -224,7 +223,7 @@ class Launch:
         """Take in the guardian's events until it has gone. Without a guardian, end the job."""
         with self._events:
             for line in self._events:
-                event = json.loads(line) if line.endswith(b"\n") else {}
+                event = from_line(line)
                 if "reaped" in event:
                     self._reaped.setdefault(event["reaped"], event["status"])
                 self._empty |= "empty" in event
@@ -344,11 +343,6 @@ def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, st
     if shutil.which(wanted, os.F_OK, search) or (has_slash and os.path.isdir(wanted)):
         raise LaunchError(f"{name} is not executable")
     raise LaunchError(f"command not found: {name}")
-
-
-def _as_latin_1(text: str) -> str:
-    """Text of the operating system in a form in which JSON carries any bytes."""
-    return os.fsencode(text).decode("latin-1")
 
 
 def _open_standard_streams() -> None:

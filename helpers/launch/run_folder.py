@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 import sys
 import tempfile
@@ -65,20 +64,24 @@ def _copy(source: Path, folder: Path) -> None:
 
     A job with another Python compiles its copies itself, as it does where we cannot keep the result.
     """
-    import py_compile  # here, since a run starts its guardian before
-
-    shutil.copy2(source, folder / source.name)  # with its time, which what is compiled names
+    copy, facts = folder / source.name, source.stat()
+    copy.write_bytes(source.read_bytes())
+    os.utime(copy, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # what is compiled names it
     compiled = Path(cache_from_source(str(source)))
-    with suppress(OSError, py_compile.PyCompileError):
-        writable = os.access(source.parent, os.W_OK) and not sys.dont_write_bytecode
-        if writable and not _is_newer(compiled, source):
-            py_compile.compile(str(source), doraise=True)
+    with suppress(OSError):
+        if not compiled.exists() or compiled.stat().st_mtime < facts.st_mtime:
+            _compile(source)
         (folder / "__pycache__").mkdir(exist_ok=True)
-        shutil.copy(compiled, folder / "__pycache__")
+        (folder / "__pycache__" / compiled.name).write_bytes(compiled.read_bytes())
 
 
-def _is_newer(one: Path, other: Path) -> bool:
-    return one.exists() and one.stat().st_mtime >= other.stat().st_mtime
+def _compile(source: Path) -> None:
+    """Compile a module where Python would keep the result, if it may."""
+    import py_compile
+
+    if os.access(source.parent, os.W_OK) and not sys.dont_write_bytecode:
+        with suppress(py_compile.PyCompileError):
+            py_compile.compile(str(source), doraise=True)
 
 
 def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict[str, str]:

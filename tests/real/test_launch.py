@@ -415,7 +415,8 @@ def test_no_status_is_lost_and_nothing_blocks_while_nobody_reads(tmp_path: Path)
         "  if not child: os._exit(i % 7 if os.fork() == 0 else 0)\n"
         "  os.waitpid(child, 0)"
     )
-    job = {"path": PYTHON[0], "command": [*PYTHON, script], "env": {}, "silent": True}
+    command = [os.fsencode(word) for word in (*PYTHON, script)]
+    job = {"path": command[0], "command": command, "env": {}, "silent": True, "mark": b"NO=1"}
     lifeline, stop = os.pipe()
     events, report = os.pipe()
     fcntl.fcntl(events, fcntl.F_SETPIPE_SZ, 4096)
@@ -430,15 +431,15 @@ def test_no_status_is_lost_and_nothing_blocks_while_nobody_reads(tmp_path: Path)
     ):
         os.close(lifeline)
         os.close(report)
-        os.write(stop, json.dumps(job | {"mark": "NO=1"}).encode() + b"\n")
-        command = json.loads(stream.readline())["started"]
-        until(lambda: not psutil.pid_exists(command))
+        os.write(stop, guardian.as_line(job | {"group": None}))
+        started = guardian.from_line(stream.readline())["started"]
+        until(lambda: not psutil.pid_exists(started))
         os.write(stop, b"stop\n")
-        *rest, last = [json.loads(line) for line in stream]
+        *rest, last = map(guardian.from_line, stream)
         os.close(stop)
     assert last == {"empty": True}
-    assert sum(event["reaped"] == command for event in rest) == 1
-    statuses = [event["status"] for event in rest if event["reaped"] != command]
+    assert sum(event["reaped"] == started for event in rest) == 1
+    statuses = [event["status"] for event in rest if event["reaped"] != started]
     assert sorted(statuses) == sorted((i % 7) << 8 for i in range(300))
 
 
@@ -621,10 +622,10 @@ def test_a_run_from_before_the_machine_was_started_anew_has_no_processes(
     ("where", "name"),
     [
         (run_folder, "write_record"),
-        (shutil, "copyfile"),
+        (Path, "write_bytes"),
         (subprocess.Popen, "_get_devnull"),
-        (launch_module, "_as_latin_1"),
-        (json, "loads"),
+        (launch_module, "as_line"),
+        (launch_module, "from_line"),
         (threading.Thread, "start"),
     ],
 )

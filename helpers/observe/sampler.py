@@ -44,10 +44,6 @@ from .look import (
 from .pyspy import Dumps
 from .records import Beacons
 
-PORTS_EVERY, PORTS_SHARE = 0.6, 0.05
-"""Seconds between two looks at the sockets of the job, and the share of the time that they may take:
-with thousands of sockets one look takes 0.1 s."""
-
 SILENCE = 20.0
 """Seconds for which an end that has not answered counts as silent: one that gives up and connects anew,
 as gloo does, has to send for seven seconds before that is known again (`sockets.REPEATED`)."""
@@ -122,7 +118,7 @@ class Sampler:
         self._input = ""
         self._processes: dict[int, _Process] = {}
         self._ended: dict[int, int] = {}
-        self._sockets_next = 0.0
+        self._sockets = sockets.Sockets()
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
         self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
@@ -165,14 +161,15 @@ class Sampler:
         """
         now = time.monotonic()
         programs, alive = [], []
-        tables = sockets.Tables() if now >= self._sockets_next else None
-        for process in self._launch.processes():
+        processes = self._launch.processes()
+        opened = self._sockets.look([process.pid for process in processes], now)
+        for process in processes:
             with suppress(psutil.Error):
                 known = self._processes.get(process.pid)
                 if known is None or known.process != process:
                     known = _Process(process, now, 0 if known is None else known.program.number + 1)
                     self._processes[process.pid] = known
-                usage = known.usage(now, tables)
+                usage = known.usage(now, None if opened is None else opened.get(process.pid, ()))
                 if usage is None:
                     continue
                 if not known.told:
@@ -180,8 +177,6 @@ class Sampler:
                     programs.append(known.program)
                 stalled = stalls and memory.is_stalled(process.pid)
                 alive.append(replace(usage, stalled=True) if stalled else usage)
-        if tables is not None:
-            self._sockets_next = now + max(PORTS_EVERY, tables.spent / PORTS_SHARE)
         present = {usage.pid for usage in alive}
         for pid in self._processes.keys() - present - self._ended.keys():
             if (status := zombie_status(pid)) is not None:
@@ -300,11 +295,11 @@ class _Process:
         self._cpu = self._cpu_of_threads = 0.0
         self._threads: list[tuple[int, float, str]] = []
 
-    def usage(self, now: float, tables: sockets.Tables | None) -> Usage | None:
+    def usage(self, now: float, opened: Sequence[sockets.Socket] | None) -> Usage | None:
         """What it does now; None for one that has ended.
 
         Args:
-            tables: of sockets, when these are looked at.
+            opened: its TCP sockets; None where they have not been looked at.
         """
         process = self.process
         with process.oneshot():
@@ -319,8 +314,7 @@ class _Process:
             self.told = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-        found = tables.of(process.pid) if tables is not None else []
-        listening = {one.here for one in found if one.state == psutil.CONN_LISTEN}
+        listening = {one.here for one in opened or () if one.state == psutil.CONN_LISTEN}
         return Usage(
             pid=process.pid,
             cpu=self._cpu,
@@ -328,8 +322,8 @@ class _Process:
             stopped=stopped,
             traced=stopped and _tracer(process.pid) != 0,
             waits_for_child=_kernel_function(process.pid) in ("do_wait", "wait_consider_task"),
-            sockets=tuple(sorted(listening)) if tables is not None else None,
-            unanswered=self._unanswered_of(found, now) if tables is not None else (),
+            sockets=tuple(sorted(listening)) if opened is not None else None,
+            unanswered=self._unanswered_of(opened, now) if opened is not None else (),
         )
 
     def threads(self) -> list[tuple[int, float, str]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,16 @@ from typing import NamedTuple
 import psutil
 
 PROC = Path("/proc")
+
+EVERY, SHARE = 0.6, 0.05
+"""Seconds between two looks, and the share of the time that they may take: with thousands of sockets
+one takes 0.1 s."""
+
+AGAIN = 2.0
+"""Seconds after which the kernel's tables are read although no process has opened or closed a socket.
+
+To make a table, the kernel walks through a hash table whose size follows from the machine's memory: 4 ms
+with 24 GB, however few sockets there are."""
 
 REPEATED = 3
 """How often the kernel has sent the same again, without an answer, where an end counts as not answering:
@@ -57,36 +68,56 @@ class Socket(NamedTuple):
     silent: bool
 
 
-class Tables:
-    """The TCP sockets of processes at one moment: the table of a network is read once for all on it.
-
-    Attributes:
-        spent: seconds that reading has taken.
-    """
+class Sockets:
+    """The TCP sockets of processes, from look to look."""
 
     def __init__(self) -> None:
-        self.spent = 0.0
-        self._networks: dict[str, dict[str, _Row]] = {}
+        self._opened: dict[int, tuple[str, ...]] = {}
+        self._next = self._read = -math.inf
 
-    def of(self, pid: int) -> list[Socket]:
-        """Those that a process has open; none of a process whose descriptors cannot be listed."""
+    def look(self, pids: Iterable[int], now: float) -> dict[int, list[Socket]] | None:
+        """Those that each process has open, if any; None where it is too early, or nothing seems new.
+
+        Args:
+            pids: all processes to look at.
+            now: `time.monotonic()`.
+        """
+        if now < self._next:
+            return None
         begun = time.monotonic()
-        try:
-            return list(self._open(pid))
-        except OSError:
-            return []
-        finally:
-            self.spent += time.monotonic() - begun
+        opened = {pid: numbers for pid in pids if (numbers := _opened(pid))}
+        found = None
+        if opened != self._opened or now - self._read >= AGAIN:
+            found = _listed(opened)
+            self._opened, self._read = opened, now
+        self._next = now + max(EVERY, (time.monotonic() - begun) / SHARE)
+        return found
 
-    def _open(self, pid: int) -> Iterator[Socket]:
-        network = os.readlink(PROC / str(pid) / "ns" / "net")
-        if network not in self._networks:
-            self._networks[network] = {row[0][9]: row for row in _connections(pid)}
-        table = self._networks[network]
-        for link in (PROC / str(pid) / "fd").iterdir():
+
+def _opened(pid: int) -> tuple[str, ...]:
+    """The numbers of all sockets that a process has open; none where that cannot be listed."""
+    numbers = []
+    with suppress(OSError):
+        for link in os.listdir(PROC / str(pid) / "fd"):
             with suppress(OSError):  # it has been closed meanwhile
-                if (row := table.get(_number(os.readlink(link)))) is not None:
-                    yield _socket(*row)
+                target = os.readlink(PROC / str(pid) / "fd" / link)
+                if target.startswith("socket:"):
+                    numbers.append(_number(target))
+    return tuple(numbers)
+
+
+def _listed(opened: Mapping[int, Iterable[str]]) -> dict[int, list[Socket]]:
+    """The TCP sockets among these: the table of a network is read once for all processes on it."""
+    networks: dict[str, dict[str, _Row]] = {}
+    found = {}
+    for pid, numbers in opened.items():
+        with suppress(OSError):
+            network = os.readlink(PROC / str(pid) / "ns" / "net")
+            if network not in networks:
+                networks[network] = {row[0][9]: row for row in _connections(pid)}
+            rows = map(networks[network].get, numbers)
+            found[pid] = [_socket(*row) for row in rows if row is not None]
+    return found
 
 
 def _number(target: str) -> str:

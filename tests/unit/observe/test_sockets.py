@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,13 +71,20 @@ def test_ends_that_do_not_answer_are_those_to_which_the_same_is_sent_again_and_a
     for number, target in enumerate(("socket:[11930]", "socket:[11933]", "socket:[11934]", "pipe:[9]")):
         (process / "fd" / str(number)).symlink_to(target)
     monkeypatch.setattr(sockets, "PROC", tmp_path)
-    tables = sockets.Tables()
-    assert {one.there: one.silent for one in tables.of(7)} == {
+    found = sockets.Sockets().look([7, 8], 0.0)
+    assert found is not None
+    assert {one.there: one.silent for one in found[7]} == {
         ("10.77.77.2", 47950): True,
         ("10.77.77.9", 29500): False,
         ("::ffff:10.77.77.2", 80): True,
     }, "what other processes have open is not this one's"
-    assert tables.of(8) == [], "a process that has ended"
+    assert 8 not in found, "a process that has ended"
+
+
+def mine() -> list[sockets.Socket]:
+    found = sockets.Sockets().look([os.getpid()], 0.0)
+    assert found is not None
+    return found.get(os.getpid(), [])
 
 
 def test_the_sockets_of_a_process() -> None:
@@ -83,13 +92,35 @@ def test_the_sockets_of_a_process() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as caller,
     ):
-        found = {one.here: one for one in sockets.Tables().of(os.getpid())}
+        found = {one.here: one for one in mine()}
         listens, calls = found[server.getsockname()], found[caller.getsockname()]
         assert listens.there is None and listens.state == psutil.CONN_LISTEN
         assert calls.there == server.getsockname() and calls.state == psutil.CONN_ESTABLISHED
         assert not calls.silent
-    gone = {one.here for one in sockets.Tables().of(os.getpid())}
+    gone = {one.here for one in mine()}
     assert listens.here not in gone and calls.here not in gone
+
+
+def test_the_tables_are_read_when_a_socket_is_new_or_gone_or_they_are_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sockets, "SHARE", math.inf)  # however slow this machine is
+    me, seen, now = os.getpid(), sockets.Sockets(), 0.0
+    assert seen.look([me], now) is not None
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert seen.look([me], now + sockets.EVERY / 2) is None, "too early"
+        now += sockets.EVERY
+        found = seen.look([me], now)
+        assert found is not None and server.getsockname() in {one.here for one in found[me]}
+        assert seen.look([me], now + sockets.EVERY) is None, "nothing is new"
+        now += sockets.AGAIN
+        assert seen.look([me], now) is not None
+        listens = server.getsockname()
+    now += sockets.EVERY
+    found = seen.look([me], now)
+    assert found is not None and listens not in {one.here for one in found.get(me, ())}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        assert seen.look([me, other.pid], now + sockets.EVERY) is None, "it has no socket"
 
 
 def test_the_addresses_of_this_machine() -> None:

@@ -30,8 +30,9 @@ from .observe.recording import Keeper
 from .observe.sampler import Running, Sampler
 from .report import report as reports
 
-EVERY = 0.22
-"""Seconds between two looks at the job."""
+EVERY, SHARE, LONGEST = 0.22, 0.01, 0.6
+"""Seconds between two looks at the job; the share of a processor that they may take, for which they come
+less often; and the seconds that then lie between them at most."""
 
 LOOKS = 3
 """Looks that are taken in a row, at most, while each brings up something more to find out."""
@@ -276,8 +277,11 @@ class Session:
             keeper.begin(msgspec.structs.replace(eyes.watched, patience=self.settling.patience))
         first_rank: float | None = None
         decided: Report | None = None
+        used = time.thread_time()
         while True:
-            stopping = (self._pause or self._stop.wait)(EVERY)
+            used, used_before = time.thread_time(), used
+            pause = min(max(EVERY, (used - used_before) / SHARE), LONGEST)
+            stopping = (self._pause or self._stop.wait)(pause)
             look, snapshot = _look(eyes, observer)
             for keeper in self._keepers:
                 keeper.add(look)

@@ -96,11 +96,11 @@ class Sockets:
 
 def _opened(pid: int) -> tuple[str, ...]:
     """The numbers of all sockets that a process has open; none where that cannot be listed."""
-    numbers = []
+    numbers, folder = [], f"{PROC}/{pid}/fd"
     with suppress(OSError):
-        for link in os.listdir(PROC / str(pid) / "fd"):
+        for descriptor in os.listdir(folder):
             with suppress(OSError):  # it has been closed meanwhile
-                target = os.readlink(PROC / str(pid) / "fd" / link)
+                target = os.readlink(f"{folder}/{descriptor}")
                 if target.startswith("socket:"):
                     numbers.append(_number(target))
     return tuple(numbers)

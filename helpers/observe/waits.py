@@ -85,6 +85,7 @@ def frame(entry: FrameEntry, cwd: str) -> Frame:
     return Frame(relative(file, cwd), line, function, user)
 
 
+@functools.lru_cache(maxsize=4096)
 def relative(file: str, cwd: str) -> str:
     """`file` relative to `cwd` where it lies inside it, else as it is; `cwd` is empty when unknown."""
     if file.startswith("<") or not cwd:

@@ -49,7 +49,7 @@ def verdicts() -> Iterator[str]:
     yield (
         f"Milliseconds of processor time, the least of {ROUNDS}, with Python's garbage collector off, "
         "as in `read`, which judges jobs of that size. The memory is the most that the process has ever "
-        "taken, the history of the job included. A job is looked at every 220 ms."
+        "taken, the history of the job included. A job is looked at every 0.22 to 0.6 s."
     )
 
 

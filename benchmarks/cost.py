@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -43,13 +44,16 @@ PEERS: Mapping[str, Mapping[str, str]] = {
 Rank = dict[str, Any]
 
 
-def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 15) -> Iterator[str]:
+def cost(
+    kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, starts: int = 50, rounds: int = 15
+) -> Iterator[str]:
     """Per step, at the start and in memory.
 
     Args:
         kinds: of training; a package that is missing is said.
         pairs: blocks with and without the beacon.
-        rounds: whole runs with and without the instrument, and with each peer's tool.
+        starts: runs of one step, with and without the instrument.
+        rounds: whole runs with the instrument, with each peer's tool, and without either.
     """
     with tempfile.TemporaryDirectory() as built:
         environment = _environment(built)
@@ -58,9 +62,11 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 15)
             "second with the beacon and the same without it, in one process, either first in turn. In "
             f"these blocks the beacon looks {TIMES} times as often as usual; the cost per step is what "
             f"one look costs, as a share of the {TICK:g} s that usually lie between two. Start and "
-            f"memory: {rounds} whole runs under `stuck-ranks diagnose` and as many without, "
+            f"memory: {starts} runs of one step under `stuck-ranks diagnose` and as many without, "
             "either first in turn. The start runs from the launch of the command line to the end of the "
-            "ranks' first step. Medians of what belongs together, and their 95 % confidence intervals "
+            "ranks' first step; torchrun has its static rendezvous, since with `--standalone` it "
+            "waits a random time of up to 0.3 s (torch 2.13, `DynamicRendezvousHandler`), which would "
+            "hide what is measured. Medians of what belongs together, with 95 % confidence intervals "
             "(bootstrap)."
         )
         yield ""
@@ -73,10 +79,10 @@ def cost(kinds: Sequence[str] = tuple(KINDS), pairs: int = 25, rounds: int = 15)
             _whole(kind, environment, 1, watched=True)  # what is built once, is built now
             ranks = _blocks(kind, environment, pairs)
             cells = [_interval(_of_looks(ranks, part), " %") for part in ("wall", "cpu")]
-            starts = [_pair(kind, environment, plain_first=bool(turn % 2)) for turn in range(rounds)]
-            later = [_mean(watched, "first") - _mean(plain, "first") for watched, plain in starts]
-            cells += [_interval(_of_runs(starts, "first")), _interval(later, " s")]
-            cells += [_interval(_of_runs(starts, part)) for part in ("rss", "pss")]
+            runs = [_pair(kind, environment, plain_first=bool(turn % 2)) for turn in range(starts)]
+            later = [_mean(watched, "first") - _mean(plain, "first") for watched, plain in runs]
+            cells += [_interval(_of_runs(runs, "first")), _interval(later, " s")]
+            cells += [_interval(_of_runs(runs, part)) for part in ("rss", "pss")]
             yield f"| {KINDS[kind]} | {' | '.join(cells)} |"
         yield ""
         yield from _peers(environment, rounds)
@@ -116,7 +122,9 @@ def _environment(built: str) -> dict[str, str]:
 
 
 def _launch(program: str, *words: str) -> list[str]:
-    return ["torchrun", "--standalone", "--nproc-per-node=2", str(HERE / program), *words]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return ["torchrun", f"--master-port={port}", "--nproc-per-node=2", str(HERE / program), *words]
 
 
 def _ranks(folder: str) -> list[Rank]:

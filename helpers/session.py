@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -22,13 +22,15 @@ from .launch.attach import PATIENCE_ATTACHED, find_job
 from .launch.launch import LaunchError, clear_up, launch
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from .model.facts import Report, Snapshot, Verdict
-from .observe.artifacts.artifacts import Artifacts
 from .observe.logs import Logs
 from .observe.look import AnyQuestion, Look, Watched, merged
 from .observe.observer import Observer
 from .observe.recording import Keeper
 from .observe.sampler import Running, Sampler
 from .report import report as reports
+
+if TYPE_CHECKING:
+    from .observe.artifacts.artifacts import Artifacts
 
 EVERY, SHARE, LONGEST = 0.22, 0.01, 0.6
 """Seconds between two looks at the job; the share of a processor that they may take, for which they come

@@ -18,7 +18,7 @@ from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
-from . import debug_probe, locks, memory, no_beacon, pipes, probe, sockets, store_probe, tracebacks
+from . import locks, memory, no_beacon, pipes, probe, sockets, tracebacks
 from .identity import TASKS
 from .interpreter import Interpreter, with_torch
 from .look import (
@@ -50,6 +50,10 @@ as gloo does, has to send for seven seconds before that is known again (`sockets
 
 SEARCH_EVERY = 1.0
 """Seconds between two searches for the holder of a lock, or of the end of a pipe."""
+
+DEBUG_PROBE = str(Path(__file__).with_name("debug_probe.py"))
+STORE_PROBE = str(Path(__file__).with_name("store_probe.py"))
+"""Programs of their own, which are not imported here."""
 
 STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
@@ -268,9 +272,9 @@ class Sampler:
     def _begun(self, question: Store | Issued) -> probe.Probe:
         """A new look; only that into a store needs torch."""
         if isinstance(question, Issued):
-            return probe.Probe(question.address, str(debug_probe.__file__), Interpreter())
+            return probe.Probe(question.address, DEBUG_PROBE, Interpreter())
         processes = (known.process for known in self._processes.values())
-        return probe.Probe(question.address, str(store_probe.__file__), with_torch(processes))
+        return probe.Probe(question.address, STORE_PROBE, with_torch(processes))
 
 
 PENDING = object()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import socket
 import time
@@ -28,6 +29,9 @@ with 24 GB, however few sockets there are."""
 REPEATED = 3
 """How often the kernel has sent the same again, without an answer, where an end counts as not answering:
 it does so the first time after 0.2 s or 1 s, and then waits twice as long each time."""
+
+LONGEST_ROW = 512
+"""More bytes than a row has: those of TCP over IPv6 have up to 200."""
 
 _Row = tuple[list[str], socket.AddressFamily]
 """The fields of a row of a table, and the family of its addresses."""
@@ -138,10 +142,26 @@ def _connections(pid: int) -> Iterator[_Row]:
     """The rows of `/proc/PID/net/tcp` and `tcp6` (proc(5)), with their family of addresses."""
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         try:
-            lines = (PROC / str(pid) / "net" / table).read_text().splitlines()[1:]
+            lines = _table(f"{PROC}/{pid}/net/{table}").splitlines()[1:]
         except OSError:
             continue
         yield from ((fields, family) for line in lines if len(fields := line.split()) > 9)
+
+
+def _table(path: str) -> str:
+    """A table of the kernel, which is read no further than where it must have come to its end.
+
+    A read that returns nothing takes the kernel as long as one that returns all rows, and is not needed:
+    it fills a page before it returns (`seq_read_iter` in fs/seq_file.c of Linux), and with less than
+    that there are no more rows.
+    """
+    parts, file = [], os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while (part := os.read(file, 1 << 20)) and len(part) > mmap.PAGESIZE - LONGEST_ROW:
+            parts.append(part)
+        return b"".join((*parts, part)).decode()
+    finally:
+        os.close(file)
 
 
 def _end(text: str, family: socket.AddressFamily) -> tuple[str, int]:

@@ -20,7 +20,6 @@ from ..model.wording import (
     spoken,
     verdict_line,
 )
-from .markdown import plain
 from .parts import Row, table, what_to_do
 
 WIDTH = 100
@@ -193,6 +192,8 @@ def to_text(report: Report) -> str:
     rows = table(report)
     if rows:
         lines += ["", *_table(rows)]
+    from .markdown import plain  # here: a job that is watched has no use for it before
+
     for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
         if section:
             lines += ["", title, *plain(section, WIDTH)]
@@ -213,9 +214,11 @@ def to_markdown(report: Report) -> str:
         rows = table(report)
         if rows:
             parts.append("\n".join(_markdown_table(rows)))
-        for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
-            if section:
-                parts.append(f"### {title}\n\n{section}")
+        from .markdown import plain  # here: a job that is watched has no use for it before
+
+    for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
+        if section:
+            parts.append(f"### {title}\n\n{section}")
     for title, entries in lists(report):
         show = str if title == "References" else _plain
         parts.append(f"### {title}\n\n" + "\n".join(f"- {show(entry)}" for entry in entries))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from looks import FakeEyes, FakeJob
 from helpers.beacon.record import NativeCall, Record
 from helpers.observe.look import Look, Output, Program, Told, Usage, Watched
 from helpers.observe.recording import Tape
-from helpers.session import LOOKS, Decided, Ended, Event, Sample, Session
+from helpers.session import EVERY, LONGEST, LOOKS, SHARE, Decided, Ended, Event, Sample, Session
 
 PID = 1000
 COMMAND = ("python", "train.py")
@@ -110,6 +111,24 @@ def test_what_each_look_brings_up_anew_is_left_to_the_next_sample() -> None:
     assert run.start().wait(60).verdict.outcome == "ok"
     assert sum(isinstance(event, Sample) for event in events) == 4
     assert len(eyes.asked) == 3 * LOOKS + 1
+
+
+def test_the_longer_a_look_takes_the_less_often_it_comes() -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return False
+
+    def take_long(event: Event) -> None:
+        until = time.thread_time() + 2 * SHARE * LONGEST
+        while time.thread_time() < until:
+            pass
+
+    run, _, _ = session([runs(0.2), runs(0.4), ends(0.6, 0)], pause=pause)
+    run.subscribe(take_long)
+    assert run.start().wait(60).verdict.outcome == "ok"
+    assert pauses == [EVERY, LONGEST, LONGEST]
 
 
 def test_a_run_that_is_stopped_is_interrupted() -> None:

@@ -101,6 +101,15 @@ def test_the_sockets_of_a_process() -> None:
     assert listens.here not in gone and calls.here not in gone
 
 
+def test_a_table_of_more_rows_than_fit_into_a_page_is_read_to_its_end() -> None:
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(100)]
+    try:
+        assert {server.getsockname() for server in servers} <= {one.here for one in mine()}
+    finally:
+        for server in servers:
+            server.close()
+
+
 def test_the_tables_are_read_when_a_socket_is_new_or_gone_or_they_are_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

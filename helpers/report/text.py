@@ -181,6 +181,8 @@ def lists(report: Report) -> list[tuple[str, list[str]]]:
 
 def to_text(report: Report) -> str:
     """What a terminal shows after a run: 100 columns, no colours; two or three lines for `ok`."""
+    from .markdown import plain  # here: beside a job that runs, nobody needs a parser of Markdown
+
     lines = [headline(report), *_wrap(one_line(report.verdict.summary))]
     if report.verdict.outcome == "ok":
         unseen = "; ".join(one_line(entry) for entry in report.snapshot.not_seen)
@@ -192,8 +194,6 @@ def to_text(report: Report) -> str:
     rows = table(report)
     if rows:
         lines += ["", *_table(rows)]
-    from .markdown import plain  # here: a job that is watched has no use for it before
-
     for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
         if section:
             lines += ["", title, *plain(section, WIDTH)]
@@ -214,11 +214,9 @@ def to_markdown(report: Report) -> str:
         rows = table(report)
         if rows:
             parts.append("\n".join(_markdown_table(rows)))
-        from .markdown import plain  # here: a job that is watched has no use for it before
-
-    for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
-        if section:
-            parts.append(f"### {title}\n\n{section}")
+        for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
+            if section:
+                parts.append(f"### {title}\n\n{section}")
     for title, entries in lists(report):
         show = str if title == "References" else _plain
         parts.append(f"### {title}\n\n" + "\n".join(f"- {show(entry)}" for entry in entries))

@@ -23,8 +23,8 @@ one takes 0.1 s."""
 AGAIN = 2.0
 """Seconds after which the kernel's tables are read although no process has opened or closed a socket.
 
-To make a table, the kernel walks through a hash table whose size follows from the machine's memory: 4 ms
-with 24 GB, however few sockets there are."""
+To make a table, the kernel walks through a hash table whose size follows from the machine's memory: 2 ms
+with 24 GB, however few sockets there are. What is bound later than it is opened is seen then."""
 
 REPEATED = 3
 """How often the kernel has sent the same again, without an answer, where an end counts as not answering:

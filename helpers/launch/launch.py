@@ -6,6 +6,7 @@ need not wait for is imported where it is used, psutil with its 10 ms above all.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -300,7 +301,8 @@ def _unprepared(error: OSError) -> str:
     """Why a run cannot be prepared, in one sentence, and what helps where the reason is its folder."""
     reason, file = error.strerror or str(error), error.filename2 or error.filename
     temporary = tempfile.gettempdir()
-    if isinstance(file, str) and Path(file).is_relative_to(temporary):
+    in_it = isinstance(file, str) and Path(file).is_relative_to(temporary)
+    if in_it or error.errno in (errno.ENOSPC, errno.EDQUOT):  # what cannot be written names no file
         return f"the run cannot be prepared in {temporary}: {reason}; set TMPDIR to another folder"
     return f"the run cannot be prepared: {reason}"
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .observe.artifacts.artifacts import Artifacts
 
 EVERY, SHARE, LONGEST = 0.22, 0.01, 0.6
-"""Seconds between two looks at the job; the share of a processor that they may take, for which they come
-less often; and the seconds that then lie between them at most."""
+"""Seconds between two looks at the job. A look that takes more than this share of a processor puts off
+the next one, but never beyond the last of these figures, as in the beacon (`beacon.LOOK_SHARE`)."""
 
 LOOKS = 3
 """Looks that are taken in a row, at most, while each brings up something more to find out."""

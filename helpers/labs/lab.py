@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from ..launch import run_folder
 from ..launch.memory_limit import Limit
-from ..launch.run_folder import identity
 from . import machine, toml_file
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Turn, Value
 
@@ -49,7 +48,7 @@ class RunFolder:
             self.path = run_folder.home() / f"lab-{secrets.token_hex(4)}"
             self.path.mkdir(mode=0o700)
             record = {"run_id": self.path.name, "command": [], "processes": []}
-            run_folder.write_record(self.path, record | {"owner": identity(os.getpid())})
+            run_folder.write_record(self.path, record | {"owner": run_folder.identity(os.getpid())})
         except OSError as error:
             raise LabError(f"there is no room for the results of a run: {error}") from error
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)

@@ -2,8 +2,8 @@
 
 `helpers.launch.launch` starts it in a session of its own, as
 `python -I -S guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only, and of
-that what takes no time to import, because every run waits for it: `json` and `signal` alone would
-double the time until it runs.
+that little, because every run waits for it: with `json`, `signal` and `contextlib` it would take 14 ms
+to start instead of 9.
 
 LIFELINE is the read end of a pipe that only the parent writes to. Its first line is the job (see
 `Guardian.start`). Whatever comes later means stop; so does the end of the pipe, which the kernel

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import run_folder
 from .guardian import as_line, from_line
-from .run_folder import identity
 
 if TYPE_CHECKING:
     import psutil
@@ -139,7 +138,7 @@ class Launch:
             with ExitStack() as undo:
                 undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
                 self._record = {"run_id": self.run_id, "command": command, "processes": []}
-                self._record["owner"] = identity(os.getpid())
+                self._record["owner"] = run_folder.identity(os.getpid())
                 run_folder.make(self.folder, self._record)
                 command, path = self._limited(command, path, undo)
                 self._start_guardian(cwd, silent, undo)
@@ -215,8 +214,10 @@ class Launch:
             lost = f"the guardian of the job did not start: {words[-1] if words else 'it ended'}"
             raise LaunchError(answer.get("failed", lost))
         self.pid, self.started = answer["started"], answer["time"]
-        self._seen = [one for one in [same_process(*identity(self.pid))] if one is not None]
-        self._record["processes"] = [identity(self.guardian_pid), identity(self.pid)]
+        who = run_folder.identity(self.pid)
+        if (process := same_process(*who)) is not None:
+            self._seen = [process]
+        self._record["processes"] = [run_folder.identity(self.guardian_pid), who]
         with suppress(OSError):  # the job may have filled the disk; its processes carry the run's id
             run_folder.write_record(self.folder, self._record)
 

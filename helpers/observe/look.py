@@ -191,7 +191,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         stalled: True while it sleeps without being interruptible, as one that wants more memory than a
             control group has.
         sockets: (address, port) of its listening TCP sockets; None when they were not looked at.
-        unanswered: `address:port` of the other ends that do not answer, as `sockets.unanswered` tells.
+        unanswered: `address:port` of the other ends that do not answer, see `sockets.REPEATED`.
     """
 
     pid: int

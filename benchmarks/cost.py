@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import socket
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 import psutil
 
 from helpers.beacon.beacon import TICK
+from helpers.launch.processes import free_port
 
 HERE = Path(__file__).resolve().parent
 
@@ -122,9 +122,8 @@ def _environment(built: str) -> dict[str, str]:
 
 
 def _launch(program: str, *words: str) -> list[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    return ["torchrun", f"--master-port={port}", "--nproc-per-node=2", str(HERE / program), *words]
+    port = f"--master-port={free_port()}"
+    return ["torchrun", port, "--nproc-per-node=2", str(HERE / program), *words]
 
 
 def _ranks(folder: str) -> list[Rank]:

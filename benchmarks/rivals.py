@@ -28,7 +28,9 @@ from typing import NamedTuple
 
 import psutil
 from score.jobs import Job, read
-from score.trial import MARKER, free_port
+from score.trial import MARKER
+
+from helpers.launch.processes import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 PUT_IN = Path(__file__).resolve().parent / "put_in"

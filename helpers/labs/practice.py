@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from msgspec import Struct
 
+from ..launch.processes import free_port
 from ..observe.recording import Recording, RecordingError, load
 from ..session import Session
 from . import toml_file
@@ -76,7 +76,7 @@ class Hang:
     def session(self, folder: Path) -> Session:
         """A run of it in a folder of its own, not started yet."""
         shutil.copyfile(self.program, folder / self.program.name)
-        first, *rest = shlex.split(self.declared.command.format(port=_free_port()))
+        first, *rest = shlex.split(self.declared.command.format(port=free_port()))
         return Session(
             [beside_python(first), *rest],
             cwd=folder,
@@ -99,10 +99,3 @@ def all_hangs() -> list[Hang]:
     except toml_file.TomlError as problem:
         raise LabError(str(problem)) from None
     return [Hang(name, folder / "hangs" / name, one) for name, one in sorted(declared.items())]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

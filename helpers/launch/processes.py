@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import re
+import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -20,6 +23,9 @@ gone, but waits for one that its parent has not reaped, and some containers' ini
 CLOCK = 2.0
 """Seconds by which two readings of the start of one process may differ: psutil adds the time of boot,
 which the kernel gives in whole seconds."""
+
+PORTS = range(10_000, 29_000)
+"""Those that `free_port` chooses from."""
 
 LAUNCHERS = (
     (re.compile(r"(^|/)torchrun$|torch[./]distributed[./](run|launch)"), "torchrun"),
@@ -136,6 +142,27 @@ def launcher_in(words: Sequence[str]) -> str | None:
 def is_launcher(command: Sequence[str]) -> bool:
     """True for the command line of a launcher that is known by name."""
     return launcher_in(naming(command)) is not None
+
+
+def free_port() -> int:
+    """A TCP port on which no process of this machine listens.
+
+    It is none of those that Linux gives to whoever asks for any, from 32768 on by default: one of
+    these may be another process's when it is used. Nor is it torch's default, 29500.
+
+    Raises:
+        OSError: none is free, or the machine has no loopback address.
+    """
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as problem:
+                if problem.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
+    raise OSError(errno.EADDRINUSE, f"no port from {PORTS[0]} to {PORTS[-1]} is free")
 
 
 def port_owner(port: int, ours: Collection[int]) -> tuple[int, str] | None:

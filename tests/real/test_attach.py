@@ -21,10 +21,10 @@ from typing import Any
 import psutil
 import pytest
 from contract import violations
-from score.trial import free_port
 from waiting import until
 
 from helpers.cli.main import main
+from helpers.launch.processes import free_port
 from helpers.observe import pyspy as dumps
 from helpers.session import Session
 

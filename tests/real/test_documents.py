@@ -13,7 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from repository import JOBS, NOTEBOOKS, RECORDINGS, ROOT
-from score.trial import free_port
+
+from helpers.launch.processes import free_port
 
 README = ROOT / "README.md"
 DOCUMENTS = (

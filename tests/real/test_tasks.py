@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
+from helpers.launch.processes import free_port
+
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 PROGRAM = """
@@ -31,8 +33,7 @@ def test_ranks_of_one_machine_with_an_instrument_each_are_judged_together(tmp_pa
     (tmp_path / "train.py").write_text(PROGRAM)
     records = tmp_path / "records"
     records.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     tools = []
     for rank in range(2):
         task = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "2", "SLURM_PROCID": str(rank)}

@@ -23,8 +23,10 @@ from typing import Any
 
 import psutil
 
+from helpers.launch.processes import free_port
+
 from .jobs import FILE, Job
-from .trial import MARKER, ROOT, Check, foreign_process, free_port, lines_of_ranks, statement
+from .trial import MARKER, ROOT, Check, foreign_process, lines_of_ranks, statement
 
 STARTS, RESTS, EVERY = 120.0, 3.0, 0.2
 """Seconds in which a job has to come to its hang, for which it has to rest, and between two looks."""

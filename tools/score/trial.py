@@ -11,7 +11,6 @@ import json
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from typing import Any
 
 import psutil
 
-from helpers.launch.processes import is_alive
+from helpers.launch.processes import free_port, is_alive
 
 from .jobs import FILE, Job
 
@@ -252,13 +251,6 @@ def _run(
         over - began,
         _left(environment[MARKER], Path(environment["TMPDIR"]), ports),
     )
-
-
-def free_port() -> int:
-    """A TCP port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

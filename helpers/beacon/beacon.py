@@ -1,10 +1,9 @@
 """The beacon of a process: a thread that looks at it five times a second and writes its record.
 
 The thread is a raw one (`_thread`), so that `threading.enumerate()` and `active_count()` of the job
-do not see it. It blocks every signal, as does the thread of the dead man's switch that it starts: a
-signal to the process is for the job's own threads. It stops before every fork and starts again after
-it, in parent and child: a forked child never inherits half a beacon, and Python sees no extra thread
-at the fork.
+do not see it. It blocks every signal: a signal to the process is for the job's own threads. It stops
+before every fork and starts again after it, in parent and child: a forked child never inherits half a
+beacon, and Python sees no extra thread at the fork.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ import _signal  # type: ignore[import-not-found]  # `signal` would load `enum` i
 import _thread
 import atexit
 import contextlib
-import fcntl
 import os
 import time
 from types import FrameType
 from typing import Any, Optional
 
-from . import deadman, exits, joining, output, torch_names
+from . import exits, joining, output, torch_names
 from . import record as records
+from .crashes import CrashFile
 from .process import Process
+from .tracer import Tracer
 
 TICK = 0.2
 """Seconds between two looks.
@@ -32,9 +32,6 @@ of the Missing Supercomputer Performance, SC 2003, https://doi.org/10.1145/10489
 
 LOOK_SHARE, LONGEST_PAUSE = 0.01, 0.6
 """Share of the time that looks may take: with hundreds of threads they come less often."""
-
-OUT_OF_THE_WAY = 200
-"""Lowest number of the beacon's descriptor: a job may count on the lowest free ones."""
 
 _kill = os.kill
 
@@ -50,7 +47,7 @@ class Beacon:
     def __init__(self, folder: str, guardian: int = 0) -> None:
         self._folder = folder
         self._guardian = guardian
-        self._slot = deadman.Slot()
+        self._crashes = CrashFile()
         self._watches_joins = False
         self._begin()
 
@@ -58,10 +55,10 @@ class Beacon:
         """Start from nothing, as also a forked child does."""
         self.pid = os.getpid()
         self.path = records.record_path(self._folder, self.pid)
+        self._crash_path = records.stacks_path(self._folder, self.pid)
         self._process = Process(inherited)
         self._last: Optional[records.Written] = None
-        self._stacks_file = -1
-        self._stacks_stat: Optional[os.stat_result] = None
+        self._tracer = Tracer(self._guardian)
         self._wake = _thread.allocate_lock()
         self._running = _thread.allocate_lock()
         self._resting = _thread.RLock()
@@ -75,7 +72,6 @@ class Beacon:
         """
         output.separate(self._folder)
         exits.watch(self._note)
-        self._slot.yield_to_job()
         atexit.register(self._at_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -150,7 +146,7 @@ class Beacon:
         self._running.acquire()
         unblocked = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         try:
-            self._arm()
+            self._crashes.keep(self._crash_path)
             _thread.start_new_thread(self._run, ())
         except RuntimeError:
             self._running.release()
@@ -163,7 +159,6 @@ class Beacon:
             self._wake.release()
         self._running.acquire()
         self._running.release()
-        self._slot.disarm()
 
     def _run(self) -> None:
         mine = _thread.get_ident()
@@ -173,7 +168,8 @@ class Beacon:
                 begun, used_before = time.monotonic(), time.thread_time()
                 if self._guardian and not _alive(self._guardian):
                     _kill(self.pid, 9)
-                self._arm()
+                self._tracer.admit()
+                self._crashes.keep(self._crash_path)
                 self.look(mine=mine)
                 used = time.thread_time() - used_before
                 pause = min(max(TICK, used / LOOK_SHARE), LONGEST_PAUSE)
@@ -193,35 +189,6 @@ class Beacon:
             pause -= step
             if pause <= 0:
                 return False
-
-    def _arm(self) -> None:
-        """Set the dead man's switch, whose file is emptied: what it has written is out of date."""
-        try:
-            if not self._stacks_open():
-                self._slot.disarm()  # the countdown holds a descriptor that may be the job's by now
-                path = records.stacks_path(self._folder, self.pid)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-                low = os.open(path, flags, 0o600)
-                try:
-                    self._stacks_file = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)
-                finally:
-                    os.close(low)
-                self._stacks_stat = os.fstat(self._stacks_file)
-                self._slot.catch_crashes(self._stacks_file)
-            elif os.fstat(self._stacks_file).st_size:
-                os.ftruncate(self._stacks_file, 0)
-            self._slot.arm(self._stacks_file)
-        except OSError:
-            self._slot.disarm()
-
-    def _stacks_open(self) -> bool:
-        """True while the descriptor is ours: a job may close it, and open a file of its own there."""
-        if self._stacks_stat is None:
-            return False
-        try:
-            return os.path.samestat(os.fstat(self._stacks_file), self._stacks_stat)
-        except OSError:
-            return False
 
 
 current: Optional[Beacon] = None

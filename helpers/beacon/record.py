@@ -187,6 +187,7 @@ class _NotAtFirstOfThread(TypedDict, total=False):
     joins: Optional[int]
     values: Dict[int, Dict[str, str]]
     within: List[Tuple[str, str]]
+    holds_gil: bool
 
 
 class Thread(_NotAtFirstOfThread):
@@ -199,6 +200,7 @@ class Thread(_NotAtFirstOfThread):
         joins: Python's id of the thread for whose end it waits.
         values: of the user's frames, by their place in `frames`: name -> `repr` of a plain value; the
             innermost has the exception that is being handled as `sys.exception()`.
+        holds_gil: True for the one that holds the interpreter lock, as seen from outside.
         within: the library's functions that lead from the user's line to its call, outermost first: the
             module and the qualified name of each.
         main: True for the main thread.
@@ -425,7 +427,7 @@ def record_path(folder: str, pid: int) -> str:
 
 
 def stacks_path(folder: str, pid: int) -> str:
-    """Where `faulthandler` writes the stacks of `pid` when it crashes or cannot run its beacon."""
+    """Where `faulthandler` writes the stacks of `pid` when it crashes."""
     return os.path.join(folder, "records", f"{pid}.stacks")
 
 

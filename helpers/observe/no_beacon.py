@@ -101,6 +101,14 @@ def instead(who: str, seen: bool, problem: str | None) -> list[str]:
     return []
 
 
+def old(who: str, problem: str) -> str:
+    """What is seen of a process whose beacon cannot run, where py-spy cannot read it either."""
+    return (
+        f"the stack of {who} is as its beacon last saw it, perhaps before the line that holds the "
+        f"interpreter lock: {problem}"
+    )
+
+
 def _flag(row: Row) -> str:
     """The option that makes Python ignore `sitecustomize` or PYTHONPATH, else an empty text."""
     for word in row.command[1:]:

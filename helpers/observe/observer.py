@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from signal import SIGKILL
 from typing import Any
@@ -47,6 +48,7 @@ class Observer:
 
     Attributes:
         wanted: what the next look is to find out, once a snapshot has been made of the newest one.
+        held: what was read in processes whose beacons cannot run, see `process_view.is_held`.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -62,6 +64,7 @@ class Observer:
         self.limit: LimitView | None = None
         self.kills = 0
         self.stores: dict[str, StoreView] = {}
+        self.held: dict[int, Record] = {}
         self.interfaces = tuple(Interface(watched.host, *one) for one in watched.interfaces)
         self.wanted: set[AnyQuestion] = set()
         self._answers: dict[AnyQuestion, Any] = {}
@@ -94,6 +97,7 @@ class Observer:
         if self.ended is None and (look.status is not None or gone):
             self.ended = look.time - self.start
         self._look_where_no_beacon_is(look.time)
+        self._look_where_no_beacon_can_run(look.time)
         for pid, row in self.table.rows.items():
             identity = self.identities.setdefault(pid, Identity(self.watched.host))
             seen, environment = self.records.get(pid), row.environment or {}
@@ -151,10 +155,24 @@ class Observer:
             dump = self._ask(Dump(row.pid)) if row.ended is None else None
             if not isinstance(dump, dict):
                 continue
-            self.records[row.pid] = record = msgspec.convert(dump, Record, str_keys=True)
+            self.records[row.pid] = record = _record(dump)
             child = record["process"]
             if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
                 self.inbox.spawned[row.pid] = child["index"]
+
+    def _look_where_no_beacon_can_run(self, now: float) -> None:
+        """Have the stacks of processes in a C call that holds the interpreter lock read from outside.
+
+        Once is enough: as long as the call goes on, no other line is reached.
+        """
+        for pid, row in self.table.rows.items():
+            written = self.inbox.written.get(pid)
+            if not process_view.is_held(row, self.records.get(pid), written, now):
+                self.held.pop(pid, None)
+            elif isinstance(dump := self._answers.get(Dump(pid)), dict):
+                self.held[pid] = _record(dump)
+            elif pid not in self.held:
+                self.wanted.add(Dump(pid))
 
     def _look_at_recorders(self, now: float) -> bool:
         """Where the job has started torch's debug server, take in what the ranks have issued.
@@ -360,6 +378,7 @@ class Observer:
             sources=self.sources.since(self._started(row)),
             written=self.inbox.written.get(pid),
             stacks=self.inbox.stacks.get(pid, ""),
+            outside=self.held.get(pid),
             ports=self._ports(row, job),
             log_tail=log,
             told=self._ask(ErrorFile(error_file)) or "" if error_file else "",
@@ -420,6 +439,9 @@ class Observer:
         for pid, row in self.table.rows.items():
             if pid in self.inbox.beacons:
                 found += no_beacon.kept_back(self.records[pid])
+                problem = self._answers.get(Dump(pid)) if Dump(pid) in self.wanted else None
+                if isinstance(problem, str):
+                    found.append(no_beacon.old(no_beacon.name(row, self.identities[pid].rank), problem))
             if pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
             who = no_beacon.name(row, self.identities[pid].rank)
@@ -431,6 +453,10 @@ class Observer:
                 problem = dump if isinstance(dump, str) and pid not in self.records else None
                 found += no_beacon.instead(who, seen, problem)
         return tuple(dict.fromkeys(found))
+
+
+def _record(dump: Mapping[Any, Any]) -> Record:
+    return msgspec.convert(dump, Record, str_keys=True)
 
 
 def _does_not_parse(error: Error) -> bool:

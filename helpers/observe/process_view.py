@@ -63,6 +63,7 @@ def view(
     ports: Sequence[Port],
     log_tail: str,
     told: str = "",
+    outside: Record | None = None,
 ) -> ProcessView:
     """Put together what is known of one process.
 
@@ -71,18 +72,20 @@ def view(
         now, start: monotonic seconds of this sample and of the command's start.
         sources: of the program.
         written: monotonic time at which the record was last touched.
-        stacks: what `faulthandler` wrote in a crash, or while the interpreter lock was held.
+        stacks: what `faulthandler` wrote in a crash; beacons of an earlier version had it write also
+            while the interpreter lock was held.
         log_tail: the end of what the process printed, looked at only after it failed.
         told: the traceback that a child of `mp.spawn` has left for its parent.
+        outside: what was read in it from outside while it has been held, see `is_held`.
     """
     cwd = sources.cwd
     alive = row.ended is None
     found: list[Wait] = []
     stack: tuple[Frame, ...] = ()
     since, asleep = now - row.idle(now), None
-    held = False
+    held = is_held(row, record, written, now)
     apart: Sequence[int] = ()
-    if record is not None and not (record["ended"] and record["error"] is None):
+    if record is not None and not _is_over(record):
         thread, found = _waiting_thread(record, sources)
         if thread is not None:
             stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
@@ -95,8 +98,9 @@ def view(
         first = found[0] if found else None
         if flight is not None and isinstance(first, InCollective) and first.seq is not None:
             since = max(since, flight["since"])
-        held = alive and not row.stopped and written is not None and now - written > STALE
-        if stacks and (held or row.signal is not None):
+        if outside is not None:
+            stack, found = _holder(outside, cwd) or stack, []
+        elif stacks and (held or row.signal is not None):
             stack, found = _dumped_stack(stacks, stack, cwd), []
         if not alive and record["cut_off"] and record["error"] is None:
             stack = _ended_at(record["cut_off"], sources)
@@ -144,6 +148,33 @@ def view(
         memory=row.memory,
         cpu=row.cpu,
     )
+
+
+def is_held(row: Row, record: Record | None, written: float | None, now: float) -> bool:
+    """True for a live process whose beacon cannot run: a C call holds the interpreter lock.
+
+    Args:
+        written: monotonic time at which its record was last touched, now: that of this sample.
+    """
+    return (
+        record is not None
+        and not _is_over(record)
+        and row.ended is None
+        and not row.stopped
+        and written is not None
+        and now - written > STALE
+    )
+
+
+def _is_over(record: Record) -> bool:
+    """True once Python has come to its end in order."""
+    return record["ended"] and record["error"] is None
+
+
+def _holder(outside: Record, cwd: str) -> tuple[Frame, ...]:
+    """The stack of the thread that holds the interpreter lock, else of the main one."""
+    threads = sorted(outside["threads"], key=lambda one: (one.get("holds_gil", False), one["main"]))
+    return tuple(_frames(threads[-1], cwd)) if threads else ()
 
 
 def _ended_at(

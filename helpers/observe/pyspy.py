@@ -1,7 +1,8 @@
-"""Reads the stacks of processes that have no beacon, with py-spy, which neither writes nor stops.
+"""Reads the stacks of processes that have no beacon, or whose beacon cannot run, with py-spy.
 
-py-spy reads the memory of the process (`--nonblocking`), for which the kernel asks the same right as a
-debugger: the same user, and `kernel.yama.ptrace_scope` 0, or root.
+py-spy reads the memory of the process (`--nonblocking`) and neither writes to it nor stops it. For that
+the kernel asks the same right as a debugger: the same user, and `kernel.yama.ptrace_scope` 0, or root; a
+process that has a beacon names us, which is enough for 1.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class _Process:
 
 
 class Dumps:
-    """The newest record of each process that py-spy has read."""
+    """The newest record of each process that py-spy is to read."""
 
     def __init__(self) -> None:
         self.tool = find_tool()
@@ -68,14 +69,12 @@ class Dumps:
         self._next = 0.0
 
     def look(self, programs: Iterable[Program]) -> None:
-        """Read these processes, if a look is due."""
+        """Read these processes, if a look is due, and forget all others."""
+        asked = list(programs)
+        self._known = {one.pid: self._known.get(one.pid) or _Process() for one in asked}
         if self.tool is not None and time.monotonic() >= self._next:
             begun = time.monotonic()
-            due = [
-                program
-                for program in programs
-                if begun - self._process(program.pid).failed > AGAIN_AFTER
-            ]
+            due = [program for program in asked if begun - self._known[program.pid].failed > AGAIN_AFTER]
             running = [(program, self._start(program.pid)) for program in due]
             for program, process in running:
                 self._take_in(program, process, begun + LIMIT)
@@ -89,9 +88,6 @@ class Dumps:
         known = self._known.get(pid)
         return None if known is None else known.record or known.problem
 
-    def _process(self, pid: int) -> _Process:
-        return self._known.setdefault(pid, _Process())
-
     def _start(self, pid: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [str(self.tool), "dump", "--json", "--locals", "--nonblocking", "--pid", str(pid)],
@@ -101,7 +97,7 @@ class Dumps:
         )
 
     def _take_in(self, program: Program, process: subprocess.Popen[bytes], deadline: float) -> None:
-        known = self._process(program.pid)
+        known = self._known[program.pid]
         try:
             out, problem = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
             dump = msgspec.json.decode(out, type=list[dumped.DumpedThread])

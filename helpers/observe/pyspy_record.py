@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from ..beacon import calls, stacks, torch_names
 from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Members, Record, Site, Thread
@@ -52,12 +52,14 @@ class DumpedThread(TypedDict):
 
     Attributes:
         thread_id: Python's; os_thread_id: the kernel's, None where py-spy cannot tell.
+        owns_gil: whether it holds the interpreter lock.
         frames: innermost first.
     """
 
     thread_id: int
     thread_name: str | None
     os_thread_id: int | None
+    owns_gil: NotRequired[bool]
     frames: list[Frame]
 
 
@@ -137,6 +139,7 @@ def record(
             "site": _site(thread["frames"][0], cwd) if entries and entries[0][3] else None,
             "values": _plain(thread["frames"], entries),
             "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
+            "holds_gil": thread.get("owns_gil", False),
         }
         for thread in dump
         for entries in [[_entry(frame, cwd, target, argv) for frame in thread["frames"]]]

@@ -290,6 +290,22 @@ def test_forks(lab: Lab) -> None:
     assert lab.both(FORK, "-W", "error").lines == ["6", "both", "both"]
 
 
+THREAD_COUNT = (
+    NOTE
+    + """
+import os
+note(len(os.listdir("/proc/self/task")))
+"""
+)
+
+
+def test_no_thread_is_added_but_that_of_the_beacon(lab: Lab) -> None:
+    """A watchdog of `faulthandler` would be one: it reads frames without the interpreter lock."""
+    lab.write(THREAD_COUNT)
+    assert lab.plain(sys.executable, "job.py").facts == 1
+    assert lab.watched(sys.executable, "job.py").facts == 2
+
+
 PREEXEC = """
 import os, subprocess, time
 time.sleep(0.5)

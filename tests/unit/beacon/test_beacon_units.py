@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -14,6 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType, ModuleType, SimpleNamespace
@@ -26,6 +28,7 @@ from repository import ROOT
 from helpers.beacon import (
     beacon,
     calls,
+    crashes,
     exits,
     flight,
     locks,
@@ -36,6 +39,7 @@ from helpers.beacon import (
     stacks,
     threads,
     torch_names,
+    tracer,
     variables,
 )
 from helpers.beacon.record import (
@@ -1384,3 +1388,89 @@ def test_a_beacon_that_fails_says_so_in_its_record(
     monkeypatch.setattr(process.Process, "look", lambda *_: 1 / 0)
     one.look()
     assert "ZeroDivisionError" in str(parsed(Path(one.path).read_bytes()))
+
+
+# The stacks of a crash
+
+CRASHES = """
+import faulthandler, os, sys
+from helpers.beacon.crashes import CrashFile
+one = CrashFile()
+one.keep("parent")
+child = os.fork()
+if child == 0:
+    one.keep("child")
+    faulthandler._sigsegv()
+_, status = os.waitpid(child, 0)
+print(os.WTERMSIG(status))
+"""
+
+
+def test_a_forked_child_leaves_its_stacks_in_a_file_of_its_own(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", CRASHES]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "11\n"
+    assert (tmp_path / "parent").read_text() == ""
+    assert "Current thread" in (tmp_path / "child").read_text()
+
+
+def test_the_file_of_the_stacks_is_emptied_while_the_process_runs_on(tmp_path: Path) -> None:
+    kept, path = crashes.CrashFile(), tmp_path / "1.stacks"
+    kept.keep(str(path))
+    path.write_text("Fatal Python error")
+    kept.keep(str(path))
+    assert path.read_text() == ""
+
+
+def test_a_job_may_close_the_file_of_the_stacks_and_have_its_number(tmp_path: Path) -> None:
+    def opened(path: Path) -> list[int]:
+        return [int(fd) for fd in os.listdir("/proc/self/fd") if _target(fd) == str(path)]
+
+    def _target(fd: str) -> str:
+        with suppress(OSError):
+            return os.readlink(f"/proc/self/fd/{fd}")
+        return ""
+
+    kept, path, other = crashes.CrashFile(), tmp_path / "1.stacks", tmp_path / "data"
+    kept.keep(str(path))
+    (number,) = opened(path)
+    assert number >= crashes.OUT_OF_THE_WAY
+    with other.open("w") as file:
+        os.dup2(file.fileno(), number)
+    os.write(number, b"weights")
+    kept.keep(str(path))
+    assert number not in opened(path) and len(opened(path)) == 1
+    assert other.read_text() == "weights"
+    os.close(number)
+
+
+# Who may read the memory of the process
+
+YAMA = [
+    ("0\n", True, []),
+    ("1\n", False, []),
+    ("1\n", True, [(tracer.PR_SET_PTRACER, os.getppid())]),
+    ("2\n", True, []),
+]
+
+
+@pytest.mark.parametrize(("scope", "imported", "named"), YAMA)
+def test_the_instrument_is_named_once_where_only_ancestors_may_read(
+    scope: str,
+    imported: bool,
+    named: list[tuple[int, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel's part is not tried: few machines of tests have Yama."""
+    told: list[tuple[int, int]] = []
+    library = SimpleNamespace(prctl=lambda option, pid, *_: told.append((option, pid.value)))
+    stub = SimpleNamespace(CDLL=lambda name: library, c_ulong=ctypes.c_ulong, pythonapi=None)
+    monkeypatch.setattr(tracer, "SCOPE", str(tmp_path / "ptrace_scope"))
+    (tmp_path / "ptrace_scope").write_text(scope)
+    named_by = tracer.Tracer(os.getpid())
+    monkeypatch.setitem(sys.modules, "ctypes", stub if imported else ModuleType("ctypes"))
+    named_by.admit()
+    named_by.admit()
+    assert told == named

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from helpers.beacon.record import Record
 from helpers.model.facts import Group, Snapshot
+from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.look import Look, Output, Program, Threads, Told, Usage
+from helpers.observe.look import Dump, Look, Output, Program, Threads, Told, Usage
 from helpers.observe.observer import Observer
 
 PYTHON = ("python", "train.py")
@@ -42,6 +43,51 @@ def python(pid: int = 900, parent: int = 1, **environment: str) -> Program:
 def standing(**facts: Any) -> Record:
     """A process whose main thread stands at a line of the user's."""
     return record(thread(**{"frames": [LINE], "native": FUTEX, "native_id": 900, **facts}))
+
+
+# A beacon that cannot run
+
+
+def told(time: float) -> Look:
+    """A look at a process whose beacon has written at 1.0 and, before this look at `time`, not again."""
+    before = (Told(900, 1.0, record=standing()),) if time == 1.0 else ()
+    return look(time, python(), told=before)
+
+
+def read(line: int, **facts: Any) -> tuple[Dump, Record]:
+    seen = standing(frames=[("/job/ext.py", line, "call", True)], holds_gil=True)
+    return Dump(900), {**seen, "source": "py-spy", **facts}
+
+
+def test_a_process_whose_beacon_cannot_run_is_read_from_outside_once() -> None:
+    observer, _ = run(told(1.0), told(2.0))
+    assert Dump(900) not in observer.wanted
+    observer.take(told(3.0))
+    assert Dump(900) in observer.wanted
+    snapshot = observer.take(replace(told(3.1), answers=(read(7),)))
+    assert snapshot.ranks[0].process.where == Frame("ext.py", 7, "call")
+    assert Dump(900) not in observer.wanted, "nothing moves while the lock is held"
+    again = observer.take(told(3.3)).ranks[0].process
+    assert (again.gil_held, again.where.line, again.beacon) == (True, 7, True)
+
+
+def test_what_was_read_is_forgotten_once_the_beacon_runs_again() -> None:
+    observer, _ = run(told(1.0), told(3.0), replace(told(3.1), answers=(read(7),)))
+    free = observer.take(look(4.0, python(), told=(Told(900, 3.9),))).ranks[0].process
+    assert (free.gil_held, free.where.line) == (False, 41)
+    observer.take(told(6.0))
+    assert Dump(900) in observer.wanted
+    assert observer.take(replace(told(6.1), answers=(read(9),))).ranks[0].process.where.line == 9
+
+
+def test_it_is_said_where_a_process_cannot_be_read_from_outside_either() -> None:
+    refused = (Dump(900), "py-spy may not read it")
+    observer, snapshot = run(told(1.0), told(3.0), replace(told(3.1), answers=(refused,)))
+    assert (snapshot.ranks[0].process.gil_held, snapshot.ranks[0].process.where.line) == (True, 41)
+    assert [sentence for sentence in snapshot.not_seen if "py-spy may not read it" in sentence]
+    assert Dump(900) in observer.wanted, "it may be allowed later"
+    freed = observer.take(look(4.0, python(), told=(Told(900, 3.9),)))
+    assert not [sentence for sentence in freed.not_seen if "py-spy" in sentence]
 
 
 # One process

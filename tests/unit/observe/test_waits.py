@@ -789,11 +789,37 @@ Extension modules: numpy (total: 1)
 
 
 def test_a_beacon_that_cannot_run_means_that_the_interpreter_lock_is_held() -> None:
+    """As beacons of an earlier version told it, by `faulthandler`."""
     view = process(record(thread(USER)), written=108.0, stacks=DUMP)
     assert view.gil_held
     assert view.state == "running"
     assert view.where == Frame("ext.py", 3, "call")
     assert [frame.user for frame in view.stack] == [False, True, True]
+
+
+IN_MAIN, BESIDE = ["/job/train.py", 44, "validate", True], ["/job/ext.py", 3, "call", True]
+HOLDERS = [
+    (
+        "a thread beside the main one",
+        [("MainThread", IN_MAIN, False), ("prefetch", BESIDE, True)],
+        BESIDE,
+    ),
+    ("the main thread", [("prefetch", BESIDE, False), ("MainThread", IN_MAIN, True)], IN_MAIN),
+    ("not known", [("MainThread", IN_MAIN, False), ("prefetch", BESIDE, False)], IN_MAIN),
+    ("no thread was seen", [], USER),
+]
+
+
+@pytest.mark.parametrize(
+    ("seen", "where"), [row[1:] for row in HOLDERS], ids=[row[0] for row in HOLDERS]
+)
+def test_the_thread_that_holds_the_interpreter_lock_is_shown(
+    seen: list[tuple[str, Any, bool]], where: list[Any]
+) -> None:
+    read = [{**thread(line, name=name), "holds_gil": holds} for name, line, holds in seen]
+    view = process(record(thread(USER)), written=108.0, outside=record(*read))
+    assert view.gil_held
+    assert view.where == Frame(os.path.basename(where[0]), *where[1:])
 
 
 def test_a_stopped_process_does_not_hold_the_lock() -> None:

@@ -63,15 +63,18 @@ def name(row: Row, rank: int | None) -> str:
     return f"rank {rank}" if rank is not None else f"the process `{' '.join(row.command[:3])}`"
 
 
-def why(row: Row, who: str, failure: str) -> str:
+def why(row: Row, who: str, failure: str, *, begun: bool = False) -> str:
     """Why a process has no beacon, and what to do.
 
     Args:
         who: the process, as the sentence names it.
         failure: what its beacon said when it could not start; empty when it never tried.
+        begun: whether its beacon has started, and has not come to a look since.
     """
     if failure:
         return f"{who} has no beacon: it failed there ({failure})"
+    if begun:
+        return f"{who} has a beacon that never ran: a C call holds the interpreter lock from the start"
     flag = _flag(row)
     if flag:
         return f"{who} runs with {flag}: no beacon"

@@ -446,7 +446,8 @@ class Observer:
                 continue
             who = no_beacon.name(row, self.identities[pid].rank)
             if not self.attached:
-                found.append(no_beacon.why(row, who, self._failure(pid)))
+                begun = pid in self.inbox.written
+                found.append(no_beacon.why(row, who, self._failure(pid), begun=begun))
             if row.ended is None:
                 seen = pid in self.records and not self.attached
                 dump = self._ask(Dump(pid))

@@ -80,6 +80,13 @@ def test_what_was_read_is_forgotten_once_the_beacon_runs_again() -> None:
     assert observer.take(replace(told(6.1), answers=(read(9),))).ranks[0].process.where.line == 9
 
 
+def test_the_lock_may_be_held_from_the_start() -> None:
+    """Then the beacon has opened its file for the stacks of a crash, and has written nothing yet."""
+    begun = (Told(900, 0.5, stacks=""),)
+    _, snapshot = run(look(0.6, python(), told=begun), told(5.0))
+    assert [sentence for sentence in snapshot.not_seen if "never ran" in sentence]
+
+
 def test_it_is_said_where_a_process_cannot_be_read_from_outside_either() -> None:
     refused = (Dump(900), "py-spy may not read it")
     observer, snapshot = run(told(1.0), told(3.0), replace(told(3.1), answers=(refused,)))

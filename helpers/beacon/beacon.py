@@ -17,10 +17,10 @@ import time
 from types import FrameType
 from typing import Any, Optional
 
-from . import exits, joining, output, torch_names
-from . import record as records
+from . import exits, files, joining, output, torch_names
 from .crashes import CrashFile
 from .process import Process
+from .record import Written
 from .tracer import Tracer
 
 TICK = 0.2
@@ -54,10 +54,10 @@ class Beacon:
     def _begin(self, inherited: Any = None) -> None:
         """Start from nothing, as also a forked child does."""
         self.pid = os.getpid()
-        self.path = records.record_path(self._folder, self.pid)
-        self._crash_path = records.stacks_path(self._folder, self.pid)
+        self.path = files.record_path(self._folder, self.pid)
+        self._crash_path = files.stacks_path(self._folder, self.pid)
         self._process = Process(inherited)
-        self._last: Optional[records.Written] = None
+        self._last: Optional[Written] = None
         self._tracer = Tracer(self._guardian)
         self._wake = _thread.allocate_lock()
         self._running = _thread.allocate_lock()
@@ -104,17 +104,17 @@ class Beacon:
             ended: True in the last record of an orderly exit.
         """
         try:
-            record: records.Written = self._process.look(mine, ended)
+            record: Written = self._process.look(mine, ended)
         except Exception as problem:
             record = {"failed": repr(problem)[:500]}
         try:
             if record == self._last:
                 os.utime(self.path)
             else:
-                records.write(self.path, record)
+                files.write(self.path, record)
                 self._last = record
         except OSError:
-            records.give_up(self.path)
+            files.give_up(self.path)
             self._last = None
 
     def _note(self) -> None:

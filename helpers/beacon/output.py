@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .record import output_path
+from .files import output_path
 
 
 def separate(folder: str) -> None:

@@ -1,4 +1,4 @@
-"""The record that a beacon writes: one JSON file per process, replaced whole.
+"""The record that a beacon writes of its process.
 
 Times are seconds of the system-wide monotonic clock (`time.monotonic`), which all processes of one
 machine share. A record that is no longer touched belongs to a process that has ended, is stopped, or
@@ -9,10 +9,6 @@ evaluated: there is no `from __future__ import annotations` here. That is faster
 process of a job imports this file as it starts.
 """
 
-import contextlib
-import errno
-import json
-import os
 from typing import Dict, Iterable, List, Literal, Optional, Tuple, TypedDict, Union
 
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
@@ -419,50 +415,3 @@ class Failure(TypedDict):
 
 
 Written = Union[Record, Failure]
-
-
-def record_path(folder: str, pid: int) -> str:
-    """Where the record of process `pid` is in the run directory `folder`."""
-    return os.path.join(folder, "records", f"{pid}.json")
-
-
-def stacks_path(folder: str, pid: int) -> str:
-    """Where `faulthandler` writes the stacks of `pid` when it crashes."""
-    return os.path.join(folder, "records", f"{pid}.stacks")
-
-
-def failure_path(folder: str, pid: int) -> str:
-    """Where `pid` says why its beacon could not start."""
-    return os.path.join(folder, "records", f"{pid}.failed")
-
-
-def output_path(folder: str, pid: int) -> str:
-    """Where fd 1 and 2 of process `pid` go."""
-    return os.path.join(folder, "output", f"{pid}.log")
-
-
-def write(path: str, record: Written) -> None:
-    """Replace the record at `path` in one step, so that a reader never sees half of it.
-
-    Raises:
-        OSError: the folder is gone or the disk is full.
-    """
-    staged = path + ".new"
-    data = json.dumps(record, separators=(",", ":")).encode("utf-8", "replace")
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        written = os.write(fd, data)
-    finally:
-        os.close(fd)
-    if written != len(data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.replace(staged, path)
-
-
-def give_up(path: str) -> None:
-    """Leave an empty record at `path`: a new one cannot be written, and an old one no longer holds.
-
-    An empty file needs no room on a full disk.
-    """
-    with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))

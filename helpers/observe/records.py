@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ..beacon.record import Record, failure_path, output_path, record_path, stacks_path
+from ..beacon.files import failure_path, output_path, record_path, stacks_path
+from ..beacon.record import Record
 from ..model.redaction import redacted_words
 from .look import Told
 

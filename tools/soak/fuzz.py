@@ -26,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from helpers.beacon.record import record_path
+from helpers.beacon.files import record_path
 from helpers.cli import main as cli
 from helpers.cli.arguments import UsageError
 from helpers.labs import lab

@@ -42,6 +42,7 @@ from helpers.beacon import (
     tracer,
     variables,
 )
+from helpers.beacon.files import record_path, write
 from helpers.beacon.record import (
     MOST_LISTED,
     MOST_RANKS,
@@ -49,8 +50,6 @@ from helpers.beacon.record import (
     Record,
     members,
     ranks_of,
-    record_path,
-    write,
 )
 from helpers.launch import run_folder
 from helpers.observe import polling

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from beacon_records import record, thread
 
-from helpers.beacon import record as records
+from helpers.beacon import files
 from helpers.observe.inbox import Inbox
 from helpers.observe.records import Beacons, parsed
 
@@ -20,8 +20,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(folder: Path, line: int, moment: int = 0) -> None:
-    path = records.record_path(str(folder), 7)
-    records.write(path, record(thread(frames=[("/job/train.py", line, "main", True)])))
+    path = files.record_path(str(folder), 7)
+    files.write(path, record(thread(frames=[("/job/train.py", line, "main", True)])))
     stamp = 1_700_000_000_000_000_000 + moment * 1_000_000
     os.utime(path, ns=(stamp, stamp))
 
@@ -62,7 +62,7 @@ def test_the_stacks_of_a_process_whose_beacon_cannot_run_are_told_by_themselves(
     beacons, inbox = Beacons(folder), Inbox()
     write(folder, 9)
     inbox.take(beacons.read())
-    Path(records.stacks_path(str(folder), 7)).write_text("Current thread")
+    Path(files.stacks_path(str(folder), 7)).write_text("Current thread")
     (told,) = beacons.read()
     inbox.take([told])
     assert (told.record, told.lost, inbox.stacks[7]) == (None, False, "Current thread")
@@ -77,13 +77,13 @@ def test_a_record_that_was_emptied_is_lost(folder: Path, before: str) -> None:
         write(folder, 9)
     if before == "seen":
         inbox.take(beacons.read())
-    records.give_up(records.record_path(str(folder), 7))
+    files.give_up(files.record_path(str(folder), 7))
     inbox.take(beacons.read())
     assert 7 not in inbox.records and "full disk" in inbox.failures[7]
 
 
 def test_a_look_that_failed_is_told(folder: Path) -> None:
-    records.write(records.record_path(str(folder), 7), {"failed": "KeyError('x')"})
+    files.write(files.record_path(str(folder), 7), {"failed": "KeyError('x')"})
     inbox = Inbox()
     inbox.take(Beacons(folder).read())
     assert (inbox.beacons, inbox.failures) == (set(), {7: "KeyError('x')"})
@@ -93,7 +93,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     main = thread(frames=[("/job/\udcff.py", 9, "main", True)])
     whole = record(main, argv=["\udcff", "\N{SNOWMAN}"], workers={7: 0}, reaped={8: 9})
     path = tmp_path / "7.json"
-    records.write(str(path), whole)
+    files.write(str(path), whole)
     assert parsed(path.read_bytes()) == whole
 
 

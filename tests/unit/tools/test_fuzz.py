@@ -11,7 +11,7 @@ import pytest
 from soak import fuzz
 from soak.fuzz import measure
 
-from helpers.beacon.record import record_path
+from helpers.beacon.files import record_path
 from helpers.observe.records import Beacons
 
 

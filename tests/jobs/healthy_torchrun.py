@@ -23,8 +23,8 @@ def main() -> None:
     if dist.get_rank() == 0:
         torch.save(model.module.state_dict(), "model.pt")
     dist.barrier()
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     main()
+    dist.destroy_process_group()  # after the model: see group_freed_in_use.py

@@ -184,6 +184,7 @@ class _NotAtFirstOfThread(TypedDict, total=False):
     values: Dict[int, Dict[str, str]]
     within: List[Tuple[str, str]]
     holds_gil: bool
+    scheduled: float
 
 
 class Thread(_NotAtFirstOfThread):
@@ -196,7 +197,8 @@ class Thread(_NotAtFirstOfThread):
         joins: Python's id of the thread for whose end it waits.
         values: of the user's frames, by their place in `frames`: name -> `repr` of a plain value; the
             innermost has the exception that is being handled as `sys.exception()`.
-        holds_gil: True for the one that holds the interpreter lock, as seen from outside.
+        holds_gil: True for the one that holds the interpreter lock, as seen from outside; scheduled:
+            when that one has last run on a processor, as far as looks tell.
         within: the library's functions that lead from the user's line to its call, outermost first: the
             module and the qualified name of each.
         main: True for the main thread.

@@ -151,18 +151,21 @@ def view(
 
 
 def is_held(row: Row, record: Record | None, written: float | None, now: float) -> bool:
-    """True for a live process whose beacon cannot run: a C call holds the interpreter lock.
+    """True for a live process in which a C call holds the interpreter lock.
+
+    Then its beacon cannot run. Without a beacon it is known of a call that waits, and so does not run
+    either: Python gives the lock back before it waits.
 
     Args:
         written: monotonic time at which its record was last touched, now: that of this sample.
     """
-    return (
-        record is not None
-        and not _is_over(record)
-        and row.ended is None
-        and not row.stopped
-        and written is not None
-        and now - written > STALE
+    if record is None or _is_over(record) or row.ended is not None or row.stopped:
+        return False
+    if record["source"] == "beacon":
+        return written is not None and now - written > STALE
+    return any(
+        thread.get("holds_gil", False) and now - thread.get("scheduled", now) > STALE
+        for thread in record["threads"]
     )
 
 

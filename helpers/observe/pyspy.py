@@ -44,10 +44,17 @@ NEVER_POLL = ("collective", "p2p", "store")
 
 @dataclass
 class _Thread:
-    """What a thread was doing at the last look, and since when."""
+    """What a thread was doing at the last look, and since when.
+
+    Attributes:
+        switches: how often it had been scheduled, where it held the interpreter lock, else None;
+            scheduled: since when that is so.
+    """
 
     signature: object
     since: float
+    switches: object = None
+    scheduled: float = 0.0
 
 
 @dataclass
@@ -135,6 +142,11 @@ class Dumps:
                 seen = _Thread(signature, now)
             known.threads[one["thread_id"]] = seen
             thread["since"] = seen.since
+            switches = _switches(program.pid, native_id) if thread["holds_gil"] else None
+            if switches != seen.switches:
+                seen.switches, seen.scheduled = switches, now
+            if switches is not None:
+                thread["scheduled"] = seen.scheduled
         known.record, known.problem = record, None
 
 

@@ -57,6 +57,11 @@ HEAD = "import os, sys, time\nfrom torch.distributed.distributed_c10d import all
 READY = "open(os.environ['RANK'] + '.ready', 'w').close()\n"
 MISMATCH = HEAD + READY + "barrier() if os.environ['RANK'] == '0' else all_reduce([1])\n"
 ASLEEP = HEAD + READY + "barrier() if os.environ['RANK'] == '0' else time.sleep(600)\n"
+HOLDS_LOCK = HEAD + (
+    "import ctypes, threading\n"
+    f"threading.Thread(target=time.sleep, args=[600]).start()\n{READY}"
+    "barrier() if os.environ['RANK'] == '0' else ctypes.PyDLL(None).sleep(600)\n"
+)
 UNKNOWN_GROUP = HEAD + (
     "class ProcessGroup: pass\n"
     "def step(group):\n    all_reduce([1], group=group)\n"
@@ -204,6 +209,15 @@ def test_a_rank_that_is_elsewhere_is_a_suspicion_only(box: Box) -> None:
     assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
     assert (report["cause"], report["culprits"]) == ("missing-rank", [1])
     assert "asleep at train.py:4" in report["summary"]
+
+
+@pytest.mark.nightly
+def test_a_call_that_holds_the_interpreter_lock(box: Box) -> None:
+    launcher = box.ranks(HOLDS_LOCK)
+    code, report, _ = box.attach(launcher.pid, "--patience", "2")
+    assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
+    assert (report["cause"], report["culprits"]) == ("missing-rank", [1])
+    assert "holds the interpreter lock at train.py:6" in report["summary"]
 
 
 @pytest.mark.nightly

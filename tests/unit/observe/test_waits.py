@@ -822,6 +822,28 @@ def test_the_thread_that_holds_the_interpreter_lock_is_shown(
     assert view.where == Frame(os.path.basename(where[0]), *where[1:])
 
 
+WITHOUT_BEACON = [
+    ("it has not run for a while", {"holds_gil": True, "scheduled": 108.0}, {}, True),
+    ("it has just run", {"holds_gil": True, "scheduled": 109.5}, {}, False),
+    ("it has not got the lock", {"holds_gil": False}, {}, False),
+    ("as records were before", {}, {}, False),
+    ("its process is stopped", {"holds_gil": True, "scheduled": 108.0}, {"stopped": True}, False),
+    ("its record is of no beacon", {"holds_gil": False}, {"written": 100.0}, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "also", "held"),
+    [row[1:] for row in WITHOUT_BEACON],
+    ids=[row[0] for row in WITHOUT_BEACON],
+)
+def test_without_a_beacon_a_thread_that_waits_with_the_lock_holds_it(
+    facts: dict[str, Any], also: dict[str, Any], held: bool
+) -> None:
+    seen = record({**thread(USER), **facts}, source="py-spy")
+    assert process(seen, **{"written": None, **also}).gil_held is held
+
+
 def test_a_stopped_process_does_not_hold_the_lock() -> None:
     view = process(record(thread(USER)), written=108.0, stopped=True)
     assert (view.gil_held, view.state) == (False, "stopped")

@@ -73,9 +73,8 @@ def main(kind: str, folder: str, steps: str) -> None:
     memory = psutil.Process().memory_full_info()
     found = {"first": first, "step": took, "rss": memory.rss, "pss": memory.pss}
     Path(folder, f"{os.environ['RANK']}.json").write_text(json.dumps(found))
-    del (
-        step
-    )  # a group that goes with a DDP model may hang: https://github.com/pytorch/pytorch/issues/56297
+    # A group that goes with a DDP model may hang: https://github.com/pytorch/pytorch/issues/56297
+    del step
     dist.destroy_process_group()
 
 

@@ -165,9 +165,9 @@ class Observer:
 
         Once is enough: as long as the call goes on, no other line is reached.
         """
-        for pid, row in self.table.rows.items():
-            written = self.inbox.written.get(pid)
-            if not process_view.is_held(row, self.records.get(pid), written, now):
+        for pid in self.inbox.beacons:
+            row, written = self.table.rows[pid], self.inbox.written.get(pid)
+            if not process_view.is_held(row, self.records[pid], written, now):
                 self.held.pop(pid, None)
             elif isinstance(dump := self._answers.get(Dump(pid)), dict):
                 self.held[pid] = _record(dump)

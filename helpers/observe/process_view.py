@@ -76,7 +76,7 @@ def view(
             while the interpreter lock was held.
         log_tail: the end of what the process printed, looked at only after it failed.
         told: the traceback that a child of `mp.spawn` has left for its parent.
-        outside: what was read in it from outside while it has been held, see `is_held`.
+        outside: what was read in it from outside while its beacon could not run, see `is_held`.
     """
     cwd = sources.cwd
     alive = row.ended is None
@@ -98,8 +98,9 @@ def view(
         first = found[0] if found else None
         if flight is not None and isinstance(first, InCollective) and first.seq is not None:
             since = max(since, flight["since"])
-        if outside is not None:
-            stack, found = _holder(outside, cwd) or stack, []
+        read = record if record["source"] == "py-spy" else outside
+        if held and read is not None:
+            stack, found = _holder(read, cwd) or stack, []
         elif stacks and (held or row.signal is not None):
             stack, found = _dumped_stack(stacks, stack, cwd), []
         if not alive and record["cut_off"] and record["error"] is None:

@@ -203,21 +203,17 @@ def test_a_source_that_was_edited_since_the_start_is_not_quoted(box: Box) -> Non
 
 
 @pytest.mark.nightly
-def test_a_rank_that_is_elsewhere_is_a_suspicion_only(box: Box) -> None:
-    launcher = box.ranks(ASLEEP)
+@pytest.mark.parametrize(
+    ("program", "where"),
+    [(ASLEEP, "asleep at train.py:4"), (HOLDS_LOCK, "holds the interpreter lock at train.py:6")],
+    ids=["asleep", "holds the interpreter lock"],
+)
+def test_a_rank_that_is_elsewhere_is_a_suspicion_only(box: Box, program: str, where: str) -> None:
+    launcher = box.ranks(program)
     code, report, _ = box.attach(launcher.pid, "--patience", "2")
     assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
     assert (report["cause"], report["culprits"]) == ("missing-rank", [1])
-    assert "asleep at train.py:4" in report["summary"]
-
-
-@pytest.mark.nightly
-def test_a_call_that_holds_the_interpreter_lock(box: Box) -> None:
-    launcher = box.ranks(HOLDS_LOCK)
-    code, report, _ = box.attach(launcher.pid, "--patience", "2")
-    assert (code, report["outcome"], report["proved"]) == (2, "hang", False)
-    assert (report["cause"], report["culprits"]) == ("missing-rank", [1])
-    assert "holds the interpreter lock at train.py:6" in report["summary"]
+    assert where in report["summary"]
 
 
 @pytest.mark.nightly

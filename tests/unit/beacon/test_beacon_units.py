@@ -15,12 +15,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from on_disk import sources
 from repository import ROOT
@@ -1392,7 +1392,7 @@ def test_a_beacon_that_fails_says_so_in_its_record(
 # The stacks of a crash
 
 CRASHES = """
-import faulthandler, os, sys
+import faulthandler, os
 from helpers.beacon.crashes import CrashFile
 one = CrashFile()
 one.keep("parent")
@@ -1424,12 +1424,7 @@ def test_the_file_of_the_stacks_is_emptied_while_the_process_runs_on(tmp_path: P
 
 def test_a_job_may_close_the_file_of_the_stacks_and_have_its_number(tmp_path: Path) -> None:
     def opened(path: Path) -> list[int]:
-        return [int(fd) for fd in os.listdir("/proc/self/fd") if _target(fd) == str(path)]
-
-    def _target(fd: str) -> str:
-        with suppress(OSError):
-            return os.readlink(f"/proc/self/fd/{fd}")
-        return ""
+        return [file.fd for file in psutil.Process().open_files() if file.path == str(path)]
 
     kept, path, other = crashes.CrashFile(), tmp_path / "1.stacks", tmp_path / "data"
     kept.keep(str(path))

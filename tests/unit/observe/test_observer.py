@@ -54,9 +54,9 @@ def told(time: float) -> Look:
     return look(time, python(), told=before)
 
 
-def read(line: int, **facts: Any) -> tuple[Dump, Record]:
+def read(line: int) -> tuple[Dump, Record]:
     seen = standing(frames=[("/job/ext.py", line, "call", True)], holds_gil=True)
-    return Dump(900), {**seen, "source": "py-spy", **facts}
+    return Dump(900), {**seen, "source": "py-spy"}
 
 
 def test_a_process_whose_beacon_cannot_run_is_read_from_outside_once() -> None:

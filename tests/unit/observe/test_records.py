@@ -58,7 +58,7 @@ def test_a_record_that_was_only_touched_is_not_told_again(folder: Path) -> None:
     assert (told.written, line_of(inbox)) == (inbox.written[7], 9)
 
 
-def test_the_stacks_of_a_process_whose_beacon_cannot_run_are_told_by_themselves(folder: Path) -> None:
+def test_the_stacks_of_a_crash_are_told_by_themselves(folder: Path) -> None:
     beacons, inbox = Beacons(folder), Inbox()
     write(folder, 9)
     inbox.take(beacons.read())

@@ -99,8 +99,10 @@ def view(
         if flight is not None and isinstance(first, InCollective) and first.seq is not None:
             since = max(since, flight["since"])
         read = record if record["source"] == "py-spy" else outside
-        if held and read is not None:
-            stack, found = _holder(read, cwd) or stack, []
+        if held and read is not None and (holder := _holder(read)) is not None:
+            stack, found = tuple(_frames(holder, cwd)), []
+            if read is record:
+                since = holder["since"]  # others may wake up now and then, to ask for the lock
         elif stacks and (held or row.signal is not None):
             stack, found = _dumped_stack(stacks, stack, cwd), []
         if not alive and record["cut_off"] and record["error"] is None:
@@ -175,10 +177,10 @@ def _is_over(record: Record) -> bool:
     return record["ended"] and record["error"] is None
 
 
-def _holder(outside: Record, cwd: str) -> tuple[Frame, ...]:
-    """The stack of the thread that holds the interpreter lock, else of the main one."""
+def _holder(outside: Record) -> Thread | None:
+    """The thread that holds the interpreter lock, else the main one."""
     threads = sorted(outside["threads"], key=lambda one: (one.get("holds_gil", False), one["main"]))
-    return tuple(_frames(threads[-1], cwd)) if threads else ()
+    return threads[-1] if threads else None
 
 
 def _ended_at(

@@ -844,6 +844,14 @@ def test_without_a_beacon_a_thread_that_waits_with_the_lock_holds_it(
     assert process(seen, **{"written": None, **also}).gil_held is held
 
 
+def test_without_a_beacon_a_process_is_still_for_as_long_as_its_lock_is_held() -> None:
+    """Another thread wakes up every 5 ms to ask for the lock; it does not get anywhere."""
+    main = {**thread(USER), "since": 109.9}
+    holder = {**thread(BESIDE, name="prefetch"), "since": 104.0, "holds_gil": True, "scheduled": 104.0}
+    view = process(record(main, holder, source="py-spy"), written=None)
+    assert (view.gil_held, view.still) == (True, pytest.approx(6.0))
+
+
 def test_a_stopped_process_does_not_hold_the_lock() -> None:
     view = process(record(thread(USER)), written=108.0, stopped=True)
     assert (view.gil_held, view.state) == (False, "stopped")

@@ -88,7 +88,7 @@ def view(
     if record is not None and not _is_over(record):
         thread, found = _waiting_thread(record, sources)
         if thread is not None:
-            stack = tuple(waits.frame(entry, cwd) for entry in thread["frames"])
+            stack = _frames(thread, cwd)
             values = thread.get("values", {})
             if alive and thread["native"] is not None:
                 stack = _explained(stack, sources, values)
@@ -100,7 +100,7 @@ def view(
             since = max(since, flight["since"])
         read = record if record["source"] == "py-spy" else outside
         if held and read is not None and (holder := _holder(read)) is not None:
-            stack, found = tuple(_frames(holder, cwd)), []
+            stack, found = _frames(holder, cwd) or stack, []
             if read is record:
                 since = holder["since"]  # others may wake up now and then, to ask for the lock
         elif stacks and (held or row.signal is not None):
@@ -340,8 +340,8 @@ def _same_collective(one: Wait, other: Wait) -> bool:
     return one.seq is not None and (one.group, one.seq) == (other.group, other.seq)
 
 
-def _frames(thread: Thread, cwd: str) -> list[Frame]:
-    return [waits.frame(entry, cwd) for entry in thread["frames"]]
+def _frames(thread: Thread, cwd: str) -> tuple[Frame, ...]:
+    return tuple(waits.frame(entry, cwd) for entry in thread["frames"])
 
 
 def _state(row: Row, record: Record | None, found: Sequence[Wait], age: float) -> State:

@@ -801,11 +801,12 @@ IN_MAIN, BESIDE = ["/job/train.py", 44, "validate", True], ["/job/ext.py", 3, "c
 HOLDERS = [
     (
         "a thread beside the main one",
-        [("MainThread", IN_MAIN, False), ("prefetch", BESIDE, True)],
+        [("MainThread", [IN_MAIN], False), ("prefetch", [BESIDE], True)],
         BESIDE,
     ),
-    ("the main thread", [("prefetch", BESIDE, False), ("MainThread", IN_MAIN, True)], IN_MAIN),
-    ("not known", [("MainThread", IN_MAIN, False), ("prefetch", BESIDE, False)], IN_MAIN),
+    ("the main thread", [("prefetch", [BESIDE], False), ("MainThread", [IN_MAIN], True)], IN_MAIN),
+    ("not known", [("MainThread", [IN_MAIN], False), ("prefetch", [BESIDE], False)], IN_MAIN),
+    ("it has no frame", [("prefetch", [], True)], USER),
     ("no thread was seen", [], USER),
 ]
 
@@ -814,9 +815,9 @@ HOLDERS = [
     ("seen", "where"), [row[1:] for row in HOLDERS], ids=[row[0] for row in HOLDERS]
 )
 def test_the_thread_that_holds_the_interpreter_lock_is_shown(
-    seen: list[tuple[str, Any, bool]], where: list[Any]
+    seen: list[tuple[str, list[Any], bool]], where: list[Any]
 ) -> None:
-    read = [{**thread(line, name=name), "holds_gil": holds} for name, line, holds in seen]
+    read = [{**thread(name=name), "frames": frames, "holds_gil": holds} for name, frames, holds in seen]
     view = process(record(thread(USER)), written=108.0, outside=record(*read))
     assert view.gil_held
     assert view.where == Frame(os.path.basename(where[0]), *where[1:])
@@ -846,9 +847,9 @@ def test_without_a_beacon_a_thread_that_waits_with_the_lock_holds_it(
 
 def test_without_a_beacon_a_process_is_still_for_as_long_as_its_lock_is_held() -> None:
     """Another thread wakes up every 5 ms to ask for the lock; it does not get anywhere."""
-    main = {**thread(USER), "since": 109.9}
-    holder = {**thread(BESIDE, name="prefetch"), "since": 104.0, "holds_gil": True, "scheduled": 104.0}
-    view = process(record(main, holder, source="py-spy"), written=None)
+    asks = thread(USER, since=109.9)
+    holds = {**thread(BESIDE, name="prefetch", since=104.0), "holds_gil": True, "scheduled": 104.0}
+    view = process(record(asks, holds, source="py-spy"), written=None)
     assert (view.gil_held, view.still) == (True, pytest.approx(6.0))
 
 

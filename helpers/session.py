@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,13 +22,17 @@ from .diagnose.nodes import judge, with_rest
 from .diagnose.one_job import of_one_job
 from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_at_end
 from .launch.attach import PATIENCE_ATTACHED, find_job
-from .launch.launch import LaunchError, clear_up, launch
+from .launch.launch import AT_ONCE, Ending, LaunchError, clear_up, launch
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
+from .launch.output_pipes import OutputPipes
 from .model.facts import Report, Snapshot, Verdict
+from .observe import locks
+from .observe.daemons import daemons
 from .observe.logs import Logs
 from .observe.look import AnyQuestion, Look, Watched, merged
 from .observe.observer import Observer
 from .observe.recording import Keeper
+from .observe.relay import Relay, Sink
 from .observe.sampler import Running, Sampler
 from .report import report as reports
 
@@ -35,6 +42,11 @@ if TYPE_CHECKING:
 EVERY, SHARE, LONGEST = 0.22, 0.01, 0.6
 """Seconds between two looks at the job. A look that takes more than this share of a processor puts off
 the next one, but never beyond the last of these figures, as in the beacon (`beacon.LOOK_SHARE`)."""
+
+SHOWN = 0.5
+"""Seconds that a job which is to be ended waits until what it has printed is passed on."""
+
+HELD = "the job held the lock file {path} when it was ended; remove it before the next run: rm {path}"
 
 LOOKS = 3
 """Looks that are taken in a row, at most, while each brings up something more to find out."""
@@ -56,14 +68,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Output:
-    """A line that a process of the job has printed; `label` says which: `rank 0`, `job`, ..."""
-
-    label: str
-    line: str
-
-
-@dataclass(frozen=True)
 class Ended:
     """The run is over and nothing of it is left."""
 
@@ -77,7 +81,14 @@ class Decided:
     report: Report
 
 
-Event = Sample | Output | Ended | Decided
+@dataclass(frozen=True)
+class Signalled:
+    """A signal has been passed to the job; this is what is known of it then."""
+
+    report: Report
+
+
+Event = Sample | Ended | Decided | Signalled
 
 
 class Job(Running, Protocol):
@@ -85,7 +96,17 @@ class Job(Running, Protocol):
 
     run_id: str
 
-    def stop(self) -> None:
+    @property
+    def output(self) -> OutputPipes | None:
+        """What its processes print; None for a job that was started without pipes."""
+
+    def sessions(self) -> dict[int, int]:
+        """The session of each of its processes that has another one than its command."""
+
+    def signal(self, number: int, received: float) -> None:
+        """Pass a signal to it, where it is not known to have got that."""
+
+    def stop(self, ending: Ending = AT_ONCE) -> None:
         """End it, where ending it is ours."""
 
     def close(self) -> None:
@@ -116,6 +137,8 @@ class Session:
         max_seconds: how long the job may run; None for as long as it takes.
         stop_on_suspicion: end the run when a suspicion arises.
         keep_running: go on after the verdict until the job ends or `stop` is called.
+        stop_all: end also what a job leaves running on purpose when it ends well.
+        sink: where every byte goes that the job prints; nowhere when None.
         memory_limit: how much memory the job may take; as much as there is when None.
         start_job, look_at, pause: what starts the job, what looks at it, and what lets seconds pass
             between two looks and returns True when the run is to stop; real ones when None.
@@ -136,6 +159,8 @@ class Session:
         max_seconds: float | None = None,
         stop_on_suspicion: bool = False,
         keep_running: bool = False,
+        stop_all: bool = True,
+        sink: Sink | None = None,
         memory_limit: Limit | None = None,
         start_job: Callable[[], Job] | None = None,
         look_at: Callable[[Job], Eyes] | None = None,
@@ -146,6 +171,8 @@ class Session:
         self.env = env
         self.stdin: Literal["inherit", "silent"] = stdin
         self.keep_running = keep_running
+        self.stop_all = stop_all
+        self.sink = sink
         self.memory_limit = memory_limit
         self.snapshot: Snapshot | None = None
         self.verdict: Verdict | None = None
@@ -160,6 +187,9 @@ class Session:
         self._stop = threading.Event()
         self._done: Future[Report] = Future()
         self._interrupted = False
+        self._job: Job | None = None
+        self._signals: list[tuple[int, float]] = []
+        self._ends_at = math.inf
         self._start_job, self._look_at, self._pause = start_job, look_at, pause
 
     @classmethod
@@ -195,7 +225,7 @@ class Session:
         Raises:
             LaunchError: the command cannot be started; nothing is left running.
         """
-        started = (self._start_job or self._launch)()
+        self._job = started = (self._start_job or self._launch)()
         try:
             if self._limit is not None:
                 self._limit.watch(started)
@@ -225,6 +255,27 @@ class Session:
             self._interrupted = True
         self._stop.set()
 
+    def signal(self, number: int, received: float) -> bool:
+        """Pass on a signal, which is the job's while that is healthy.
+
+        Args:
+            received: `time.monotonic()` when it came.
+
+        Returns:
+            False where the job hangs for certain, and is not to get any.
+        """
+        self._interrupted |= number == signal.SIGINT
+        hangs = self.verdict is not None and self.verdict.outcome == "hang" and self.verdict.proved
+        if self._job is None or hangs:
+            return False
+        self._signals.append((number, received))
+        self._job.signal(number, received)
+        return True
+
+    def end_within(self, seconds: float) -> None:
+        """End the run then, if it is not over."""
+        self._ends_at = time.monotonic() + seconds
+
     def wait(self, timeout: float | None = None) -> Report:
         """The report, when the run is over and nothing of it is left.
 
@@ -249,7 +300,7 @@ class Session:
         return launch(self.command, cwd=self.cwd, env=self.env, stdin=self.stdin, limit=self._limit)
 
     def _sampler(self, job: Job) -> Eyes:
-        return Sampler(job, self.command, self.cwd, self.stdin, self._limit)
+        return Sampler(job, self.command, self.cwd, self.stdin, self._limit, self.logs.end)
 
     def _supervise(self, started: Job) -> None:
         try:
@@ -259,9 +310,11 @@ class Session:
                 at_end.callback(self._close, started)
                 eyes = (self._look_at or self._sampler)(started)
                 at_end.callback(eyes.close)
-                if started.folder is not None:
-                    at_end.enter_context(self.logs.trimmed(started.folder))
-                report = self._watch(started, eyes)
+                relay = None
+                if started.output is not None:
+                    self.logs.root = started.pid
+                    relay = at_end.enter_context(Relay(started.output, self.logs, self.sink))
+                report = self._watch(started, eyes, relay)
         except BaseException as fault:
             self._done.set_exception(fault)
         else:
@@ -273,17 +326,18 @@ class Session:
         if self._limit is not None:
             self._limit.close()
 
-    def _watch(self, started: Job, eyes: Eyes) -> Report:
+    def _watch(self, started: Job, eyes: Eyes, relay: Relay | None) -> Report:
         observer = Observer(eyes.watched)
         for keeper in self._keepers:
             keeper.begin(msgspec.structs.replace(eyes.watched, patience=self.settling.patience))
         first_rank: float | None = None
         decided: Report | None = None
+        reported = 0
         used = time.thread_time()
         while True:
             used, used_before = time.thread_time(), used
             pause = min(max(EVERY, (used - used_before) / SHARE), LONGEST)
-            stopping = (self._pause or self._stop.wait)(pause)
+            stopping = (self._pause or self._stop.wait)(pause) or time.monotonic() >= self._ends_at
             look, snapshot = _look(eyes, observer)
             for keeper in self._keepers:
                 keeper.add(look)
@@ -291,20 +345,42 @@ class Session:
             if first_rank is None and any(view.process for view in snapshot.ranks):
                 first_rank = snapshot.time
             self.snapshot, self.verdict = snapshot, ruling.verdict
-            self._relay(started, snapshot)
+            self.logs.take(snapshot)
             self._tell(Sample(snapshot, ruling.verdict))
-            if decided is None and (ruling.settled or stopping):
-                decided = self._report(ruling.verdict, snapshot, first_rank, eyes.watched.attached)
-                if ruling.settled:
-                    self._tell(Decided(decided))
+            settled = decided is None and (ruling.settled or stopping)
+            if settled or len(self._signals) > reported:
+                newest = self._report(ruling.verdict, snapshot, first_rank, eyes.watched)
+                decided = newest if settled else decided
+                if ruling.settled or not settled:
+                    self._tell(Decided(newest) if settled else Signalled(newest))
+                reported = len(self._signals)
             if decided is not None and (stopping or ruling.over or not self.keep_running):
                 break
-        self._relay(started, snapshot, last=True)
-        started.stop()
-        return decided
+        if relay is not None:
+            relay.finish(SHOWN)
+        return self._end(started, observer, decided)
+
+    def _end(self, started: Job, observer: Observer, report: Report) -> Report:
+        """End the job, and say what is left of it that the user has to know of."""
+        snapshot = report.snapshot
+        alive = [p for p in (view.process for view in snapshot.ranks) if p is not None and p.alive]
+        left: dict[int, list[int]] = {}
+        if not self.stop_all and report.verdict.outcome == "ok":
+            left = daemons(started.sessions(), observer.table.rows, observer.identities)
+        held = locks.lock_files(process.pid for process in started.processes()) if alive else ()
+        started.stop(
+            Ending(
+                launchers=[process.pid for process in snapshot.launchers if process.alive],
+                ranks=[process.pid for process in alive if process.stack],
+                spared=left,
+            )
+        )
+        notes = [_left_running(pids, observer) for pids in left.values()]
+        notes += [HELD.format(path=path) for path in held if os.path.exists(path)]
+        return _with_evidence(report, notes)
 
     def _report(
-        self, verdict: Verdict, snapshot: Snapshot, first_rank: float | None, attached: bool
+        self, verdict: Verdict, snapshot: Snapshot, first_rank: float | None, watched: Watched
     ) -> Report:
         report = reports.build(
             verdict,
@@ -314,17 +390,18 @@ class Session:
             stall=verdict.since,
             verdict_at=snapshot.time,
         )
-        if not attached:
+        report = _with_evidence(
+            report,
+            [
+                f"{signal.Signals(number).name} was passed to the job after {then - watched.start:.1f} s"
+                for number, then in self._signals
+            ],
+        )
+        if not watched.attached:
             return report
         # The ranks, and a stall, were there before anybody looked.
         started = [view.process.started for view in snapshot.ranks if view.process is not None]
         return replace(report, stall=None, first_rank=min(started, default=None))
-
-    def _relay(self, started: Job, snapshot: Snapshot, *, last: bool = False) -> None:
-        if started.folder is None:
-            return
-        for label, line in self.logs.read(started.folder, started.pid, snapshot, last=last):
-            self._tell(Output(label, line))
 
     def _tell(self, event: Event) -> None:
         for listener in list(self._listeners):
@@ -336,6 +413,18 @@ class Session:
                     _log.exception(
                         "The run goes on, although %r, which follows it, has failed.", listener
                     )
+
+
+def _with_evidence(report: Report, more: Sequence[str]) -> Report:
+    verdict = report.verdict
+    return replace(report, verdict=replace(verdict, evidence=(*verdict.evidence, *more)))
+
+
+def _left_running(pids: Sequence[int], observer: Observer) -> str:
+    """What a job has left running in one session."""
+    command = " ".join(observer.table.rows[pids[0]].command)
+    numbers = " ".join(map(str, pids))
+    return f"left running: pid {numbers}, `{command}`; end it with `kill {numbers}`"
 
 
 def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:

@@ -25,11 +25,6 @@ def failure_path(folder: str, pid: int) -> str:
     return os.path.join(folder, "records", f"{pid}.failed")
 
 
-def output_path(folder: str, pid: int) -> str:
-    """Where fd 1 and 2 of process `pid` go."""
-    return os.path.join(folder, "output", f"{pid}.log")
-
-
 def write(path: str, record: Written) -> None:
     """Replace the record at `path` in one step, so that a reader never sees half of it.
 

@@ -1,47 +1,66 @@
-"""Send what this process prints to a file of its own, unless the job has redirected it itself."""
+"""Send what this process prints to a pipe of its own, unless the job has redirected it itself."""
 
 from __future__ import annotations
 
 import os
 import sys
-
-from .files import output_path
+from typing import Optional
 
 
 def separate(folder: str) -> None:
-    """Point fd 1 and 2 at this process's file in the run directory `folder`.
+    """Point fd 1 and 2 at a FIFO of this process in the run directory `folder`.
 
-    Only a descriptor that still leads to one of the run's own output files is moved: what the job
-    has redirected itself stays as it is. Lines then appear when they are complete, as on a terminal.
+    Only a descriptor that still leads to one of the run's own FIFOs is moved: what the job has
+    redirected itself stays as it is, and so does what this process had before an `exec`. Where no FIFO
+    is spare, the process prints where its parent does. Lines then appear when they are complete, as on
+    a terminal.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the FIFO cannot be opened.
     """
-    ours = [fd for fd in (1, 2) if _is_ours(fd, folder)]
-    if not ours:
-        return
-    path = output_path(folder, os.getpid())
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    for fd in ours:
-        os.dup2(file, fd)
-    os.close(file)
+    pipes = os.path.realpath(os.path.join(folder, "output"))
+    owners = {fd: owner for fd in (1, 2) if (owner := _owner(fd, pipes)) is not None}
+    others = [fd for fd, owner in owners.items() if owner != str(os.getpid())]
+    path = _take(pipes) if others else None
+    if path is not None:
+        # For reading, too: with a reader of its own, no process is ended by SIGPIPE (fifo(7)).
+        pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        for fd in others:
+            os.dup2(pipe, fd)
+        os.close(pipe)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if 1 in ours and reconfigure is not None:
+    if 1 in owners and reconfigure is not None:
         reconfigure(line_buffering=True)
 
 
-def _is_ours(fd: int, folder: str) -> bool:
-    outputs = os.path.realpath(os.path.join(folder, "output"))
+def _take(pipes: str) -> Optional[str]:
+    """The path of a FIFO that is this process's from now on; None where none is spare."""
+    for name in os.listdir(pipes):
+        state, _, number = name.partition("-")
+        if state == "spare":
+            path = os.path.join(pipes, f"{os.getpid()}-{number}")
+            try:
+                os.rename(os.path.join(pipes, name), path)
+            except FileNotFoundError:  # another process was faster
+                continue
+            return path
+    return None
+
+
+def _owner(fd: int, pipes: str) -> Optional[str]:
+    """Who has taken the FIFO that `fd` leads to: a pid, or `job`; None for a file not in `pipes`."""
     try:
-        return os.readlink(f"/proc/self/fd/{fd}").startswith(outputs + os.sep)
+        path = os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
-        return _is_among(fd, outputs)
+        path = _path_of(fd, pipes)
+    folder, name = os.path.split(path)
+    return name.partition("-")[0] if folder == pipes else None
 
 
-def _is_among(fd: int, folder: str) -> bool:
-    """True when `fd` leads to a file of `folder`, where there is no /proc."""
+def _path_of(fd: int, pipes: str) -> str:
+    """The path of an open FIFO where there is no /proc; empty for one that is not in `pipes`."""
     try:
         facts = os.fstat(fd)
-        return any(os.path.samestat(entry.stat(), facts) for entry in os.scandir(folder))
+        return next((e.path for e in os.scandir(pipes) if os.path.samestat(e.stat(), facts)), "")
     except OSError:
-        return False
+        return ""

@@ -25,6 +25,20 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb.add_argument("--stop-on-suspicion", action="store_true", help="end on a suspicion")
     add_record(verb)
     verb.add_argument("--keep-running", action="store_true", help="let the job go on after the verdict")
+    verb.add_argument(
+        "--grace",
+        type=positive,
+        default=25.0,
+        metavar="S",
+        help="seconds that the job has to end after SIGTERM, SIGINT, SIGHUP or SIGQUIT (25)",
+    )
+    verb.add_argument(
+        "--stop-all",
+        action="store_true",
+        help="end also what a job that ends well leaves running in a session of its own",
+    )
+    verb.add_argument("--quiet", action="store_true", help="show no output of the job")
+    verb.add_argument("--no-live", action="store_true", help="draw no table on the terminal")
     return verb
 
 
@@ -32,8 +46,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     if not options.command:
         raise UsageError("no command is given: put it after `--`")
-    with noted() as asked, closing(_started(options.command)) as job:
+    with noted() as received, closing(_started(options.command)) as job:
         from ..session import Session  # while the job imports what it needs
+        from .terminal import Terminal
         from .watch import watch
 
         session = Session(
@@ -43,9 +58,18 @@ def run(options: argparse.Namespace) -> int:
             max_seconds=options.max_seconds,
             stop_on_suspicion=options.stop_on_suspicion,
             keep_running=options.keep_running,
+            stop_all=options.stop_all,
             start_job=lambda: job,
         )
-        return watch(session, asked, options.json, options.html, options.record)
+        return watch(
+            session,
+            received,
+            options.json,
+            options.html,
+            options.record,
+            grace=options.grace,
+            terminal=Terminal(output=not options.quiet, live=not options.no_live),
+        )
 
 
 def _started(command: list[str]) -> Launch:

@@ -1,21 +1,72 @@
-"""Ctrl-C and SIGTERM while a job is watched: noted, so that they end the run where nothing is lost."""
+"""The signals that a command line gets: noted, so that they are acted on where nothing is lost."""
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import NamedTuple
+
+from ..launch.guardian import PASSED
+
+ASK_TO_END = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
+"""The signals that ask a job to end; the others that are passed to it say something else."""
+
+ONCE = 0.2
+"""Seconds within which a second signal is the first one, sent twice: to the process and to its group, as
+`timeout` of the coreutils does."""
+
+LEAVES = 5.0
+"""Seconds that a report may take after the second signal that asks to end: a job is ended in two."""
+
+
+class Received(NamedTuple):
+    """A signal.
+
+    Attributes:
+        time: `time.monotonic()` when it came.
+        asked: how often an end had been asked for before.
+    """
+
+    number: int
+    time: float
+    asked: int
+
+    @property
+    def asks(self) -> bool:
+        """True where it asks for the end."""
+        return self.number in ASK_TO_END
 
 
 @contextmanager
-def noted() -> Iterator[list[int]]:
-    """A list that takes the numbers of these signals as they come, until the context ends."""
-    asked: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def noted() -> Iterator[list[Received]]:
+    """A list that takes signals as they come, until the context ends.
+
+    One that was ignored at the start stays ignored, as `nohup` wants it. A second one that asks to end
+    leaves within `LEAVES` seconds, whatever blocks, and a third one at once.
+    """
+    received: list[Received] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        now = time.monotonic()
+        earlier = [signal for signal in received if signal.asks]
+        if number in ASK_TO_END and earlier and now - earlier[-1].time < ONCE:
+            return
+        received.append(Received(number, now, len(earlier)))
+        if number in ASK_TO_END and earlier:
+            timer = threading.Timer(LEAVES if len(earlier) == 1 else 0.0, os._exit, (128 + number,))
+            timer.daemon = True
+            timer.start()  # the guardian ends the job then
+
+    before = {n: signal.getsignal(n) for n in PASSED if signal.getsignal(n) != signal.SIG_IGN}
     for number in before:
-        signal.signal(number, lambda number, _: asked.append(number))
+        signal.signal(number, note)
     try:
-        yield asked
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

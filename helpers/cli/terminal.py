@@ -1,20 +1,33 @@
-"""A run in a terminal: a live table on stderr, or plain lines where none can be drawn."""
+"""A run in a terminal: the job's output and a table below it, or plain lines where none can be drawn."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from ..model.facts import ProcessView, RankView, Snapshot, Verdict
+from ..model.waits import OnInput
 from ..model.wording import coloured, doing, label, one_line, operation, place, spans
 from ..report.alike import Alike, common, one_by_one, shared, spread
 from ..report.files import discard
-from ..session import Event, Output, Sample
+from ..session import Event, Sample
+from .line_stream import LineStream
+
+PACE = 0.25
+"""Seconds between two drawings of the table."""
+
+ROOM = 1 << 20
+"""Bytes of output that may wait to be written; more of it holds the job up."""
+
+MOST_UNFINISHED = 8
+"""Lines without an end, such as progress bars, that are shown below the table."""
 
 MARKS = {
     "starting": ("…", "dim"),
@@ -32,55 +45,159 @@ WIDEST = {"rank": 32, "node": 24}
 
 
 class Terminal:
-    """Shows events of a session as they come; use it as a context manager.
+    """Shows a session as it goes on, from a thread of its own; use it as a context manager.
+
+    Only `write` waits for it, so that nothing but the reader of this terminal holds a job up.
 
     Args:
-        console: where they are shown; standard error unless given.
+        console: where it is shown; standard error unless given.
+        output: show what the job prints.
+        live: draw a table, where that can be done.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(
+        self, console: Console | None = None, *, output: bool = True, live: bool = True
+    ) -> None:
         self._console = console or Console(stderr=True, highlight=False)
-        self._live: Live | None = None
-        self._last = ""
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._draws = live and self._console.is_terminal and not self._console.is_dumb_terminal
+        self._output = output
+        self._stream = LineStream()
+        self._changed = threading.Condition()
+        self._drawing = threading.Lock()
+        self._pieces: list[tuple[str, bytes] | str] = []
+        self._size = 0
+        self._sample: Sample | None = None
+        self._sentence = ""
+        self._lines = 0
+        self._prompts = False
+        self._over = False
+        self._thread = threading.Thread(target=self._run, name="shows the run", daemon=True)
 
     def __enter__(self) -> Terminal:
-        if self._live is not None:
-            self._live.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *problem: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def write(self, label: str, data: bytes) -> None:
+        """Take what a process has printed; waits while the reader of the terminal does not read."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._size < ROOM or self._over)
+            if self._output:
+                self._pieces.append((label, data))
+                self._size += len(data)
+                self._changed.notify_all()
+
+    def say(self, line: str) -> None:
+        """Show a line of our own."""
+        with self._changed:
+            self._pieces.append(line)
+            self._changed.notify_all()
 
     def show(self, event: Event) -> None:
         """Take one event."""
-        if isinstance(event, Output):
-            self._print(f"[{event.label}] {event.line}")
-        elif isinstance(event, Sample):
-            if self._live is not None:
-                self._live.update(_table(event.snapshot, event.verdict), refresh=True)
-            else:
-                self._say(event)
-
-    def _say(self, event: Sample) -> None:
-        """One line whenever the sentence that describes the job changes."""
+        if not isinstance(event, Sample):
+            return
         line = event.verdict.suspicion or event.verdict.summary
-        if line != self._last and event.verdict.outcome in ("running", "hang", "error"):
-            self._last = line
-            self._print(f"[{event.snapshot.time:6.1f} s] {line}")
+        with self._changed:
+            self._sample = event
+            if not self._draws and line != self._sentence and event.verdict.outcome != "ok":
+                self._sentence = line
+                self._pieces.append(f"[{event.snapshot.time:6.1f} s] {line}")
+                self._changed.notify_all()
 
-    def _print(self, line: str) -> None:
-        if self._console.is_terminal:  # a file gets every byte; a terminal would obey some
-            line = coloured(line)
-        if self._live is not None:
-            self._console.print(Text.from_ansi(line), soft_wrap=True)
-        else:
-            try:
-                print(line, file=sys.stderr, flush=True)
-            except BrokenPipeError:  # the verdict is still wanted
-                discard(sys.stderr)
+    @contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Nothing is drawn while something else is written to the terminal."""
+        with self._drawing:
+            self._write(self._erase())
+            yield
+
+    def _run(self) -> None:
+        drawn, over = 0.0, False
+        while not over:
+            pieces, over = self._next(drawn + PACE if self._draws else 0.0)
+            with self._drawing:
+                drawn = self._draw(pieces, drawn, over)
+
+    def _next(self, due: float) -> tuple[list[tuple[str, bytes] | str], bool]:
+        """What is to be shown, when it is time for it, and whether that is all."""
+        with self._changed:
+            pause = due - time.monotonic() if due else PACE
+            self._changed.wait_for(
+                lambda: self._over or self._size >= ROOM or (self._pieces and not due), max(0.0, pause)
+            )
+            pieces, self._pieces, self._size = self._pieces, [], 0
+            self._changed.notify_all()
+            return pieces, self._over
+
+    def _draw(self, pieces: list[tuple[str, bytes] | str], drawn: float, over: bool) -> float:
+        """Write what is new; returns when the table was drawn last."""
+        now, sample = time.monotonic(), self._sample
+        prompts = sample is not None and _prompts(sample.snapshot)
+        if self._prompts and not prompts:
+            self._stream.answered()
+        self._prompts = prompts
+        new = b"".join(
+            self._stream.note(piece) if isinstance(piece, str) else self._stream.add(*piece, now)
+            for piece in pieces
+        )
+        if over:
+            new += self._stream.end()
+        elif prompts or not self._draws:
+            new += self._stream.quiet(now)
+        due = self._draws and sample is not None and now - drawn >= PACE and not (over or prompts)
+        if new and self._draws:
+            new = coloured(new.decode("utf-8", "replace")).encode("utf-8", "replace")
+        if due or over or new:
+            new = self._erase() + new
+        if due and sample is not None:
+            new += self._below(sample)
+        self._write(new)
+        return now if due else drawn
+
+    def _erase(self) -> bytes:
+        """Takes the table off the terminal."""
+        lines, self._lines = self._lines, 0
+        return b"\r\x1b[%dA\x1b[J" % lines if lines else b""
+
+    def _below(self, sample: Sample) -> bytes:
+        """The table, and the lines that have no end yet, as far as there is room for them."""
+        with self._console.capture() as capture:
+            for name, text in list(self._stream.unfinished().items())[:MOST_UNFINISHED]:
+                newest = text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+                self._console.print(
+                    Text.from_ansi(f"[{name}] {coloured(newest)}"), no_wrap=True, overflow="crop"
+                )
+            self._console.print(_table(sample.snapshot, sample.verdict))
+        lines = capture.get().splitlines()[: self._console.height - 1]
+        self._lines = len(lines)
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+    def _write(self, data: bytes) -> None:
+        file = self._console.file
+        try:
+            if data and hasattr(file, "buffer"):
+                file.buffer.write(data)
+                file.buffer.flush()
+            elif data:
+                file.write(data.decode("utf-8", "replace"))
+        except OSError:  # its reader has gone: the verdict is still wanted
+            discard(sys.stderr)
+
+
+def _prompts(snapshot: Snapshot) -> bool:
+    """True while a process waits for a person: the terminal is theirs."""
+    return any(
+        isinstance(wait, OnInput)
+        for view in snapshot.ranks
+        for process in (view.process, *(child.process for child in view.children))
+        for wait in (process.waits if process is not None else ())
+    )
 
 
 def _table(snapshot: Snapshot, verdict: Verdict) -> Table:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,49 +17,62 @@ from ..observe.recording import Recorder
 from ..report import report as reports
 from ..report.files import discard, write_atomically
 from ..report.history import History
-from ..session import Decided, Event, Sample, Session
+from ..session import Decided, Event, Sample, Session, Signalled
 from .arguments import INTERRUPTED, LostFileError, UsageError
+from .interrupts import Received
 from .terminal import Terminal
 
 
 def watch(
     session: Session,
-    asked: Sequence[int],
+    received: Sequence[Received],
     json_path: str | None = None,
     html_path: str | None = None,
     record: Path | None = None,
+    *,
+    grace: float | None = None,
+    terminal: Terminal | None = None,
 ) -> int:
     """Run a session, write its report when the verdict is there, and return the exit code.
 
+    The report is also written when the first signal is passed to the job, which may be the last moment
+    that is left for it.
+
     Args:
-        asked: gets longer when the run is to end (`interrupts.noted`).
+        received: gets longer with each signal (`interrupts.noted`).
         json_path, html_path, record: where the report and the recording go, if anywhere.
+        grace: seconds that a job may take to end after a signal that asks for it; None: the job gets no
+            signal, and such a one ends the run.
+        terminal: shows the run.
 
     Raises:
         UsageError: the command cannot be started, or the recording cannot be made.
         LostFileError: the report could not be written, and was printed.
     """
     recorder = _recorder(record) if record is not None else None
-    decided: list[Report] = []
+    reports_due: deque[Report] = deque()
     published: list[Report] = []
     history = History()
-
-    def put_out(report: Report) -> None:
-        publish(report, history.snapshots, json_path, html_path)
-        published.append(report)
+    terminal = terminal or Terminal()
 
     def on_event(event: Event) -> None:
         terminal.show(event)
         if html_path is not None and isinstance(event, Sample):
             history.add(event.snapshot)
-        if isinstance(event, Decided):
-            decided.append(event.report)
-            if session.keep_running:
-                with suppress(LostFileError, OSError):  # tried again when the job has ended
-                    put_out(event.report)
+        if isinstance(event, Signalled if json_path != "-" else ()) or (
+            isinstance(event, Decided) and session.keep_running
+        ):
+            reports_due.append(event.report)
 
-    terminal = Terminal()
+    def publish_due() -> None:
+        while reports_due:
+            report = reports_due.popleft()
+            with suppress(LostFileError, OSError), terminal.cleared():  # tried again at the end
+                publish(report, history.snapshots, json_path, html_path)
+                published.append(report)
+
     with terminal:
+        session.sink = terminal
         session.subscribe(on_event)
         if recorder is not None:
             session.record(recorder)
@@ -64,14 +80,36 @@ def watch(
             session.start()
         except LaunchError as problem:
             raise UsageError(str(problem)) from None
-        report = _wait(session, asked)
+        obeyed = 0
+        while True:
+            with suppress(TimeoutError):
+                report = session.wait(0.1)
+                break
+            for one in received[obeyed:]:
+                _obey(session, one, grace, terminal)
+                obeyed += 1
+            publish_due()
     if recorder is not None and recorder.problem is not None:
         print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
-    if not published:
-        put_out(report)
-    if report.interrupted and not decided:
-        return INTERRUPTED
-    return EXIT_CODES[report.verdict.outcome]
+    if report not in published:
+        publish(report, history.snapshots, json_path, html_path)
+    return INTERRUPTED if report.interrupted else EXIT_CODES[report.verdict.outcome]
+
+
+def _obey(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:
+    """Pass a signal to the job, or end the run by it."""
+    number = received.number
+    passed = grace is not None and not (received.asks and received.asked)
+    passed = passed and session.signal(number, received.time)
+    if passed and received.asks and grace is not None:
+        session.end_within(grace)
+        terminal.say(f"{signal.Signals(number).name} passed to the job; again ends it now")
+    elif received.asks and (grace is None or number == signal.SIGINT):
+        session.stop()
+    elif received.asks:
+        session.end_within(0)
+    if number == signal.SIGTSTP:
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _recorder(path: Path) -> Recorder:
@@ -79,15 +117,6 @@ def _recorder(path: Path) -> Recorder:
         return Recorder(path)
     except OSError as problem:
         raise UsageError(f"{path} cannot be written: {problem.strerror}") from None
-
-
-def _wait(session: Session, asked: Sequence[int]) -> Report:
-    """The report; Ctrl-C and SIGTERM, noted in `asked`, end the run first, however often they come."""
-    while True:
-        with suppress(TimeoutError):
-            return session.wait(0.1)
-        if asked:
-            session.stop()
 
 
 def publish(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
-from ..model.waits import Wait
+from ..model.waits import READER, OnIO, Wait
 from .loops import loops
 from .needs import NOBODY, Need, Needs
 
@@ -173,7 +173,7 @@ class Graph:
         process = self.alive[rank]
         children = [child.process for child in self.ranks[rank].children if child.process.alive]
         needed = [process, *(children if process.waits_for_child else [])]
-        if any(one.traced for one in needed):
+        if any(one.traced or _waits_for_reader(one) for one in needed):
             return False
         return process.still >= self.patience and all(one.idle >= self.patience for one in needed)
 
@@ -221,3 +221,8 @@ class Graph:
             yield from self.needs.of_stopped
         for wait in waits:
             yield from self.needs.otherwise(rank, wait)
+
+
+def _waits_for_reader(process: ProcessView) -> bool:
+    """True while nobody reads what a process prints: that is the user's to end, at any time."""
+    return any(isinstance(wait, OnIO) and wait.target == READER for wait in process.blocking)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from .launch import AT_ONCE, Ending
 from .processes import BOOKKEEPING, is_alive, is_launcher
 
 PATIENCE_ATTACHED = 10.0
@@ -35,7 +36,7 @@ class Attached:
         cwd: the working directory of the process that was asked for.
     """
 
-    folder = None
+    folder = output = None
 
     def __init__(
         self,
@@ -68,7 +69,14 @@ class Attached:
             ours |= {process.pid for process in psutil.Process().children(recursive=True)}
         return [process for process in found if process.pid not in ours and is_alive(process)]
 
-    def stop(self) -> None:
+    def sessions(self) -> dict[int, int]:
+        """None: nothing of it is ended."""
+        return {}
+
+    def signal(self, number: int, received: float) -> None:
+        """Nothing: signals to the instrument are its own."""
+
+    def stop(self, ending: Ending = AT_ONCE) -> None:
         """Nothing: the job goes on."""
 
     def close(self) -> None:

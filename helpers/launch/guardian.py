@@ -5,14 +5,18 @@
 that little, because every run waits for it: with `json`, `signal` and `contextlib` it would take 14 ms
 to start instead of 9.
 
-LIFELINE is the read end of a pipe that only the parent writes to. Its first line is the job (see
-`Guardian.start`). Whatever comes later means stop; so does the end of the pipe, which the kernel
-delivers however the parent dies. EVENTS is the write end of a pipe to the parent, which gets one
-dictionary a line (see `as_line`):
+LIFELINE is the read end of a pipe that only the parent writes to, one dictionary a line (see
+`as_line`). The first is the job (see `Guardian.start`). `{"signal": number, "received": time}` passes a
+signal to the command's process group, and `{"stop": True, ...}` ends the job (see `Guardian.end`). So
+does the end of the pipe, which the kernel delivers however the parent dies. EVENTS is the write end of
+a pipe to the parent, in the same form:
 
 - `{"started": pid, "time": seconds since the epoch}` or `{"failed": sentence}`, always first;
 - `{"reaped": pid, "status": status of waitpid}` for the command and for every orphan of the job;
-- `{"empty": true}` after a stop, when no process of the job is left.
+- `{"empty": true}` after a stop, when no process of the job is left that is to be ended.
+
+No signal ends it: what comes from outside is the job's. It is the witness of whether everybody was
+addressed, as Slurm and `kill -- -1` do: then the job has the signal already, and none is passed on.
 """
 
 from __future__ import annotations
@@ -28,8 +32,19 @@ TYPE_CHECKING = False  # `typing` would double the time that this program needs 
 if TYPE_CHECKING:
     from typing import Any
 
-GRACE = 1.0
-"""Seconds between SIGTERM and SIGKILL, for the whole job together."""
+INTERRUPTED, TERMINATED = 0.5, 1.2
+"""Seconds after the beginning of a stop at which processes that were sent SIGINT are sent SIGTERM, too,
+and at which what is left is sent SIGKILL."""
+WITNESSED, SAME = 0.05, 0.5
+"""Seconds that this process waits for a signal which its parent has received, and by which it may have
+been earlier than the parent's and still be the same."""
+PASSED = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2),
+    *(signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH),
+)
+"""The signals that are a job's own; one that was ignored at the start stays ignored, here and there."""
+EMPTIED = 0.5
+"""Seconds that the kernel may need to find a control group empty."""
 TICK = 0.05
 """Seconds between two looks at the processes that a stop waits for, when none ends earlier."""
 SUBREAPER = 36
@@ -49,6 +64,11 @@ class Guardian:
         self.abandoned = False
         self._lifeline = lifeline
         self._events = events
+        self._orders = b""
+        self._plan: dict[str, Any] = {}
+        self._command = 0
+        self._witnessed: dict[int, float] = {}
+        self._signals: list[dict[str, Any]] = []
         self._backlog = b""
         self._full = False
         self._mark = b""
@@ -60,11 +80,10 @@ class Guardian:
         self._poller.register(self._wake, select.POLLIN)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # What the caller ignores (nohup) stays ignored, here and in the job, but for SIGINT:
-            # a Jupyter kernel ignores it between two cells.
-            if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+        for number in PASSED:
+            if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
+        self._mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
         # A copy of the parent that it forked without exec holds the lifeline open: watch both.
         self._parent = _process_descriptor(parent)
         if self._parent is not None:
@@ -74,18 +93,17 @@ class Guardian:
 
     def run(self, folder: str) -> None:
         """Start the job that the lifeline describes and stay until it has to end."""
-        line = b""
-        while not line.endswith(b"\n") and not self.stopping:
-            data = os.read(self._lifeline, 65536)
-            line += data
-            if not data:
-                self._abandon()
-        if not self.stopping:
-            self._poller.register(self._lifeline, select.POLLIN)
-            self.start(from_line(line), folder)
+        self._poller.register(self._lifeline, select.POLLIN)
         while not self.stopping:
-            self._wait()
+            self._wait(self._pass_on())
             self._reap()
+            for order in self._take_orders():
+                if "signal" in order:
+                    self._signals.append(order)
+                elif "stop" in order:
+                    self._plan, self.stopping = order, True
+                else:
+                    self.start(order, folder)
 
     def start(self, job: dict[str, Any], folder: str) -> None:
         """Start the command as a child of this process, in a process group of its own.
@@ -93,12 +111,13 @@ class Guardian:
         Args:
             job: `path` of the program, `command` and `env` as bytes; `silent` (True for a standard
                 input that never delivers); `mark`, the entry of `env` that every process of the run
-                carries, in bytes; `group`, the control group to remove at the end, or None.
+                carries, in bytes; `group`, the control group to remove at the end, or None;
+                `default`, the signals that Python ignores and the command is not to.
         """
         command, self._mark, self._group = job["command"], job["mark"], job["group"]
         try:
-            log = os.open(f"{folder}/output/job.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            actions = [(os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)]
+            pipe = os.open(f"{folder}/output/job", os.O_RDWR)  # see `output_pipes`
+            actions = [(os.POSIX_SPAWN_DUP2, pipe, 1), (os.POSIX_SPAWN_DUP2, pipe, 2)]
             if job["silent"]:
                 # The write end stays open here for as long as the guardian lives.
                 actions.append((os.POSIX_SPAWN_DUP2, os.pipe()[0], 0))
@@ -108,41 +127,85 @@ class Guardian:
                 job["env"],
                 file_actions=actions,
                 setpgroup=0,
-                setsigmask=(),
-                setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),  # Python ignores two
+                setsigmask=() if job["silent"] else self._mask,  # that of a kernel's thread is its own
+                setsigdef=job["default"],
             )
+            os.close(pipe)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             self._report({"failed": f"{os.fsdecode(command[0])} cannot be started: {reason}"})
             self.stopping = True
         else:
+            self._command = pid
             self._report({"started": pid, "time": time.time()})
 
-    def end(self) -> None:
-        """End every process of the job and report what became of them."""
-        deadline = time.monotonic() + GRACE
-        told: set[int] = set()
-        while True:
-            children = self._reap()
-            members = below(os.getpid(), parents())
-            if not told or not children:
-                members |= carriers(self._mark)
-            if not members and not children:
-                break
-            late = time.monotonic() >= deadline
-            for pid in members if late else members - told:
-                for number in (signal.SIGKILL,) if late else (signal.SIGCONT, signal.SIGTERM):
-                    _send(pid, number)
-            told |= members
+    def _pass_on(self) -> float | None:
+        """Pass on the signals that did not go to everybody.
+
+        Returns:
+            Seconds until the next one is due, None where none is left.
+        """
+        now = time.monotonic()
+        for order in list(self._signals):
+            number, received = order["signal"], order["received"]
+            everybody = self._witnessed.get(number, -SAME) >= received - SAME
+            if everybody or now >= received + WITNESSED:
+                self._signals.remove(order)
+                if not everybody and self._command:
+                    _send(-self._command, number)
+        due = min((order["received"] for order in self._signals), default=None)
+        return None if due is None else max(0.0, due + WITNESSED - now)
+
+    def end(self, folder: str) -> None:
+        """End every process of the job and report what became of them.
+
+        The order to stop may hold pids: `freeze`, launchers that are stopped at once, so that they
+        start no rank again; `interrupt`, ranks that get SIGINT first, so that Python runs `finally`;
+        `spare`, sessions whose processes are left as they are.
+        """
+        begun = time.monotonic()
+        interrupted = set(self._plan.get("interrupt", ()))
+        for pid in self._plan.get("freeze", ()):
+            _send(pid, signal.SIGSTOP)
+        for pid in interrupted:
+            _send(pid, signal.SIGINT)
+        terminated: set[int] = set()
+        while members := self._members(thorough=not terminated):
+            waited = time.monotonic() - begun
+            if waited >= TERMINATED:
+                for pid in members:
+                    _send(pid, signal.SIGKILL)
+            elif waited >= INTERRUPTED or not any(_runs(pid) for pid in members & interrupted):
+                for pid in members - terminated:
+                    _send(pid, signal.SIGCONT)
+                    _send(pid, signal.SIGTERM)
+                terminated |= members
             self._wait(TICK)
+        self._reap()
         self._remove_group()
+        left = self._left()
+        if left:  # the beacons in them are not to end them when this process is gone
+            os.close(os.open(f"{folder}/released", os.O_WRONLY | os.O_CREAT, 0o600))
         self._report({"empty": True})
         while self._backlog and not self.abandoned:
             self._wait()
+        _read_on(left, f"{os.path.realpath(folder)}/output/")
+
+    def _members(self, thorough: bool) -> set[int]:
+        """The processes that are to be ended; a `thorough` look reads every environment."""
+        self._reap()
+        members = below(os.getpid(), parents())
+        if thorough or not members:
+            members |= carriers(self._mark)
+        return {pid for pid in members if _session(pid) not in self._plan.get("spare", ())}
+
+    def _left(self) -> set[int]:
+        """The processes that are left as they are."""
+        return below(os.getpid(), parents()) if self._plan.get("spare") else set()
 
     def _remove_group(self) -> None:
         """Remove the job's control group; the kernel may need a moment to find it empty."""
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + EMPTIED
         while self._group and time.monotonic() < deadline:
             try:
                 os.rmdir(self._group)
@@ -151,8 +214,12 @@ class Guardian:
             except OSError:
                 self._wait(TICK)
 
-    def _on_signal(self, *_: object) -> None:
-        self.stopping = True
+    def _on_signal(self, number: int, _: object) -> None:
+        self._witnessed[number] = time.monotonic()
+
+    def _take_orders(self) -> list[dict[str, Any]]:
+        *lines, self._orders = self._orders.split(b"\n")
+        return [from_line(line + b"\n") for line in lines]
 
     def _abandon(self) -> None:
         self.abandoned = self.stopping = True
@@ -164,21 +231,23 @@ class Guardian:
                 os.read(self._wake, 4096)
             elif descriptor == self._events:
                 self._flush()
-            elif descriptor == self._lifeline and os.read(self._lifeline, 4096):
-                self.stopping = True
+            elif descriptor == self._lifeline and (data := os.read(self._lifeline, 65536)):
+                self._orders += data
             else:
                 self._poller.unregister(descriptor)
                 self._abandon()
 
-    def _reap(self) -> bool:
-        """Report every child that has ended. Returns whether any is left."""
+    def _reap(self) -> None:
+        """Report every child that has ended."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return False
+                return
             if not pid:
-                return True
+                return
+            if pid == self._command:
+                self._command = 0
             self._report({"reaped": pid, "status": status})
 
     def _report(self, event: dict[str, Any]) -> None:
@@ -266,7 +335,51 @@ def _read(path: str) -> bytes:
         return b""
 
 
+def _runs(pid: int) -> bool:
+    """True for a process that has not ended; one that its parent has not waited for yet has."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] not in ([], [b"Z"])
+
+
+def _session(pid: int) -> int:
+    """The session of a process, 0 when it has gone."""
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
+def _read_on(pids: set[int], pipes: str) -> None:
+    """Have a child read what processes print into the run's pipes, so that none of them blocks.
+
+    It ends with the last process that has one of them open.
+    """
+    poller = select.poll()
+    readers = set()
+    for pid in pids:
+        for link in (f"/proc/{pid}/fd/1", f"/proc/{pid}/fd/2"):
+            try:
+                if os.readlink(link).startswith(pipes):
+                    readers.add(os.open(link, os.O_RDONLY | os.O_NONBLOCK))
+            except OSError:  # it has ended, or it runs as another user
+                continue
+    if not readers or os.fork():
+        return
+    low = 0
+    for reader in (*sorted(readers), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(low, reader)
+        low = reader + 1
+    for reader in readers:
+        poller.register(reader, select.POLLIN)
+    while readers:
+        for reader, _ in poller.poll():
+            if not os.read(reader, 65536):
+                poller.unregister(reader)
+                readers.remove(reader)
+    os._exit(0)
+
+
 def _send(pid: int, number: int) -> None:
+    """Send a signal to a process, or to the process group of a negative number."""
     try:
         os.kill(pid, number)
     except OSError:
@@ -299,7 +412,7 @@ def main() -> None:
     try:
         guardian.run(sys.argv[3])
     finally:
-        guardian.end()
+        guardian.end(sys.argv[3])
         if guardian.abandoned:
             import shutil
 

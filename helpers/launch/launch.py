@@ -15,13 +15,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import run_folder
 from .guardian import as_line, from_line
+from .output_pipes import OutputPipes
 
 if TYPE_CHECKING:
     import psutil
@@ -39,6 +41,24 @@ class LaunchError(Exception):
     """The command cannot be started; the text says why in one sentence."""
 
 
+@dataclass(frozen=True)
+class Ending:
+    """How a job is to be ended.
+
+    Attributes:
+        launchers: pids that are stopped at once, so that they start no rank again.
+        ranks: pids that get SIGINT half a second before all get SIGTERM, so that Python runs `finally`.
+        spared: sessions whose processes are left as they are.
+    """
+
+    launchers: Collection[int] = ()
+    ranks: Collection[int] = ()
+    spared: Collection[int] = ()
+
+
+AT_ONCE = Ending()
+
+
 class Launch:
     """One started command, the guardian above it and its run directory; made by `launch`.
 
@@ -48,11 +68,13 @@ class Launch:
         guardian_pid: the guardian, which is not part of the job.
         pid: the command's own process.
         started: `time.time()` when the command was started.
+        output: what its processes print.
     """
 
     guardian_pid: int
     pid: int
     started: float
+    output: OutputPipes
 
     def __init__(self, folder: Path, limit: Enforcer | None = None) -> None:
         self.run_id = folder.name
@@ -100,31 +122,52 @@ class Launch:
             self._seen = [process for process in found if processes.is_alive(process)]
             return list(self._seen)
 
-    def stop(self) -> None:
+    def sessions(self) -> dict[int, int]:
+        """The session of each of its processes that has another one than its command."""
+        found = {}
+        for process in self.processes():
+            with suppress(OSError):
+                found[process.pid] = os.getsid(process.pid)
+        return {pid: session for pid, session in found.items() if session != self.guardian_pid}
+
+    def signal(self, number: int, received: float) -> None:
+        """Pass a signal to the command's process group, unless everybody has got it.
+
+        Args:
+            received: `time.monotonic()` when it came.
+        """
+        self._order({"signal": int(number), "received": received})
+
+    def stop(self, ending: Ending = AT_ONCE) -> None:
         """End every process of this run; returns when none is left, within about 2 seconds.
 
         May be called from any thread, and more than once. A process that even SIGKILL does not
         end (it is blocked in the kernel, or runs as another user) does not keep it from returning.
         """
-        with suppress(OSError, ValueError):  # the guardian has gone, or `close` was here before
-            self._lifeline.write(b"stop\n")
+        self._order(
+            {
+                "stop": True,
+                "freeze": list(ending.launchers),
+                "interrupt": list(ending.ranks),
+                "spare": list(ending.spared),
+            }
+        )
         if not self._over.wait(LIMIT) and self._guardian is not None:
             self.processes()  # remembers what descends from a guardian that does not answer
             self._guardian.kill()
             self._over.wait(LIMIT)
 
-    def close(self, keep: bool = False) -> None:
-        """Stop, then remove the run directory.
-
-        Args:
-            keep: leave the run directory where it is, for good.
-        """
+    def close(self) -> None:
+        """Stop, then remove the run directory."""
         self.stop()
-        if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        elif self.folder.is_dir():
-            run_folder.write_record(self.folder, self._record | {"kept": True})
+        shutil.rmtree(self.folder, ignore_errors=True)
         self._lifeline.close()
+        self.output.close()
+
+    def _order(self, order: dict[str, Any]) -> None:
+        line = as_line(order)
+        with suppress(OSError, ValueError):  # the guardian has gone, or `close` was here before
+            self._lifeline.write(line)
 
     def _live(
         self, command: list[str], path: str, cwd: Path | None, env: dict[str, str], silent: bool
@@ -140,6 +183,8 @@ class Launch:
                 self._record = {"run_id": self.run_id, "command": command, "processes": []}
                 self._record["owner"] = run_folder.identity(os.getpid())
                 run_folder.make(self.folder, self._record)
+                self.output = OutputPipes(self.folder / "output")
+                undo.callback(self.output.close)
                 command, path = self._limited(command, path, undo)
                 self._start_guardian(cwd, silent, undo)
                 run_folder.furnish(self.folder)  # while the guardian's interpreter starts
@@ -200,6 +245,8 @@ class Launch:
             "env": {os.fsencode(name): os.fsencode(value) for name, value in env.items()},
             "mark": os.fsencode(f"STUCK_RANKS_ID={self.run_id}"),
             "silent": silent,
+            # Python ignores the first two; a Jupyter kernel ignores SIGINT between two cells.
+            "default": [int(signal.SIGPIPE), int(signal.SIGXFSZ), *[int(signal.SIGINT)] * silent],
             "group": str(self._group) if self._group is not None else None,
         }
         rest = as_line(job)
@@ -263,7 +310,7 @@ def launch(
 ) -> Launch:
     """Start a command under a guardian. An interrupt at any moment leaves nothing behind.
 
-    Its standard output and error go to `folder/output/job.log`.
+    Its standard output and error go to pipes (see `helpers.launch.output_pipes`).
 
     Args:
         command: the program, found as a shell finds it (in PATH of `env`), and its arguments.

@@ -36,11 +36,11 @@ def reap_leftovers(spared: Iterable[int] = ()) -> int:
 
 
 def _left() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Directory and record of every run whose owner has gone without removing or keeping it."""
+    """Directory and record of every run whose owner has gone without removing it."""
     for file in run_folder.records():
         try:
             record = json.loads(file.read_text())
-            if record.get("kept") or record["place"] != run_folder.place():
+            if record["place"] != run_folder.place():
                 continue
             if record["boot"] != run_folder.boot():
                 record["processes"] = []  # their pids are those of others now

@@ -3,7 +3,7 @@
 <tempdir>/stuck-ranks-<uid>/<run id>/     this user's only
     run.json      the command, the owner's process, the guardian and the command's own process
     guardian.log  what the guardian says when it fails
-    output/       job.log, and one log for each Python process of the job
+    output/       the pipes into which processes print, see `helpers.launch.output_pipes`
     records/      what the beacons report
     path/         what is on the job's PYTHONPATH: the beacon
 """
@@ -45,7 +45,6 @@ def make(folder: Path, record: Mapping[str, Any]) -> None:
     """Make the directory of a run with its record."""
     folder.mkdir(mode=0o700)
     write_record(folder, record)
-    (folder / "output").mkdir()
     (folder / "records").mkdir()
 
 

@@ -33,6 +33,9 @@ DATA_LOADER = "DataLoader"
 ANY_CHILD = "wait"
 """The operation of a wait for a child that shows nothing of which one is meant."""
 
+READER = "the reader of its output"
+"""What a process waits for whose output is not read: the user's terminal or pipe takes no more."""
+
 SENDS = ("send", "isend", "send_object_list")
 
 SEND_OR_RECEIVE = "wait"
@@ -223,7 +226,7 @@ class OnIO(_Waiting):
     """Any other file, pipe or connection.
 
     Attributes:
-        target: the file, or the address at the other end.
+        target: the file, or the address at the other end; `READER`.
         ends: of a pipe, the pids of the other processes that hold its other end; empty when unknown.
     """
 

@@ -15,6 +15,7 @@ from .frames import Frame, innermost_user
 from .redaction import redacted
 from .waits import (
     DATA_LOADER,
+    READER,
     AtRendezvous,
     Communication,
     ForRanks,
@@ -243,6 +244,8 @@ def operation(wait: Wait) -> str:
             return "a DataLoader worker" if wait.op == DATA_LOADER else "a child process"
         case OnInput():
             return "input from stdin"
+        case OnIO(target=target) if target == READER:
+            return READER
         case OnIO():
             return f"{wait.op} on {wait.target}" if wait.target else wait.op
 
@@ -327,7 +330,7 @@ def doing(process: ProcessView | None) -> str:
         return "importing"
     if process.blocking:
         wait = process.blocking[0]
-        inside = isinstance(wait, ForRanks | OnIO)
+        inside = isinstance(wait, ForRanks | OnIO) and operation(wait) != READER
         return f"{'in' if inside else 'waiting for'} {operation(wait)}"
     return "working" if process.idle < STILL else "idle"
 

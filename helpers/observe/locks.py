@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +32,11 @@ TIMED_FILE = "existing file, maybe for a time"
 
 PIDS = range(100, 2**22)
 """Numbers in a lock file that are taken for a pid: smaller ones may be a rank, larger ones a time."""
+
+LARGEST_LOCK = 1024
+"""Bytes that a lock file may hold: the pid and the host of who holds it."""
+
+_LOCK_NAME = re.compile(r"(?:^|[./_-])lock(?:$|[._-][^/]*$)", re.IGNORECASE)
 
 _NETWORK = re.compile(r"(nfs|cifs|smb|lustre|gpfs|beegfs|ceph|glusterfs|afs|fuse\.(sshfs|glusterfs))")
 """File systems that processes on other machines may use at the same time."""
@@ -90,6 +96,26 @@ def held_against(waiter: int) -> list[tuple[str, int]]:
             if (pid := holders.get(_number(os.stat(path)))) is not None:
                 found.append((path, pid))
     return found
+
+
+def lock_files(pids: Iterable[int]) -> list[str]:
+    """The lock files whose existence is the lock that some processes have open."""
+    with suppress(OSError):
+        lines = Path("/proc/locks").read_text().splitlines()
+        table = [fields for fields in map(str.split, lines) if "->" not in fields and len(fields) > 5]
+        of_kernel = {fields[5] for fields in table}
+        found = {path for pid in pids for path in _open_files(pid) if _LOCK_NAME.search(path)}
+        return sorted(path for path in found if _is_existing(path, of_kernel))
+    return []
+
+
+def _is_existing(path: str, of_kernel: Collection[str]) -> bool:
+    """True for a file that is there, holds no data, and that the kernel has no lock on."""
+    with suppress(OSError):
+        status = os.stat(path)
+        holds_data = not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_LOCK
+        return not holds_data and _number(status) not in of_kernel
+    return False
 
 
 def _number(status: os.stat_result) -> str:

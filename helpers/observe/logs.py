@@ -1,141 +1,101 @@
-"""What the processes of a job print: read as it comes, bounded in memory and on disk."""
+"""What the processes of a job have printed lately: a bounded copy, which drops and counts."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import threading
-import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Mapping
 
 from ..launch.processes import is_launcher
 from ..model.facts import Snapshot
 from ..model.redaction import redacted
 
 KEEP = 2000
-"""Lines kept for each process."""
+"""Lines that are given of each process at most."""
 
-CHUNK = 1 << 20
+OWN, ALL = 1 << 18, 1 << 26
+"""Bytes kept of a process, and of all together: of those that have printed nothing for longest, nothing
+is kept then."""
 
-BACKLOG = 64 << 20
-"""Bytes that may wait to be read; of a process that prints faster than that, lines are left out."""
+END = 20_000
+"""Bytes in which the last words of a process are looked for."""
 
-BEHIND = 1 << 20
-"""Bytes that stay on disk although they have been read: an error is looked for in the end of a file."""
 
-FREED_AT_ONCE = 8 << 20
-"""Bytes after which what has been read is given back to the disk."""
+class _Kept:
+    """The end of what a process has printed, and how many lines before it are dropped."""
 
-TRIM_EVERY, TRIM_SHARE = 0.05, 0.005
-"""Seconds between two looks at the sizes, in which a program can print 100 MB; the share of a core that
-looking may take where there are many files."""
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.dropped = 0
 
-LONGEST = 1 << 20
-"""Bytes kept of a line that has not ended yet; a carriage return starts it again, as on a terminal."""
+    def add(self, data: bytes) -> None:
+        self.data += data[-OWN:]
+        surplus = len(self.data) - OWN
+        if surplus > OWN // 4:  # moving the rest each time would cost more than reading it
+            surplus = self.data.find(b"\n", surplus) + 1 or surplus
+            self.dropped += self.data.count(b"\n", 0, surplus)
+            del self.data[:surplus]
+        self.dropped += data.count(b"\n", 0, max(0, len(data) - OWN))
 
 
 class Logs:
-    """Lines by label: `rank 0`, `rank 0 worker 1`, `launcher`, and `job` for a program of no rank."""
+    """Output by the names of processes: `rank 0`, `rank 0 worker 1`, `launcher`; else `job`.
 
-    def __init__(self) -> None:
-        self._lines: dict[str, deque[str]] = {}
-        self._offsets: dict[str, int] = {}
-        self._freed: dict[str, int] = {}
-        self._rest: dict[str, bytes] = {}
-        self._lock = threading.Lock()  # what is being read is not freed
+    Written by one thread and read by any.
+
+    Args:
+        root: pid of the command.
+    """
+
+    def __init__(self, root: int = 0) -> None:
+        self.root = root
+        self._kept: dict[int, _Kept] = {}
+        self._size = 0
+        self._names: Mapping[int, str] = {}
+        self._lock = threading.Lock()
+
+    def add(self, pid: int | None, data: bytes) -> None:
+        """Keep what a process has printed; None is the command."""
+        pid = self.root if pid is None else pid
+        with self._lock:
+            kept = self._kept.pop(pid, None) or _Kept()
+            self._kept[pid] = kept  # the last one is the one that has printed last
+            before = len(kept.data)
+            kept.add(data)
+            self._size += len(kept.data) - before
+            while self._size > ALL:
+                self._size -= len(self._kept.pop(next(iter(self._kept))).data)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Learn which process is which rank."""
+        self._names = _names(snapshot, self.root)
+
+    def label(self, pid: int | None) -> str | None:
+        """The name of a process, None for one that no look has shown yet."""
+        return self._names.get(self.root if pid is None else pid)
 
     def labels(self) -> list[str]:
-        """The labels seen so far, ranks first."""
-        return sorted(self._lines, key=_natural)
+        """The names of those that have printed something, ranks first."""
+        with self._lock:
+            return sorted({self._names.get(pid, "job") for pid in self._kept}, key=_natural)
 
     def tail(self, label: str, lines: int = 200) -> list[str]:
-        """The last lines of one process."""
-        return list(self._lines.get(label, ()))[-lines:]
-
-    def read(
-        self, folder: Path, root: int, snapshot: Snapshot, *, last: bool = False
-    ) -> Iterator[tuple[str, str]]:
-        """New lines as (label, line), oldest first within each process.
-
-        Args:
-            folder: the run directory.
-            root: pid of the command, whose own output counts as `job` until it is a rank.
-            snapshot: says which process is which rank.
-            last: also give lines that have no end yet.
-        """
-        names = _labels(snapshot, root)
-        for path in sorted((folder / "output").glob("*.log")):
-            pid = int(path.stem) if path.stem.isdigit() else root
-            label = names.get(pid, "job")
-            for line in self._new_lines(path, last):
-                self._lines.setdefault(label, deque(maxlen=KEEP)).append(line)
-                yield label, line
-
-    def _new_lines(self, path: Path, last: bool) -> list[str]:
-        offset = self._offsets.get(path.name, 0)
-        try:
-            with self._lock, path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                waiting = size - offset
-                left_out = waiting - CHUNK if waiting > BACKLOG else 0
-                file.seek(offset + left_out)
-                data = file.read(BACKLOG if last else CHUNK)
-                self._offsets[path.name] = offset + left_out + len(data)
-        except OSError:
+        """The last lines of one name, without what may be a secret, as a terminal would show them."""
+        with self._lock:
+            kept = [kept for pid, kept in self._kept.items() if self._names.get(pid, "job") == label]
+            data, dropped = b"".join(one.data for one in kept), sum(one.dropped for one in kept)
+        if not data:
             return []
-        if not data and not (last and path.name in self._rest):
-            return []
-        text = self._rest.pop(path.name, b"") + data
-        if left_out:
-            text = b"... %d MB of output came too fast and are left out ...\n" % (left_out >> 20)
-            text += data.partition(b"\n")[2]
-        if last:
-            text = text.rstrip(b"\n") + b"\n"
-        complete, newline, rest = text.rpartition(b"\n")
-        rest = rest.rpartition(b"\r")[2][-LONGEST:]
-        if rest:
-            self._rest[path.name] = rest
-        lines = complete.decode("utf-8", "replace").split("\n") if newline else []
-        return [redacted(line.rstrip("\r").rpartition("\r")[2]) for line in lines]
+        text = data.removesuffix(b"\n").decode("utf-8", "replace").split("\n")
+        newest = [redacted(line.rstrip("\r").rpartition("\r")[2]) for line in text[-lines:]]
+        if dropped and lines >= len(text):
+            newest[0] = f"... {dropped} lines before these are not kept ..."
+        return newest
 
-    @contextmanager
-    def trimmed(self, folder: Path) -> Iterator[None]:
-        """Keep the files of a run small, however fast they grow and however long a look takes."""
-        done = threading.Event()
-
-        def go_on() -> None:
-            pause = TRIM_EVERY
-            while not done.wait(pause):
-                begun = time.thread_time()
-                freed = self.trim(folder)
-                took = 0.0 if freed else time.thread_time() - begun
-                pause = max(TRIM_EVERY, took / TRIM_SHARE)
-
-        thread = threading.Thread(target=go_on, name="trims the logs", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
-
-    def trim(self, folder: Path) -> bool:
-        """Give back the disk space of what has been read, and of what came too fast to be read.
-
-        Returns:
-            Whether there was any.
-        """
-        freed = False
-        with suppress(OSError), self._lock, os.scandir(folder / "output") as files:
-            for file in files:
-                start, size = self._freed.get(file.name, 0), file.stat().st_size
-                end = max(self._offsets.get(file.name, 0) - BEHIND, size - BACKLOG)
-                if end - start >= FREED_AT_ONCE and punch(Path(file), start, end):
-                    self._freed[file.name], freed = end, True
-        return freed
+    def end(self, pid: int) -> str:
+        """The last words of a process; of the command where the process had no pipe of its own."""
+        with self._lock:
+            kept = self._kept.get(pid) or self._kept.get(self.root)
+            return "" if kept is None else kept.data[-END:].decode("utf-8", "replace")
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:
@@ -144,7 +104,7 @@ def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:
     return not label.startswith("rank"), words
 
 
-def _labels(snapshot: Snapshot, root: int) -> dict[int, str]:
+def _names(snapshot: Snapshot, root: int) -> dict[int, str]:
     found = {}
     alone = snapshot.job.world_size in (None, 1)
     for view in snapshot.ranks:
@@ -163,26 +123,3 @@ def _labels(snapshot: Snapshot, root: int) -> dict[int, str]:
         if launcher.wraps is not None:
             found[launcher.pid] = f"rank {launcher.wraps}"
     return found
-
-
-_KEEP_SIZE, _PUNCH_HOLE = 1, 2
-"""FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE of linux/falloc.h."""
-
-
-def punch(path: Path, start: int, end: int) -> bool:
-    """Free the bytes from `start` to `end` of a file that others may be appending to.
-
-    Its size stays what it is, and so do all offsets; what is freed reads as zeros.
-
-    Returns:
-        False where the system or its file system cannot do that, or the file is gone.
-    """
-    with suppress(OSError, AttributeError):
-        call = ctypes.CDLL(None, use_errno=True).fallocate
-        call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
-        fd = os.open(path, os.O_WRONLY)
-        try:
-            return bool(call(fd, _KEEP_SIZE | _PUNCH_HOLE, start, end - start) == 0)
-        finally:
-            os.close(fd)
-    return False

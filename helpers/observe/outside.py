@@ -9,7 +9,7 @@ from typing import Any
 
 from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
-from ..model.waits import OnInput, OnIO, OnLock, Wait
+from ..model.waits import READER, OnInput, OnIO, OnLock, Wait
 from . import locks, waits
 from .look import AnyQuestion, Ends, Held, Holder, Look, Owner, Peer
 from .process_table import Row
@@ -72,6 +72,8 @@ class Outside:
             )
         if isinstance(wait, OnIO) and wait.target and wait.target.startswith("socket:"):
             return replace(wait, target=self._ask(Peer(pid, wait.target)) or wait.target)
+        if isinstance(wait, OnIO) and wait.target == READER:
+            return wait
         if isinstance(wait, OnIO) and wait.target and wait.op in waits.READS + waits.WRITES:
             ends = self._ask(Ends(pid, wait.target, wait.op in waits.READS)) or ()
             return replace(wait, ends=tuple(ends))

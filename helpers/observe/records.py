@@ -1,4 +1,4 @@
-"""What the processes of a run have left in its folder: records of their beacons, and output."""
+"""What the beacons of a run have left in its folder: records and stacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ..beacon.files import failure_path, output_path, record_path, stacks_path
+from ..beacon.files import failure_path, record_path, stacks_path
 from ..beacon.record import Record
 from ..model.redaction import redacted_words
 from .look import Told
@@ -67,13 +67,6 @@ class Beacons:
         if isinstance(record, str):
             return replace(told, failed=record)
         return replace(told, record=record, lost=record is None)
-
-    def output(self, pid: int) -> str:
-        """The end of what a process has printed."""
-        if self._folder is None:
-            return ""
-        own = Path(output_path(str(self._folder), pid))
-        return tail(own if own.exists() else self._folder / "output" / "job.log")
 
     def failure(self, pid: int) -> str:
         """What the beacon of a process said when it could not start."""

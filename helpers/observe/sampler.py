@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -93,6 +93,7 @@ class Sampler:
         cwd: its working directory.
         stdin: its standard input.
         limit: who limits the memory of the job.
+        printed: gives the end of what a process has printed.
 
     Attributes:
         watched: what stays the same for the whole run.
@@ -105,6 +106,7 @@ class Sampler:
         cwd: Path,
         stdin: Stdin,
         limit: Enforcer | None = None,
+        printed: Callable[[int], str] = lambda _: "",
     ) -> None:
         self.watched = Watched(
             command=redacted_words(command),
@@ -118,6 +120,7 @@ class Sampler:
         )
         self._launch = launch
         self._limit = limit
+        self._printed = printed
         self._kills = memory.Kills(launch.pid)
         self._input = ""
         self._processes: dict[int, _Process] = {}
@@ -206,7 +209,7 @@ class Sampler:
     def _answer(self, question: AnyQuestion) -> Any:
         match question:
             case Output(pid):
-                return self._beacons.output(pid)
+                return self._printed(pid)
             case Failure(pid):
                 return self._beacons.failure(pid)
             case ErrorFile(path):

@@ -6,6 +6,7 @@ import ast
 import functools
 import itertools
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NotRequired, TypedDict
@@ -26,6 +27,7 @@ from ..model.facts import Collective, Group
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
     ANY_CHILD,
+    READER,
     SEND_OR_RECEIVE,
     AtRendezvous,
     InCollective,
@@ -52,6 +54,8 @@ _CHILD_FILES = (
     os.path.join("multiprocessing", "process.py"),
     torch_names.SPAWN_FILE,
 )
+_OUTPUT = re.compile(r"/stuck-ranks-\d+(?:-\d+)?/[\w-]+/output/(?:job|\d+-\d+)$")
+"""A pipe into which a process of a run prints (`launch.output_pipes`)."""
 _PROMPT_FILES = ("pdb.py", "cmd.py", "bdb.py")
 READS = ("read", "readv", "pread", "recvfrom", "recvmsg")
 WRITES = ("write", "writev", "sendto", "sendmsg")
@@ -273,6 +277,8 @@ def _other(
         return [OnLock(op=system_call, path=_path(target, sources.cwd), **common)]
     if system_call in _CHILD_CALLS or _among(_called(frames), _CHILD_FILES):
         return [OnChild(op=ANY_CHILD, **common)]
+    if system_call in WRITES and _OUTPUT.search(target):
+        return [OnIO(op=system_call, target=READER, **common)]
     if system_call in READS + WRITES + _POLLS:
         return [OnIO(op=system_call, target=target or None, **common)]
     if system_call == "futex":

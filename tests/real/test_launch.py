@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -76,19 +77,25 @@ def left(run_id: str) -> list[int]:
     return found
 
 
-def log(folder: Path) -> str:
-    file = folder / "output" / "job.log"
-    return file.read_text(errors="surrogateescape") if file.exists() else ""
+PRINTED: dict[str, bytes] = {}
+"""What has been read of each run so far."""
+
+
+def log(run: Launch) -> str:
+    with suppress(ValueError):  # it is closed
+        for _, data in run.output.read(0):
+            PRINTED[run.run_id] = PRINTED.get(run.run_id, b"") + data
+    return PRINTED.get(run.run_id, b"").decode(errors="surrogateescape")
 
 
 def output(run: Launch) -> str:
     """All that a short command writes."""
     until(lambda: run.poll() is not None)
-    return log(run.folder)
+    return log(run)
 
 
 def says(run: Launch, word: str) -> None:
-    until(lambda: word in log(run.folder))
+    until(lambda: word in log(run))
 
 
 PYTHON = (sys.executable, "-I", "-S", "-c")  # without the beacon, which has its own tests
@@ -250,7 +257,9 @@ def test_the_command_has_no_file_but_its_standard_streams(start: Start) -> None:
 
 
 @pytest.mark.real
-def test_signals_are_those_of_a_normally_started_program(start: Start) -> None:
+@pytest.mark.parametrize("stdin", ["silent", "inherit"])
+def test_signals_are_those_of_a_normally_started_program(start: Start, stdin: str) -> None:
+    """From a command line, what it ignores and blocks itself is the job's, too; from a notebook, not."""
     # Of the C library's own two, 32 and 33, its posix_spawn leaves another trace than its fork.
     question = ["grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"]
     normal = subprocess.run(question, capture_output=True, text=True, check=True).stdout
@@ -261,7 +270,9 @@ def test_signals_are_those_of_a_normally_started_program(start: Start) -> None:
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM})
     try:
-        run = start(*question)
+        if stdin == "inherit":
+            normal = subprocess.run(question, capture_output=True, text=True, check=True).stdout
+        run = start(*question, stdin=stdin)
     finally:
         signal.signal(signal.SIGINT, interrupt)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -291,7 +302,7 @@ def test_inherited_input_is_the_caller_s(terminal: bool, tmp_path: Path) -> None
         "import sys, time; from helpers.launch.launch import launch\n"
         "run = launch([sys.executable, '-I', '-c', 'print(input())'], stdin='inherit')\n"
         "while run.poll() is None: time.sleep(0.01)\n"
-        "print((run.folder / 'output' / 'job.log').read_text()); run.close()"
+        "print(*(data.decode() for _, data in run.output.read(0))); run.close()"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdin=near, stdout=subprocess.PIPE) as owner:
         os.write(far, b"hello from the caller\n")
@@ -339,7 +350,7 @@ def test_programs_clean_up_on_sigterm(start: Start) -> None:
     run = start(*PYTHON, script)
     says(run, "ready")
     run.stop()
-    assert "cleaned" in log(run.folder)
+    assert "cleaned" in log(run)
     assert run.poll() == 7 << 8
 
 
@@ -350,7 +361,7 @@ def test_an_orphan_is_seen_and_its_status_known(start: Start) -> None:
     os.mkfifo(gate)
     run = start(*PYTHON, script, env=os.environ | {"GATE": str(gate)})
     says(run, "\n")
-    orphan = int(log(run.folder))
+    orphan = int(log(run))
     until(lambda: [process.pid for process in run.processes()] == [orphan])
     assert psutil.Process(orphan).ppid() == run.guardian_pid
     gate.write_text("go")
@@ -374,13 +385,21 @@ def test_a_process_that_only_carries_the_run_s_id(start: Start) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_guardian_means_stop(start: Start, number: int) -> None:
-    run = start("sh", "-c", IGNORES)
-    says(run, "ignores")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_no_signal_ends_the_guardian_and_one_that_it_gets_too_is_not_passed_on(
+    start: Start, number: signal.Signals
+) -> None:
+    script = f"import signal\nfor n in ({number}, {signal.SIGUSR2}): signal.signal(n, print)\n"
+    run = start(*PYTHON[:-1], "-uc", script + "print('ready')\nwhile True: signal.pause()")
+    says(run, "ready")
     os.kill(run.guardian_pid, number)
-    until(lambda: left(run.run_id) == [])
-    until(lambda: run.poll() == signal.SIGKILL)
+    run.signal(number, time.monotonic())
+    run.signal(signal.SIGUSR2, time.monotonic())
+    says(run, f"{signal.SIGUSR2.value} ")
+    assert log(run).split()[:2] == ["ready", str(signal.SIGUSR2.value)]
+    run.signal(number, time.monotonic() + guardian.SAME)
+    says(run, f"\n{number.value} ")
+    assert run.poll() is None
 
 
 @pytest.mark.real
@@ -408,6 +427,7 @@ def test_a_guardian_that_does_not_answer(start: Start) -> None:
 @pytest.mark.real
 def test_no_status_is_lost_and_nothing_blocks_while_nobody_reads(tmp_path: Path) -> None:
     (tmp_path / "output").mkdir()
+    os.mkfifo(tmp_path / "output" / "job")
     script = (
         "import os\n"
         "for i in range(300):\n"
@@ -431,10 +451,10 @@ def test_no_status_is_lost_and_nothing_blocks_while_nobody_reads(tmp_path: Path)
     ):
         os.close(lifeline)
         os.close(report)
-        os.write(stop, guardian.as_line(job | {"group": None}))
+        os.write(stop, guardian.as_line(job | {"group": None, "default": []}))
         started = guardian.from_line(stream.readline())["started"]
         until(lambda: not psutil.pid_exists(started))
-        os.write(stop, b"stop\n")
+        os.write(stop, guardian.as_line({"stop": True}))
         *rest, last = map(guardian.from_line, stream)
         os.close(stop)
     assert last == {"empty": True}
@@ -449,6 +469,8 @@ OWNER = """
 import os, sys
 from helpers.launch.launch import launch
 run = launch(["sh", "-c", "setsid sh -c '{job}' & echo ready; sleep 99"])
+while b"ready" not in b"".join(data for _, data in run.output.read(1)):
+    pass
 copy = os.fork() if {fork} else None
 if copy == 0:
     sys.stdin.read()
@@ -470,7 +492,6 @@ class Owner:
         folder, guardian_pid, _ = self.process.stdout.readline().split()
         self.folder = Path(folder)
         self.guardian = psutil.Process(int(guardian_pid))
-        until(lambda: "ready" in log(self.folder))
         until(lambda: len(self.guardian.children(recursive=True)) == 4)
         self.job = self.guardian.children(recursive=True)
 
@@ -575,11 +596,9 @@ def test_a_leftover_guardian_is_found_by_pid_and_start(own: Callable[..., Owner]
 
 
 @pytest.mark.real
-def test_a_run_that_is_kept_or_lies_on_another_machine_is_no_leftover(start: Start) -> None:
+def test_a_run_on_another_machine_is_no_leftover(start: Start) -> None:
     run = start("true")
     gone = {"owner": [run.pid, 0.0], "processes": []}
-    run_folder.write_record(run.folder, gone | {"kept": True})
-    assert reap_leftovers() == 0
     here = run_folder.place()
     run_folder.write_record(run.folder, gone | {"place": ["elsewhere", *here[1:]]})
     assert reap_leftovers() == 0
@@ -662,7 +681,7 @@ def test_the_run_directory(start: Start, place: Path) -> None:
     assert run.run_id.startswith("lab-")
     for folder in (place, run.folder):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert stat.S_IMODE((run.folder / "output" / "job.log").stat().st_mode) == 0o600
+    assert stat.S_IMODE((run.folder / "output" / "job").stat().st_mode) == 0o600
     beacon = ROOT / "helpers" / "beacon"
     package = run.folder / "path" / "stuck_ranks_beacon"
     assert {file.name for file in package.glob("*.py")} == {file.name for file in beacon.glob("*.py")}
@@ -675,13 +694,11 @@ def test_the_run_directory(start: Start, place: Path) -> None:
 
 
 @pytest.mark.real
-def test_close_removes_the_directory_or_keeps_it(start: Start) -> None:
+def test_close_removes_the_directory(start: Start) -> None:
     run = start("cat")
-    run.close(keep=True)
-    assert left(run.run_id) == []
-    assert json.loads((run.folder / "run.json").read_text())["kept"] is True
     run.close()
-    run.close(keep=True)
+    assert left(run.run_id) == []
+    run.close()
     assert not run.folder.exists()
 
 

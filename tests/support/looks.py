@@ -11,6 +11,8 @@ import psutil
 from beacon_records import call, record, thread
 
 from helpers.beacon.record import Record
+from helpers.launch.launch import AT_ONCE, Ending
+from helpers.launch.output_pipes import OutputPipes
 from helpers.observe.look import AnyQuestion, Look, Program, Told, Usage, Watched
 from helpers.observe.recording import Recording
 
@@ -27,6 +29,7 @@ class FakeJob:
     calls: list[str] = field(default_factory=list)
     fails_to_close: bool = False
     folder: Path | None = None
+    output: OutputPipes | None = None
     pid: int = 1000
     started: float = 0.0
     run_id: str = "fake"
@@ -40,7 +43,13 @@ class FakeJob:
     def processes(self) -> list[psutil.Process]:
         return []
 
-    def stop(self) -> None:
+    def sessions(self) -> dict[int, int]:
+        return {}
+
+    def signal(self, number: int, received: float) -> None:
+        self.calls.append(f"signal {number}")
+
+    def stop(self, ending: Ending = AT_ONCE) -> None:
         self.calls.append("stop")
 
     def close(self) -> None:

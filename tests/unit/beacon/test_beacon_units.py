@@ -1079,35 +1079,23 @@ def test_a_loop_that_looks_for_a_file_has_a_site_without_torch(tmp_path: Path) -
 # Output, records, system calls
 
 
-def test_output_is_ours_only_while_it_leads_into_the_run(tmp_path: Path) -> None:
+def test_whose_pipe_a_descriptor_leads_to(tmp_path: Path) -> None:
     (tmp_path / "output").mkdir()
     (tmp_path / "output-of-mine").mkdir()
-    paths = {
-        tmp_path / "output" / "job.log": True,
-        tmp_path / "output-of-mine" / "job.log": False,
-        tmp_path / "job.log": False,
+    owners = {
+        "output/job": "job",
+        "output/4711-3": "4711",
+        "output-of-mine/job": None,
+        "job": None,
     }
-    for path, ours in paths.items():
-        with path.open("w") as file:
-            assert output._is_ours(file.fileno(), str(tmp_path)) is ours
-            assert output._is_among(file.fileno(), str(tmp_path / "output")) is ours
+    for name, owner in owners.items():
+        with (tmp_path / name).open("w") as file:
+            assert output._owner(file.fileno(), str(tmp_path / "output")) == owner
+            path = output._path_of(file.fileno(), str(tmp_path / "output"))
+            assert path == (str(tmp_path / name) if owner else "")
             closed = os.dup(file.fileno())
             os.close(closed)
-    assert not output._is_ours(closed, str(tmp_path))
-    reading, writing = os.pipe()
-    try:
-        assert not output._is_ours(writing, str(tmp_path))
-    finally:
-        os.close(reading)
-        os.close(writing)
-
-
-def test_output_is_ours_where_the_run_is_reached_through_a_link(tmp_path: Path) -> None:
-    real, link = tmp_path / "real", tmp_path / "link"
-    (real / "output").mkdir(parents=True)
-    link.symlink_to(real)
-    with (link / "output" / "job.log").open("w") as file:
-        assert output._is_ours(file.fileno(), str(link))
+    assert output._owner(closed, str(tmp_path / "output")) is None
 
 
 def test_a_record_is_one_file_for_its_owner_alone(tmp_path: Path) -> None:

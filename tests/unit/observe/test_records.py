@@ -109,4 +109,4 @@ def test_what_is_not_a_record_is_told(content: bytes) -> None:
 
 def test_without_a_folder_nothing_is_told() -> None:
     beacons = Beacons(None)
-    assert (list(beacons.read()), beacons.output(7), beacons.failure(7)) == ([], "", "")
+    assert (list(beacons.read()), beacons.failure(7)) == ([], "")

@@ -1,0 +1,76 @@
+"""What several processes print -> one stream, each line behind the name of its process. No I/O."""
+
+from __future__ import annotations
+
+QUIET = 0.3
+"""Seconds without output after which a line is shown although it has not ended: a prompt."""
+
+LONGEST = 1 << 16
+"""Bytes of a line after which it is shown, ended or not."""
+
+
+class LineStream:
+    """Joins the output of processes, in which no byte is lost or moved within one process.
+
+    A name stands before each line. A line is written once it is whole, or once its process has been
+    quiet for a while; another process then ends it, and its rest comes behind the name again.
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[float, bytes]] = {}
+        self._open: str | None = None
+
+    def add(self, label: str, data: bytes, now: float) -> bytes:
+        """What is to be written, once a process has printed something.
+
+        Args:
+            now: seconds of any clock that never goes back.
+        """
+        _, begun = self._begun.pop(label, (now, b""))
+        lines, end, rest = (begun + data).rpartition(b"\n")
+        written = b""
+        if end:
+            written = self._mark(label) + lines.replace(b"\n", b"\n" + _name(label)) + end
+            self._open = None
+        if rest:
+            self._begun[label] = (now, rest)
+        return written + self._show(label) if len(rest) >= LONGEST else written
+
+    def quiet(self, now: float) -> bytes:
+        """The lines without an end whose processes have been quiet, to be written."""
+        waiting = [label for label, (since, _) in self._begun.items() if now - since >= QUIET]
+        return b"".join(map(self._show, waiting))
+
+    def note(self, text: str) -> bytes:
+        """A line of our own, to be written."""
+        return self._break() + text.encode("utf-8", "replace") + b"\n"
+
+    def end(self) -> bytes:
+        """What is left, to be written, with an end to its line."""
+        return b"".join(map(self._show, list(self._begun))) + self._break()
+
+    def answered(self) -> None:
+        """A person has ended the open line by typing."""
+        self._open = None
+
+    def unfinished(self) -> dict[str, bytes]:
+        """By name, the lines that have no end and are not written yet."""
+        return {label: text for label, (_, text) in self._begun.items()}
+
+    def _show(self, label: str) -> bytes:
+        _, text = self._begun.pop(label)
+        written = self._mark(label) + text
+        self._open = label
+        return written
+
+    def _mark(self, label: str) -> bytes:
+        """What stands before the output of a process: nothing where it goes on with the open line."""
+        return b"" if self._open == label else self._break() + _name(label)
+
+    def _break(self) -> bytes:
+        is_open, self._open = self._open is not None, None
+        return b"\n" if is_open else b""
+
+
+def _name(label: str) -> bytes:
+    return f"[{label}] ".encode()

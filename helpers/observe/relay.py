@@ -1,0 +1,82 @@
+"""Passes on what the processes of a job print, at its own pace, whatever the looks at the job do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+from ..launch.output_pipes import OutputPipes
+from .logs import Logs
+
+TICK = 0.05
+"""Seconds that it waits for output before it looks after what it holds."""
+
+NAMED, HELD = 0.5, 1 << 16
+"""Seconds after which, and bytes above which, output is passed on although it is not known whose it is:
+that shows at the next look."""
+
+
+class Sink(Protocol):
+    """Where output goes."""
+
+    def write(self, label: str, data: bytes) -> None:
+        """Take what a process has printed. It may block: then the job is held up, as by a pipe that is
+        not read."""
+
+
+class Relay:
+    """A thread that reads the pipes of a run; use it as a context manager.
+
+    Args:
+        pipes: of the run.
+        logs: keep the bounded copy; they name the processes.
+        sink: gets every byte, in the order of each process; None for nowhere.
+    """
+
+    def __init__(self, pipes: OutputPipes, logs: Logs, sink: Sink | None) -> None:
+        self._pipes, self._logs, self._sink = pipes, logs, sink
+        self._held: dict[int | None, tuple[float, bytearray]] = {}
+        self._final, self._passed, self._over = (threading.Event() for _ in range(3))
+        self._thread = threading.Thread(target=self._run, name="relays output", daemon=True)
+
+    def __enter__(self) -> Relay:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._final.set()
+        self._over.set()
+        self._thread.join()
+
+    def finish(self, timeout: float) -> None:
+        """Pass on what has been printed so far; what is printed from now on is read and dropped.
+
+        Args:
+            timeout: seconds to wait for that: a sink may block.
+        """
+        self._final.set()
+        self._passed.wait(timeout)
+
+    def _run(self) -> None:
+        final = False
+        while not final:
+            final = self._final.is_set()
+            for pid, data in self._pipes.read(0 if final else TICK):
+                self._logs.add(pid, data)
+                if self._sink is not None:
+                    self._held.setdefault(pid, (time.monotonic(), bytearray()))[1].extend(data)
+            self._hand_over(everything=final)
+        self._passed.set()
+        while not self._over.is_set():
+            for _ in self._pipes.read(TICK):
+                pass
+
+    def _hand_over(self, everything: bool) -> None:
+        now = time.monotonic()
+        for pid, (since, data) in list(self._held.items()):
+            label = self._logs.label(pid)
+            if everything or label is not None or now - since >= NAMED or len(data) >= HELD:
+                del self._held[pid]
+                if self._sink is not None:
+                    self._sink.write(label or "job", bytes(data))

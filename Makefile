@@ -62,6 +62,8 @@ $(VENV)/stamp-test: $(INPUTS)
 	@$(SET_UP) test
 
 clean: ## remove the environment, caches and what runs left
+	@test ! -d $(VENV)/jupyter/progress || { python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" \
+		&& "$$python" tools/carry_progress.py; }
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
 	@find . -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \
 		-o -name .runs -o -name .built \) -prune -exec rm -rf {} +

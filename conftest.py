@@ -1,10 +1,12 @@
-"""Keeps every lab on the CPU, leaves all lessons but two to the nightly run, and has nbval reach its
-kernels by Unix sockets: a port that Jupyter found free may be another test's when the kernel binds it.
+"""Keeps every lab on the CPU, leaves your own progress as it is and all lessons but two to the nightly
+run, and has nbval reach its kernels by Unix sockets: a port that Jupyter found free may be another
+test's when the kernel binds it.
 """
 
 import os
 import uuid
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbval.kernel
@@ -13,6 +15,9 @@ from jupyter_client.manager import KernelManager
 from jupyter_core.paths import jupyter_runtime_dir
 
 os.environ["STUCK_RANKS_HARDWARE"] = "cpu"
+
+STATE = TemporaryDirectory(prefix="stuck-ranks-progress-")
+os.environ["STUCK_RANKS_STATE"] = STATE.name
 
 
 def _kernel_manager(**settings: Any) -> KernelManager:

@@ -167,7 +167,7 @@ class Session:
         pause: Callable[[float], bool] | None = None,
     ) -> None:
         self.command = tuple(command)
-        self.cwd = (cwd or Path.cwd()).resolve()
+        self.cwd = cwd or Path.cwd()
         self.env = env
         self.stdin: Literal["inherit", "silent"] = stdin
         self.keep_running = keep_running
@@ -292,6 +292,7 @@ class Session:
         return await asyncio.shield(asyncio.wrap_future(self._done))
 
     def _launch(self) -> Job:
+        self.cwd = self.cwd.resolve()
         clear_up()
         try:
             self._limit = enforcer(self.memory_limit) if self.memory_limit else None

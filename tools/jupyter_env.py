@@ -1,4 +1,4 @@
-"""The environment in which Jupyter runs here: nothing of the user's home is read or written."""
+"""The environment in which Jupyter runs here: it uses no files of its own in the user's home."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def jupyter_env(venv: Path, folder: Path, base: Mapping[str, str]) -> dict[str, 
         JUPYTERLAB_WORKSPACES_DIR=str(folder / "workspaces"),
         IPYTHONDIR=str(folder / "ipython"),
     )
-    env.setdefault("STUCK_RANKS_STATE", str(folder / "progress"))
     return env
 
 

@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from lessons import outputs_of
 
 from helpers.labs.lab import LabError, labs_folder
 from helpers.labs.machine import PIN
+from helpers.labs.progress import FOLDER
 from helpers.report.files import write_atomically
 
 CELL_SECONDS = 600
@@ -76,7 +78,8 @@ def refresh(path: Path) -> None:
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:
-        client.execute(env={**os.environ, PIN: "cpu"})
+        with TemporaryDirectory() as state:
+            client.execute(env={**os.environ, PIN: "cpu", FOLDER: state})
     except CellExecutionError as error:
         raise RefreshError(f"a cell fails with {error.ename}: {error.evalue}") from error
     except CellTimeoutError as error:

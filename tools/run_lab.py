@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from carry_progress import CarryError, carry
 from jupyter_env import configure, jupyter_env, transport
 from platformdirs import user_state_path
 
@@ -103,8 +104,10 @@ def announce(record: Path, seconds: float = 60.0) -> None:
 def main(options: list[str]) -> None:
     """Run JupyterLab in this process until it is stopped."""
     folder = private(VENV)
-    if not folder.is_relative_to(VENV):
-        os.environ.setdefault("STUCK_RANKS_STATE", str(folder.parent))
+    try:
+        carry(VENV)
+    except CarryError as problem:
+        print(problem, file=sys.stderr)
     for name in set(os.environ) - set(env := jupyter_env(VENV, folder, os.environ)):
         del os.environ[name]
     os.environ.update(env)

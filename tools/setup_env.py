@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from carry_progress import CarryError, carry
 from pins import Pin, PinsError, read
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,6 +152,10 @@ def make_venv() -> None:
     forget_torn()
     if venv_runs() and "pip" in installed():
         return
+    try:
+        carry(VENV)
+    except CarryError as problem:
+        raise SetupError(str(problem)) from problem
     command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
     made = subprocess.run(command, capture_output=True, check=False)
     if made.returncode != 0:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from ..job_files import ask
+
 OURS = "STUCK_RANKS_"
 """Begins the names of the variables by which a process would count as one of the job's own."""
 
@@ -58,10 +60,11 @@ def _path(process: psutil.Process, environment: Mapping[str, str]) -> str:
     Followed to its end, the link leads to a Python without the environment's packages.
     """
     real = process.exe()
-    named, *_ = process.cmdline() or [real]
-    found = (
-        os.path.join(process.cwd(), named)
-        if os.sep in named
-        else shutil.which(named, path=environment.get("PATH"))
-    )
-    return found if found and os.path.realpath(found) == os.path.realpath(real) else real
+    cwd, (named, *_) = process.cwd(), process.cmdline() or [real]
+
+    def started_by(real: str) -> str:
+        inside = os.path.join(cwd, named) if os.sep in named else None
+        found = inside or shutil.which(named, path=environment.get("PATH"))
+        return found if found and os.path.realpath(found) == os.path.realpath(real) else real
+
+    return ask(started_by, real)

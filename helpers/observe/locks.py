@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from ..job_files import ask, text
 from ..launch.processes import same_start
 
 KERNEL_LOCKS = ("flock", "fcntl")
@@ -67,9 +68,11 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
     """
     try:
         lines = Path("/proc/locks").read_text().splitlines()
-        file = _number(os.stat(path))
     except OSError:
         return None
+    file = ""
+    with suppress(OSError):
+        file = _number(ask(os.stat, path))
     holders: dict[str, int] = {}
     of_file: list[int] = []
     for fields in (line.split() for line in lines):
@@ -93,7 +96,7 @@ def held_against(waiter: int) -> list[tuple[str, int]]:
     found = []
     for path in _open_files(waiter) if holders else ():
         with suppress(OSError):
-            if (pid := holders.get(_number(os.stat(path)))) is not None:
+            if (pid := holders.get(_number(ask(os.stat, path)))) is not None:
                 found.append((path, pid))
     return found
 
@@ -126,7 +129,7 @@ def _number(status: os.stat_result) -> str:
 def holder_of_file(path: str, waiter: int) -> int | None:
     """Holder of a lock file; 0 when no process holds it, None when it is gone or unknown."""
     try:
-        status, path = os.stat(path), os.path.realpath(path)
+        status, path = ask(os.stat, path), ask(os.path.realpath, path)
     except OSError:
         return None
     named = _named(path) if _is_lock(path) else None
@@ -166,8 +169,7 @@ def _is_lock(path: str) -> bool:
 def _named(path: str) -> tuple[int, bool] | None:
     """The pid that a lock file names, and whether it means a process of this machine."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            words = file.read(1024).split()
+        words = text(path)[0].split(maxsplit=2)
     except OSError:
         return None
     if not words or not words[0].isdecimal() or int(words[0]) not in PIDS:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from ..job_files import ask
+
 
 def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
     """Pids of the processes that hold the other end; None where none can be seen.
@@ -17,11 +19,18 @@ def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
         pid: the process that waits; what it holds itself does not count.
         target: `pipe:[NUMBER]`, or the path of a FIFO, as its descriptor's link names it.
         reads: whether it waits to read, so that the other ends are those that write.
+
+    Raises:
+        TimeoutError: the path does not answer.
     """
-    if not target.startswith("pipe:") and not Path(target).is_fifo():
+    if not target.startswith("pipe:") and not ask(_is_fifo, target):
         return None
     others = (int(other) for other in psutil.pids() if other != pid)
     return tuple(sorted(other for other in others if _holds(other, target, writes=reads))) or None
+
+
+def _is_fifo(path: str) -> bool:
+    return Path(path).is_fifo()
 
 
 def _holds(pid: int, target: str, *, writes: bool) -> bool:

@@ -97,7 +97,16 @@ class Dumps:
 
     def _start(self, pid: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [str(self.tool), "dump", "--json", "--locals", "--nonblocking", "--pid", str(pid)],
+            [
+                str(self.tool),
+                "dump",
+                "--json",
+                "--locals",
+                "--nonblocking",
+                "--full-filenames",
+                "--pid",
+                str(pid),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

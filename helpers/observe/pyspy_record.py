@@ -20,6 +20,7 @@ from typing import Any, NotRequired, TypedDict
 from ..beacon import calls, stacks, torch_names
 from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Members, Record, Site, Thread
 from ..beacon.variables import SECRET
+from ..job_files import ask
 
 LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
 
@@ -259,7 +260,10 @@ def is_user(file: str, argv: Sequence[str]) -> bool:
         return file == "<string>" and "-c" in argv and not any("multiprocessing" in w for w in argv)
     if not os.path.isabs(file):
         return not _is_imported(file.partition("/")[0])
-    return not LIBRARY.search(file) and _package(os.path.dirname(file)) not in stacks.LIBRARIES
+    try:
+        return not LIBRARY.search(file) and _package(os.path.dirname(file)) not in stacks.LIBRARIES
+    except TimeoutError:  # asked again the next time
+        return True
 
 
 @functools.lru_cache(maxsize=4096)
@@ -277,7 +281,7 @@ def _is_imported(name: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _package(folder: str) -> str:
     """Name of the outermost package that `folder` belongs to: a library may run from a checkout."""
-    if not os.path.exists(os.path.join(folder, "__init__.py")):
+    if not ask(os.path.exists, os.path.join(folder, "__init__.py")):
         return ""
     parent = os.path.dirname(folder)
     return _package(parent) or os.path.basename(folder)

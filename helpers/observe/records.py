@@ -44,7 +44,8 @@ class Beacons:
         changed: dict[int, set[str]] = {}
         for entry in entries:
             number, _, kind = entry.name.partition(".")
-            if kind not in ("json", "stacks") or not number.isdigit():
+            ours = kind in ("json", "stacks") and number.isdigit()
+            if not ours or not entry.is_file(follow_symlinks=False):
                 continue
             stat = entry.stat()
             seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)

@@ -14,6 +14,7 @@ import psutil
 from msgspec.structs import replace
 
 from ..beacon import record
+from ..job_files import ask, read, text
 from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
@@ -90,7 +91,7 @@ class Sampler:
     Args:
         launch: the running command.
         command: its words, as the user gave them.
-        cwd: its working directory.
+        cwd: its working directory, without links.
         stdin: its standard input.
         limit: who limits the memory of the job.
         printed: gives the end of what a process has printed.
@@ -110,7 +111,7 @@ class Sampler:
     ) -> None:
         self.watched = Watched(
             command=redacted_words(command),
-            cwd=str(cwd.resolve()),
+            cwd=str(cwd),
             pid=launch.pid,
             start=time.monotonic() - (time.time() - launch.started),
             host=socket.gethostname(),
@@ -129,7 +130,7 @@ class Sampler:
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
         self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
-        self._sources: dict[str, tuple[float, tuple[str, float] | None]] = {}
+        self._sources: dict[str, tuple[float, tuple[str, float]]] = {}
         self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
         self._answered: dict[AnyQuestion, Any] = {}
 
@@ -199,7 +200,12 @@ class Sampler:
             if isinstance(question, Dump) and question.pid in self._processes
         )
         for question in wanted:
-            answer = self._answer(question)
+            try:
+                answer = self._answer(question)
+            except TimeoutError:  # a name does not answer: what it has said before stays
+                continue
+            except OSError:
+                answer = None
             if answer is PENDING:
                 continue
             if question not in self._answered or self._answered[question] != answer:
@@ -213,7 +219,7 @@ class Sampler:
             case Failure(pid):
                 return self._beacons.failure(pid)
             case ErrorFile(path):
-                return tracebacks.pickled_text(path)
+                return tracebacks.pickled_text(read(path)[0])
             case Source(path):
                 return self._source(path)
             case Holder() | Held() | Ends():
@@ -230,17 +236,13 @@ class Sampler:
                 process = self._processes.get(pid)
                 return process.threads() if process is not None else PENDING
 
-    def _source(self, path: str) -> tuple[str, float] | None:
+    def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""
-        try:
-            changed = os.stat(path).st_mtime
-        except (OSError, ValueError):
-            return None
         known = self._sources.get(path)
-        if known is None or known[0] != changed:
-            text = source(path)
+        if known is None or known[0] != ask(os.stat, path).st_mtime:
+            content, changed = text(path)
             then = time.monotonic() - time.time() + changed
-            self._sources[path] = known = changed, None if text is None else (text, then)
+            self._sources[path] = known = changed, (content, then)
         return known[1]
 
     def _search(self, question: Holder | Held | Ends) -> Any:
@@ -359,14 +361,6 @@ class _Process:
             there: then for there, then in self._unanswered.items() if now - then <= SILENCE
         }
         return tuple(sorted(self._unanswered))
-
-
-def source(path: str) -> str | None:
-    """The text of a source file, None where it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None
 
 
 def zombie_status(pid: int) -> int | None:

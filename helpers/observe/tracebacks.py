@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import re
 from dataclasses import replace
@@ -57,14 +58,13 @@ def _cause(chain: list[tuple[ErrorView, str]]) -> ErrorView:
     return replace(chosen, masked=tuple(masked), caused_by="" if caused_by == chosen.text else caused_by)
 
 
-def pickled_text(path: str) -> str:
+def pickled_text(content: bytes) -> str:
     """The traceback that a child of `mp.spawn` leaves for its parent: a pickled string.
 
-    Nothing but a string is unpickled; anything else, or no file, gives an empty text.
+    Nothing but a string is unpickled; anything else gives an empty text.
     """
     try:
-        with open(path, "rb") as file:
-            text = _StringsOnly(file).load()
+        text = _StringsOnly(io.BytesIO(content)).load()
     except Exception:  # a pickle that is not what it claims to be raises anything
         return ""
     return text if isinstance(text, str) else ""

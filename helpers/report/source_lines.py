@@ -1,24 +1,20 @@
-"""The text of a source line, read with care: a path may lead to a file of any kind and size."""
+"""The text of a source line."""
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..job_files import text
 from ..model.frames import Frame
 from ..model.wording import one_line
-
-LARGEST = 1 << 20
-"""Bytes above which a file is not read."""
 
 LONGEST = 200
 """Characters kept of a line."""
 
 
 class Sources:
-    """Lines of the user's files, each read once, when it is first asked for.
+    """Lines of the user's files, each read once; one that does not answer is asked again each time.
 
     Args:
         folder: what relative paths are relative to: the job's working directory; None reads nothing.
@@ -34,7 +30,12 @@ class Sources:
         """The text of a frame's line; nothing where it cannot be read or is not the user's."""
         name = f"{frame.file}:{frame.line}"
         if name not in self._known:
-            self._known[name] = self._read_line(frame) if frame.user else ""
+            try:
+                self._known[name] = self._read_line(frame) if frame.user else ""
+            except TimeoutError:
+                return ""
+            except OSError:
+                self._known[name] = ""
         return self._known[name]
 
     def known(self) -> dict[str, str]:
@@ -45,19 +46,6 @@ class Sources:
         if self._folder is None:
             return ""
         if frame.file not in self._files:
-            self._files[frame.file] = _lines(self._folder / frame.file)
+            self._files[frame.file] = text(str(self._folder / frame.file))[0].splitlines()
         lines = self._files[frame.file]
         return one_line(lines[frame.line - 1])[:LONGEST] if 0 < frame.line <= len(lines) else ""
-
-
-def _lines(path: Path) -> list[str]:
-    """The lines of a regular file of a fair size; nothing of anything else, such as a pipe."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
-            facts = os.fstat(fd)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
-                return []
-            return file.read(LARGEST).decode("utf-8", "replace").splitlines()
-    except (OSError, ValueError):
-        return []

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
+from ...job_files import text
 from ..look import AnyQuestion, Source
 from ..source import Sources
 from .account import Account
 
-LONGEST = 4 << 20
-"""Bytes of a source that is read."""
+PATIENCE = 1.0
+"""Seconds to wait for a source, which is asked for once."""
 
 
 def sources(accounts: Iterable[Account]) -> Sources:
@@ -39,11 +38,7 @@ def _answer(question: AnyQuestion) -> object:
     """The text of a source file, and when it was last changed."""
     if not isinstance(question, Source):
         return None
-    path = Path(question.path)
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST or path.suffix != ".py":
-            return None
-        return path.read_text("utf-8", "replace"), found.st_mtime
-    except (OSError, ValueError):
+        return text(question.path, PATIENCE) if question.path.endswith(".py") else None
+    except OSError:
         return None

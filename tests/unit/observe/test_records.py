@@ -40,6 +40,13 @@ def test_a_record_that_follows_another_at_once_is_read(folder: Path) -> None:
     assert seen == [9, 13]
 
 
+def test_what_a_beacon_does_not_write_is_left_alone(folder: Path) -> None:
+    write(folder, 9)
+    os.mkfifo(files.record_path(str(folder), 8))
+    os.symlink("/dev/zero", files.stacks_path(str(folder), 9))
+    assert [one.pid for one in Beacons(folder).read()] == [7]
+
+
 def test_what_says_the_same_as_before_is_told_once(folder: Path) -> None:
     beacons = Beacons(folder)
     write(folder, 9)

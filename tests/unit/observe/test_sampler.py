@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from dead_server import dead_server
 
 from helpers.observe import sockets
-from helpers.observe.look import Dump, Failure, Look, Owner, Source, Watched
+from helpers.observe.look import Dump, ErrorFile, Failure, Look, Owner, Source, Watched
 from helpers.observe.observer import Observer
 from helpers.observe.process_view import job_time
 from helpers.observe.sampler import Sampler, _Process
@@ -116,6 +117,26 @@ def test_an_answer_is_given_when_it_is_new_or_has_changed(sampler: Sampler, tmp_
     assert answers == [[None], [], ["step()"], ["step()"]]
     ((_, (_, changed)),) = looks[-1]
     assert changed == pytest.approx(time.monotonic(), abs=60)
+
+
+def test_a_look_does_not_wait_for_a_dead_server_and_keeps_what_it_knew(
+    sampler: Sampler, tmp_path: Path
+) -> None:
+    (tmp_path / "a.py").write_text("a()")
+    (tmp_path / "b.py").write_text("b()")
+    with dead_server(tmp_path) as server:
+        known, other = Source(server.file("a.py")), Source(server.file("b.py"))
+        failed = ErrorFile(server.file("error"))
+        server.come_back()
+        ((_, (text, _)),) = sampler.look([known]).answers
+        server.die()
+        begun = time.monotonic()
+        looks = [sampler.look([known, other, failed]) for _ in range(5)]
+        assert time.monotonic() - begun < 2.0
+        assert (text, {look.answers for look in looks}) == ("a()", {()})
+        server.come_back()
+        found = dict(sampler.look([known, other, failed]).answers)
+        assert (found[other][0], found[failed]) == ("b()", None)
 
 
 def test_the_owner_of_a_port_is_never_a_process_of_the_job(sampler: Sampler) -> None:

@@ -26,13 +26,14 @@ from histories import (
 from panel_fakes import control, text_of
 
 from helpers.diagnose.diagnose import diagnose
+from helpers.job_files import LARGEST
 from helpers.model.facts import Blocker, Port, RankView, Snapshot
 from helpers.model.frames import Frame
 from helpers.panel.run.log_view import EVERY, LogView, found
 from helpers.panel.show import words
 from helpers.panel.show.ports import APART, entries, port_map
 from helpers.panel.show.tabs import MOST, memory_bars, process_tree, stack
-from helpers.report.source_lines import LARGEST, Sources
+from helpers.report.source_lines import Sources
 
 IN_USE = error("DistNetworkError", "port: 29500, code: -98, name: EADDRINUSE", "train.py:3 main")
 

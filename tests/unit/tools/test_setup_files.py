@@ -6,6 +6,7 @@ import functools
 import importlib.metadata
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import carry_progress
 import fresh
 import make_lock
 import platformdirs
@@ -34,6 +36,8 @@ from packaging.utils import canonicalize_name
 from pins import Pin, PinsError
 from pins import read as read_pins
 from repository import ROOT
+
+from helpers.labs import progress
 
 CONDA_NAMES = {"pytorch": "torch"}
 ONLY_CONDA = {"python", "pip", "cxx-compiler"}
@@ -708,6 +712,116 @@ def test_where_the_checkout_cannot_be_written_jupyter_writes_to_the_home(
     assert run_lab.private(tmp_path) == platformdirs.user_state_path("stuck-ranks") / "jupyter"
     (tmp_path / "jupyter").mkdir()
     assert run_lab.private(tmp_path) == tmp_path / "jupyter"
+
+
+# Progress, which nothing but Reset removes.
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"STUCK_RANKS_STATE": "/own", "XDG_STATE_HOME": "/xdg", "HOME": "/home/me"},
+        {"XDG_STATE_HOME": "/xdg", "HOME": "/home/me"},
+        {"XDG_STATE_HOME": "relative", "HOME": "/home/me"},
+        {"STUCK_RANKS_STATE": "", "XDG_STATE_HOME": "", "HOME": "/home/me"},
+    ],
+)
+def test_progress_is_carried_to_where_the_labs_look_for_it(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STUCK_RANKS_STATE", "XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert carry_progress.state(env, platform.system()) == progress.folder()
+    jupyter = jupyter_env(Path("/c/.venv"), Path("/c/.venv/jupyter"), env)
+    assert jupyter.get("STUCK_RANKS_STATE") == env.get("STUCK_RANKS_STATE")
+
+
+class Old:
+    """A checkout in whose .venv progress is kept, and a home.
+
+    Args:
+        folder: where both are made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.home = folder / "checkout", folder / "home" / "state"
+        self.venv = self.root / ".venv"
+        self.kept = self.venv / "jupyter" / "progress"
+        self.kept.mkdir(parents=True)
+        self.env = {"STUCK_RANKS_STATE": str(self.home)}
+        for name in ("01", "02", "03"):
+            self.write(self.kept / f"{name}.json", "old", 1000.0)
+
+    @staticmethod
+    def write(file: Path, text: str, when: float) -> None:
+        file.write_text(text)
+        os.utime(file, (when, when))
+
+    def carried(self) -> dict[str, str]:
+        return {file.name: file.read_text() for file in self.home.iterdir()}
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Old:
+    return Old(tmp_path)
+
+
+def test_progress_is_carried_once_and_replaces_nothing_newer(old: Old) -> None:
+    old.home.mkdir(parents=True)
+    old.write(old.home / "01.json", "newer", 2000.0)
+    old.write(old.home / "02.json", "older", 500.0)
+    for _ in range(2):
+        carry_progress.carry(old.venv, old.env)
+        assert old.carried() == {"01.json": "newer", "02.json": "old", "03.json": "old"}
+        assert not old.kept.exists()
+
+
+def test_progress_stays_where_it_is_wanted_there_or_is_another_user_s(
+    old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_progress.carry(old.venv, {"STUCK_RANKS_STATE": str(old.kept)})
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    carry_progress.carry(old.venv, old.env)
+    assert len(list(old.kept.iterdir())) == 3 and not old.home.exists()
+
+
+def test_a_home_that_cannot_be_written_is_told_and_nothing_is_lost(
+    old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old.home.parent.write_text("no folder")
+    monkeypatch.setattr(setup_env, "VENV", old.venv)
+    monkeypatch.setenv("STUCK_RANKS_STATE", str(old.home))
+    with pytest.raises(setup_env.SetupError, match=r"^Your progress stays in .+STUCK_RANKS_STATE.+\.$"):
+        setup_env.make_venv()
+    assert len(list(old.kept.iterdir())) == 3
+
+
+def test_a_new_environment_leaves_progress_alone(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup_env, "VENV", old.venv)
+    monkeypatch.setenv("STUCK_RANKS_STATE", str(old.home))
+    (old.venv / "bin").mkdir()
+    (old.venv / "bin" / "python").write_text("broken")
+    setup_env.make_venv()
+    assert setup_env.venv_runs() and not old.kept.exists()
+    assert set(old.carried()) == {"01.json", "02.json", "03.json"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="runs make")
+def test_make_clean_leaves_progress_alone(old: Old) -> None:
+    (old.root / "tools").mkdir()
+    for name in ("Makefile", "tools/find_python.sh", "tools/carry_progress.py"):
+        shutil.copy(ROOT / name, old.root / name)
+    (old.home / "jupyter").mkdir(parents=True)
+    env = {**os.environ, **old.env, "PYTHON": sys.executable}
+    clean = ["make", "clean"]
+    refused = subprocess.run(clean, cwd=old.root, env=env | {"PYTHON": "/nowhere"}, capture_output=True)
+    assert refused.returncode != 0 and len(list(old.kept.iterdir())) == 3
+    for _ in range(2):
+        subprocess.run(clean, cwd=old.root, env=env, check=True)
+        assert not old.venv.exists()
+        assert {file.name for file in old.home.iterdir()} == {"jupyter", "01.json", "02.json", "03.json"}
 
 
 def test_kernels_are_reached_by_sockets_where_the_folder_takes_them(tmp_path: Path) -> None:

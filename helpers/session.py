@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import signal
 import threading
 import time
@@ -377,7 +376,7 @@ class Session:
             )
         )
         notes = [_left_running(pids, observer) for pids in left.values()]
-        notes += [HELD.format(path=path) for path in held if os.path.exists(path)]
+        notes += [HELD.format(path=path) for path in held if locks.remains(path)]
         return _with_evidence(report, notes)
 
     def _report(

@@ -167,6 +167,8 @@ class Beacon:
             while not self._woken(_until_tick(begun + pause)):
                 begun, used_before = time.monotonic(), time.thread_time()
                 if self._guardian and not _alive(self._guardian):
+                    if files.is_released(self._folder):
+                        return
                     _kill(self.pid, 9)
                 self._tracer.admit()
                 self._crashes.keep(self._crash_path)

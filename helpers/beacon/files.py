@@ -25,6 +25,11 @@ def failure_path(folder: str, pid: int) -> str:
     return os.path.join(folder, "records", f"{pid}.failed")
 
 
+def is_released(folder: str) -> bool:
+    """True once the run is over, and those of its processes that still run are left as they are."""
+    return os.path.exists(os.path.join(folder, "released")) or not os.path.isdir(folder)
+
+
 def write(path: str, record: Written) -> None:
     """Replace the record at `path` in one step, so that a reader never sees half of it.
 

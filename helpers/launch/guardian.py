@@ -353,28 +353,33 @@ def _read_on(pids: set[int], pipes: str) -> None:
 
     It ends with the last process that has one of them open.
     """
-    poller = select.poll()
-    readers = set()
-    for pid in pids:
-        for link in (f"/proc/{pid}/fd/1", f"/proc/{pid}/fd/2"):
-            try:
-                if os.readlink(link).startswith(pipes):
-                    readers.add(os.open(link, os.O_RDONLY | os.O_NONBLOCK))
-            except OSError:  # it has ended, or it runs as another user
-                continue
+    links = [f"/proc/{pid}/fd/{number}" for pid in pids for number in (1, 2)]
+    readers = {}
+    for link in links:
+        try:
+            pipe = os.readlink(link)
+            if pipe.startswith(pipes) and pipe not in readers:
+                readers[pipe] = os.open(link, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:  # it has ended, or it runs as another user
+            continue
     if not readers or os.fork():
         return
-    low = 0
-    for reader in (*sorted(readers), os.sysconf("SC_OPEN_MAX")):
+    poller, low = select.poll(), 0
+    for reader in sorted(readers.values()):
+        poller.register(reader, select.POLLIN)
         os.closerange(low, reader)
         low = reader + 1
-    for reader in readers:
-        poller.register(reader, select.POLLIN)
-    while readers:
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+    left = len(readers)
+    while left:
         for reader, _ in poller.poll():
-            if not os.read(reader, 65536):
+            try:
+                ended = not os.read(reader, 65536)
+            except BlockingIOError:  # what relays the output of the run was faster
+                ended = False
+            if ended:
                 poller.unregister(reader)
-                readers.remove(reader)
+                left -= 1
     os._exit(0)
 
 

@@ -112,10 +112,17 @@ def lock_files(pids: Iterable[int]) -> list[str]:
     return []
 
 
+def remains(path: str) -> bool:
+    """True for a lock file that is still there."""
+    with suppress(OSError):
+        return ask(os.path.exists, path)
+    return False
+
+
 def _is_existing(path: str, of_kernel: Collection[str]) -> bool:
     """True for a file that is there, holds no data, and that the kernel has no lock on."""
     with suppress(OSError):
-        status = os.stat(path)
+        status = ask(os.stat, path)
         holds_data = not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_LOCK
         return not holds_data and _number(status) not in of_kernel
     return False

@@ -368,9 +368,10 @@ class Session:
         if not self.stop_all and report.verdict.outcome == "ok":
             left = daemons(started.sessions(), observer.table.rows, observer.identities)
         held = locks.lock_files(process.pid for process in started.processes()) if alive else ()
+        spared = {pid for pids in left.values() for pid in pids}
         started.stop(
             Ending(
-                launchers=[process.pid for process in snapshot.launchers if process.alive],
+                launchers=[p.pid for p in snapshot.launchers if p.alive and p.pid not in spared],
                 ranks=[process.pid for process in alive if process.stack],
                 spared=left,
             )

@@ -37,6 +37,7 @@ class Attached:
     """
 
     folder = output = None
+    session = 0
 
     def __init__(
         self,

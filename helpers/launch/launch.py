@@ -122,13 +122,18 @@ class Launch:
             self._seen = [process for process in found if processes.is_alive(process)]
             return list(self._seen)
 
+    @property
+    def session(self) -> int:
+        """The session in which the command was started: the guardian's."""
+        return self.guardian_pid
+
     def sessions(self) -> dict[int, int]:
         """The session of each of its processes that has another one than its command."""
         found = {}
         for process in self.processes():
             with suppress(OSError):
                 found[process.pid] = os.getsid(process.pid)
-        return {pid: session for pid, session in found.items() if session != self.guardian_pid}
+        return {pid: session for pid, session in found.items() if session != self.session}
 
     def signal(self, number: int, received: float) -> None:
         """Pass a signal to the command's process group, unless everybody has got it.
@@ -160,7 +165,11 @@ class Launch:
     def close(self) -> None:
         """Stop, then remove the run directory."""
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # At once, for the beacons of what is left running: their run is over when the folder is gone.
+        over = self.folder.with_name(f"{self.run_id}.over")
+        with suppress(OSError):
+            self.folder.rename(over)
+        shutil.rmtree(over, ignore_errors=True)
         self._lifeline.close()
         self.output.close()
 

@@ -170,6 +170,7 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
         number: distinguishes processes that have had the same pid one after the other.
         started: time at which the process was started.
         environment: the launch variables that its program was given; None where we may not look.
+        apart: True where it is in another session than the command.
     """
 
     pid: int
@@ -178,6 +179,7 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
     started: float
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
+    apart: bool = False
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):

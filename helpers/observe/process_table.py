@@ -62,6 +62,7 @@ class Row:
         traced: True while a debugger stops it.
         waits_for_child: True while its main thread sleeps in a wait for a child.
         forked: True while it runs the program of its parent.
+        apart: True where it is in another session than the command.
         environment: what its program was given at its start; None where we may not look.
         sockets: (address, port) of its listening TCP sockets; all_sockets: those it ever had.
         unanswered: `address:port` of the other ends that do not answer.
@@ -89,6 +90,7 @@ class Row:
     unanswered: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
     forked: bool = False
+    apart: bool = False
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +209,7 @@ class Table:
                 found=now,
             )
         row.command, row.environment = program.command, program.environment
+        row.apart = program.apart
 
     def _usage(self, row: Row, usage: Usage, now: float) -> None:
         if row.stopped and not usage.stopped:  # it could do nothing until now

@@ -110,6 +110,8 @@ def assign(
             children.setdefault(owner, []).append(row.pid)
     plain = [row for pid in launchers if _is_plain_program(row := table.rows[pid])]
     plain = [row for row in plain if not set(table.ancestors(row.pid)) & set(plain)]
+    if ended:  # what runs in a session of its own was left there on purpose
+        plain = [row for row in plain if not row.apart] or plain
     alive = [row for row in plain if row.ended is None]
     if not ranks and (alive or (plain and ended)):
         return _single(table, (alive or plain[-1:])[0].pid)

@@ -72,6 +72,10 @@ class Running(Protocol):
     started: float
 
     @property
+    def session(self) -> int:
+        """The session in which its command was started; 0 when unknown."""
+
+    @property
     def folder(self) -> Path | None:
         """Where beacons report and output goes; None for a job that was started without them."""
 
@@ -175,7 +179,8 @@ class Sampler:
             with suppress(psutil.Error):
                 known = self._processes.get(process.pid)
                 if known is None or known.process != process:
-                    known = _Process(process, now, 0 if known is None else known.program.number + 1)
+                    number = 0 if known is None else known.program.number + 1
+                    known = _Process(process, now, number, self._launch.session)
                     self._processes[process.pid] = known
                 usage = known.usage(now, None if opened is None else opened.get(process.pid, ()))
                 if usage is None:
@@ -289,7 +294,7 @@ PENDING = object()
 class _Process:
     """One process, from look to look."""
 
-    def __init__(self, process: psutil.Process, now: float, number: int) -> None:
+    def __init__(self, process: psutil.Process, now: float, number: int, session: int) -> None:
         self.process = process
         self.program = Program(
             pid=process.pid,
@@ -298,6 +303,7 @@ class _Process:
             started=now - (time.time() - process.create_time()),
             command=redacted_words(process.cmdline()),
             environment=_environment(process),
+            apart=session != 0 and _session(process.pid) not in (session, 0),
         )
         self.told = False
         self._unanswered: dict[str, float] = {}
@@ -394,6 +400,13 @@ def _thread_name(pid: int, thread: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
     return ""
+
+
+def _session(pid: int) -> int:
+    """The session of a process, 0 when it has gone."""
+    with suppress(OSError):
+        return os.getsid(pid)
+    return 0
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str] | None:

@@ -12,14 +12,13 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+from command_line import Box, Done, python, read_until, running
 from contract import violations
 from repository import ROOT
 from waiting import until
@@ -61,124 +60,6 @@ open("pids.new", "w").write(" ".join(map(str, pids)))
 os.rename("pids.new", "pids")
 time.sleep(600)
 """
-
-
-@dataclass(frozen=True)
-class Done:
-    """A finished command line."""
-
-    code: int
-    out: str
-    err: str
-    file: Path
-
-    @property
-    def report(self) -> dict[str, Any]:
-        assert self.file.exists(), f"no JSON; exit code {self.code}\n{self.err[-2000:]}"
-        found: dict[str, Any] = json.loads(self.file.read_text())
-        assert violations(found) == []
-        return found
-
-    @property
-    def verdict(self) -> tuple[str, str, list[int]]:
-        report = self.report
-        return report["outcome"], report["cause"], report["culprits"]
-
-
-class Box:
-    """A folder with its own place for runs; starts command lines in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "job"
-        self.folder.mkdir()
-        self.temp = folder / "temp"
-        self.temp.mkdir()
-        self.file = folder / "report.json"
-        self.env = {**os.environ, "TMPDIR": str(self.temp), "PYTHONPATH": str(ROOT)}
-        self.started: list[subprocess.Popen[str]] = []
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_text(text)
-        return name
-
-    def words(self, command: Sequence[str], options: Sequence[str]) -> list[str]:
-        words = [sys.executable, "-m", "helpers", "diagnose", "--json", str(self.file)]
-        return [*words, *options, "--", *command]
-
-    def start(
-        self, words: Sequence[str], *, env: dict[str, str] | None = None, stdin: Any = None
-    ) -> subprocess.Popen[str]:
-        """The command line in a session of its own, so that a signal reaches it alone."""
-        process = subprocess.Popen(
-            words,
-            cwd=self.folder,
-            env=self.env | (env or {}),
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self.started.append(process)
-        return process
-
-    def finish(self, process: subprocess.Popen[str], text: str | None = None) -> Done:
-        out, err = process.communicate(text, timeout=120)
-        return Done(process.returncode, out, err, self.file)
-
-    def run(
-        self,
-        *command: str,
-        options: Sequence[str] = (),
-        env: dict[str, str] | None = None,
-        text: str | None = None,
-        words: Sequence[str] | None = None,
-    ) -> Done:
-        """`diagnose` on a command, or any `words`, to its end."""
-        stdin = subprocess.PIPE if text is not None else None
-        process = self.start(words or self.words(command, options), env=env, stdin=stdin)
-        return self.finish(process, text)
-
-    def runs(self) -> list[Path]:
-        """The run directories that exist."""
-        return list(self.temp.glob("stuck-ranks-*/*"))
-
-
-@pytest.fixture
-def box(tmp_path: Path, processes_left: Callable[[], list[psutil.Process]]) -> Iterator[Box]:
-    made = Box(tmp_path)
-    yield made
-    for process in made.started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-    assert running(processes_left()) == []
-
-
-def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Those that still run: an orphan that has ended may wait a while for the system to take note."""
-    found = []
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
-
-
-def read_until(process: subprocess.Popen[str], word: str) -> str:
-    """Lines of the command line's stderr up to the first with `word` in it."""
-    assert process.stderr is not None
-    seen = ""
-    for line in process.stderr:
-        seen += line
-        if word in line:
-            return seen
-    raise AssertionError(f"`{word}` never came:\n{seen}")
-
-
-def python(*words: str) -> list[str]:
-    return [sys.executable, *words]
 
 
 def assert_gone(pids: Sequence[int]) -> None:
@@ -430,15 +311,17 @@ def test_ctrl_c_while_the_job_imports(box: Box) -> None:
     process = box.start(box.words(python("job.py"), ()))
     read_until(process, "] importing")
     report = interrupted(box, process).report
-    assert report["outcome"] == "running"
-    assert report["ranks"][0]["where"]["file"] in ("heavy.py", "job.py")
+    assert (report["outcome"], report["cause"]) == ("error", "error")
+    assert "KeyboardInterrupt" in report["summary"]
+    assert report["where"] == {"file": "heavy.py", "line": 4, "function": "<module>"}
 
 
 def test_ctrl_c_in_a_hang_that_nothing_proves(box: Box) -> None:
     process, pids = start_resisting(box)
     read_until(process, "running")
     report = interrupted(box, process).report
-    assert report["outcome"] == "running"
+    assert (report["outcome"], report["culprits"]) == ("error", [0])
+    assert "KeyboardInterrupt" in report["summary"]
     assert_gone(pids)
 
 

@@ -30,6 +30,7 @@ class FakeJob:
     fails_to_close: bool = False
     folder: Path | None = None
     output: OutputPipes | None = None
+    session: int = 0
     pid: int = 1000
     started: float = 0.0
     run_id: str = "fake"

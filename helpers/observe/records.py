@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import psutil
 from msgspec.structs import replace
 
 from ..beacon.files import failure_path, record_path, stacks_path
 from ..beacon.record import Record
 from ..model.redaction import redacted_words
 from .look import Told
+
+MOST, OLD = 4096, 60.0
+"""Files of processes that have ended which are kept, and seconds for which they are kept in any case."""
 
 LOG_TAIL = 20_000
 """Bytes at the end of a file that are read."""
@@ -41,13 +45,17 @@ class Beacons:
             entries = list(os.scandir(self._folder / "records"))
         except OSError:
             return
+        self._make_room(entries)
         changed: dict[int, set[str]] = {}
         for entry in entries:
             number, _, kind = entry.name.partition(".")
             ours = kind in ("json", "stacks") and number.isdigit()
             if not ours or not entry.is_file(follow_symlinks=False):
                 continue
-            stat = entry.stat()
+            try:
+                stat = entry.stat()
+            except FileNotFoundError:  # room was made
+                continue
             seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
             if seen != self._seen.get(entry.name):
                 self._seen[entry.name] = seen
@@ -58,6 +66,17 @@ class Beacons:
             stacks = self._text(stacks_path, pid) if "stacks" in kinds else None
             told = Told(pid, self._written.get(pid, 0.0), stacks=stacks)
             yield self._with_record(told) if "json" in kinds else told
+
+    def _make_room(self, entries: Sequence[os.DirEntry[str]]) -> None:
+        """Remove the files of processes that ended long ago, of which a long job may have many."""
+        if len(entries) <= MOST:
+            return
+        for name, (written, _, _) in sorted(self._seen.items(), key=lambda seen: seen[1][0])[:-MOST]:
+            pid = int(name.partition(".")[0])
+            if time.time() - written / 1e9 > OLD and not psutil.pid_exists(pid):
+                (self._folder or Path()).joinpath("records", name).unlink(missing_ok=True)
+                self._seen.pop(name)
+                self._records.pop(pid, None)
 
     def _with_record(self, told: Told) -> Told:
         content = _content(record_path(str(self._folder), told.pid))

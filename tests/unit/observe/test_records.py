@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 from beacon_records import record, thread
 
 from helpers.beacon import files
+from helpers.observe import records
 from helpers.observe.inbox import Inbox
 from helpers.observe.records import Beacons, parsed
 
@@ -112,6 +114,23 @@ def test_an_empty_or_broken_record_is_none(content: bytes) -> None:
 @pytest.mark.parametrize("content", [b"[1]", b"7", b"null", b"{}", b'{"ppid": "one"}'])
 def test_what_is_not_a_record_is_told(content: bytes) -> None:
     assert "its record cannot be read: " in str(parsed(content))
+
+
+def test_what_processes_have_left_that_ended_long_ago_is_removed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST", 4)
+    now, alive, ended = time.time(), os.getpid(), range(2**22 + 1, 2**22 + 10)  # no pid is that high
+    for age, pid in enumerate((*ended, alive)):
+        path = files.record_path(str(folder), pid)
+        files.write(path, record(thread()))
+        moment = now - 2 * records.OLD - age if pid not in ended[:2] else now
+        os.utime(path, (moment, moment))
+    beacons = Beacons(folder)
+    assert len(list(beacons.read())) == 10
+    assert list(beacons.read()) == []
+    left = {int(file.stem) for file in (folder / "records").iterdir()}
+    assert left == {*ended[:4], alive}
 
 
 def test_without_a_folder_nothing_is_told() -> None:

@@ -56,6 +56,6 @@ def test_a_job_of_eight_processes_that_print_four_gigabytes(
 
 
 def test_what_64_processes_print_takes_no_more_than_promised() -> None:
-    """Nothing of the disk; what 64 pipes hold of the kernel's memory; of ours, the same for any number."""
+    """No disk; of the kernel's memory what 64 pipes hold; of ours the same for any number."""
     assert 64 * CAPACITY <= 64 * MB
     assert 64 * OWN <= ALL <= 64 * MB

@@ -20,6 +20,7 @@ from reading import reading  # noqa: E402
 from rivals import rivals  # noqa: E402
 from score.score import commit, made  # noqa: E402
 from sections import put  # noqa: E402
+from throughput import throughput  # noqa: E402
 from waits import waits  # noqa: E402
 
 from helpers.diagnose.diagnose import diagnose  # noqa: E402
@@ -77,6 +78,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "Time to an answer, beside torch's own tools": rivals,
     "Reading what a job has left": reading,
     "Reading the recordings of many nodes": nodes,
+    "How fast a job may print": throughput,
     "What a learner waits for": waits,
     "A verdict and a picture": verdicts,
 }

@@ -36,6 +36,11 @@ def test_ours_names_rank_call_line_and_branch_of_a_hang() -> None:
     assert [cell.strip() for cell in rows[0].split("|")][4:-1] == ["1 of 1", *["1 of 1"] * 6]
 
 
+def test_every_line_of_a_job_that_prints_arrives() -> None:
+    rows = [line.split("|") for line in lines_of("throughput(1, 80_000)") if "process" in line]
+    assert [cells[-2].strip() for cells in rows[:3]] == ["100.0%"] * 3
+
+
 @pytest.mark.timeout(600)
 def test_the_cost_is_an_interval_for_each_measure() -> None:
     row = next(

@@ -14,9 +14,13 @@ class LineStream:
 
     A name stands before each line. A line is written once it is whole, or once its process has been
     quiet for a while; another process then ends it, and its rest comes behind the name again.
+
+    Args:
+        newest: write of a line that returns to its beginning (a progress bar) what it shows last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, newest: bool = False) -> None:
+        self._newest = newest
         self._begun: dict[str, tuple[float, bytes]] = {}
         self._open: str | None = None
 
@@ -30,6 +34,8 @@ class LineStream:
         lines, end, rest = (begun + data).rpartition(b"\n")
         written = b""
         if end:
+            if self._newest and b"\r" in lines:
+                lines = b"\n".join(map(last_shown, lines.split(b"\n")))
             written = self._mark(label) + lines.replace(b"\n", b"\n" + _name(label)) + end
             self._open = None
         if rest:
@@ -59,7 +65,7 @@ class LineStream:
 
     def _show(self, label: str) -> bytes:
         _, text = self._begun.pop(label)
-        written = self._mark(label) + text
+        written = self._mark(label) + (last_shown(text) if self._newest else text)
         self._open = label
         return written
 
@@ -70,6 +76,11 @@ class LineStream:
     def _break(self) -> bytes:
         is_open, self._open = self._open is not None, None
         return b"\n" if is_open else b""
+
+
+def last_shown(line: bytes) -> bytes:
+    """What a terminal shows last of a line that returns to its beginning."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def _name(label: str) -> bytes:

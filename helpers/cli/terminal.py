@@ -18,7 +18,7 @@ from ..model.wording import coloured, doing, label, one_line, operation, place, 
 from ..report.alike import Alike, common, one_by_one, shared, spread
 from ..report.files import discard
 from ..session import Event, Sample
-from .line_stream import LineStream
+from .line_stream import LineStream, last_shown
 
 PACE = 0.25
 """Seconds between two drawings of the table."""
@@ -61,7 +61,7 @@ class Terminal:
         self._console = console or Console(stderr=True, highlight=False)
         self._draws = live and self._console.is_terminal and not self._console.is_dumb_terminal
         self._output = output
-        self._stream = LineStream()
+        self._stream = LineStream(newest=self._draws)
         self._changed = threading.Condition()
         self._drawing = threading.Lock()
         self._pieces: list[tuple[str, bytes] | str] = []
@@ -169,7 +169,7 @@ class Terminal:
         """The table, and the lines that have no end yet, as far as there is room for them."""
         with self._console.capture() as capture:
             for name, text in list(self._stream.unfinished().items())[:MOST_UNFINISHED]:
-                newest = text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+                newest = last_shown(text).decode("utf-8", "replace")
                 self._console.print(
                     Text.from_ansi(f"[{name}] {coloured(newest)}"), no_wrap=True, overflow="crop"
                 )

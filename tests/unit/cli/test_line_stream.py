@@ -42,6 +42,12 @@ def test_lines_and_names(pieces: list[tuple[str, bytes] | float], text: bytes) -
     assert written(*pieces) == text
 
 
+def test_of_a_progress_bar_a_terminal_gets_what_it_shows_last() -> None:
+    stream = LineStream(newest=True)
+    shown = stream.add("a", b"\r10%\r20%\nok\n30%\r40%\r", 0.0) + stream.quiet(QUIET)
+    assert shown == b"[a] 20%\n[a] ok\n[a] 40%"
+
+
 def test_a_prompt_is_shown_once_its_process_is_quiet_and_not_before() -> None:
     assert written(("a", ASK), QUIET / 2, end=False) == b""
     assert written(("a", ASK), QUIET / 2, ("a", b"x"), QUIET / 2, end=False) == b""

@@ -117,6 +117,8 @@ class Guardian:
             self.stopping = True
         else:
             self._report({"started": pid, "time": time.time()})
+        for descriptor in inheritable():  # the job's: who waits for their end waits for it alone
+            os.close(descriptor)
 
     def end(self) -> None:
         """End every process of the job and report what became of them."""
@@ -199,6 +201,21 @@ class Guardian:
         if self._full:
             self._poller.unregister(self._events)
             self._full = False
+
+
+def inheritable() -> list[int]:
+    """The descriptors above 2 that this process was given to hand down; Python's own are none of them.
+
+    `python <(...)`, a lock of the shell's, make's jobserver and the sockets of systemd are such.
+    """
+    found = []
+    for name in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
+        try:
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # that of the listing
+    return found
 
 
 def as_line(value: dict[str, Any]) -> bytes:

@@ -17,7 +17,7 @@ import time
 from types import FrameType
 from typing import Any, Optional
 
-from . import exits, files, joining, output, torch_names
+from . import exits, files, joining, output, single_thread, torch_names
 from .crashes import CrashFile
 from .process import Process
 from .record import Written
@@ -33,7 +33,10 @@ of the Missing Supercomputer Performance, SC 2003, https://doi.org/10.1145/10489
 LOOK_SHARE, LONGEST_PAUSE = 0.01, 0.6
 """Share of the time that looks may take: with hundreds of threads they come less often."""
 
-_kill = os.kill
+AT_ITS_END = 0.00002
+"""Seconds between two looks at whether the thread has gone."""
+
+_kill = os.kill  # before it is replaced: a call of the beacon itself is not to be noted
 
 
 class Beacon:
@@ -49,6 +52,7 @@ class Beacon:
         self._guardian = guardian
         self._crashes = CrashFile()
         self._watches_joins = False
+        self._elsewhere = False
         self._begin()
 
     def _begin(self, inherited: Any = None) -> None:
@@ -61,6 +65,7 @@ class Beacon:
         self._tracer = Tracer(self._guardian)
         self._wake = _thread.allocate_lock()
         self._running = _thread.allocate_lock()
+        self._native_id = 0
         self._resting = _thread.RLock()
         self._rests = 0
 
@@ -72,6 +77,7 @@ class Beacon:
         """
         output.separate(self._folder)
         exits.watch(self._note)
+        single_thread.watch(self.rest, self.resume)
         atexit.register(self._at_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -119,7 +125,7 @@ class Beacon:
 
     def _note(self) -> None:
         """Write a record at once, unless this is a child that was forked behind Python's back."""
-        if self.pid == os.getpid():
+        if self.pid == os.getpid() and not self._elsewhere:
             self.rest()
             self.look()
             self.resume()
@@ -129,18 +135,24 @@ class Beacon:
         self._note()
 
     def _at_exit(self) -> None:
-        self.rest()
-        self.look(ended=True)
+        if not self._elsewhere:
+            self.rest()
+            self.look(ended=True)
 
     def _after_in_child(self) -> None:
-        exits.reaped.clear()
+        exits.forget()
+        self._elsewhere = self._elsewhere or not os.getppid()
         self._begin(torch_names.default_group())
+        if self._elsewhere:  # a namespace in which its pid is one of another process outside
+            return
         with contextlib.suppress(OSError):
             output.separate(self._folder)
         self.look()  # it may end before the thread has its first look
         self._start_thread()
 
     def _start_thread(self) -> None:
+        if self._elsewhere:
+            return
         if not self._wake.locked():
             self._wake.acquire()
         self._running.acquire()
@@ -154,14 +166,16 @@ class Beacon:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, unblocked)
 
     def _stop_thread(self) -> None:
-        """End the thread and wait for it; a look takes a few milliseconds."""
+        """End the thread and wait for it, until the kernel, too, counts it no longer."""
         if self._wake.locked():
             self._wake.release()
         self._running.acquire()
         self._running.release()
+        while os.path.exists(f"/proc/self/task/{self._native_id}"):
+            time.sleep(AT_ITS_END)
 
     def _run(self) -> None:
-        mine = _thread.get_ident()
+        mine, self._native_id = _thread.get_ident(), _thread.get_native_id()
         try:
             begun, pause = time.monotonic(), TICK
             while not self._woken(_until_tick(begun + pause)):
@@ -200,14 +214,17 @@ current: Optional[Beacon] = None
 def start() -> None:
     """Start the beacon of this process, when the environment names a run directory.
 
+    In a pid namespace of its own (a container) the guardian cannot be seen, and the pid means another
+    process to those outside: there is none.
+
     Raises:
         OSError: the output of the process cannot be separated.
     """
     global current
     folder = os.environ.get("STUCK_RANKS_RUN", "")
-    if current is None and os.path.isdir(folder):
-        guardian = int(os.environ.get("STUCK_RANKS_GUARDIAN", "0"))
-        current = Beacon(folder, guardian if _alive(guardian) else 0)
+    guardian = int(os.environ.get("STUCK_RANKS_GUARDIAN", "0"))
+    if current is None and os.path.isdir(folder) and (not guardian or _alive(guardian)):
+        current = Beacon(folder, guardian)
         current.start()
 
 
@@ -220,7 +237,7 @@ def _alive(pid: int) -> bool:
     if pid <= 1:
         return False
     try:
-        os.kill(pid, 0)
+        _kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:

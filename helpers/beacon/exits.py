@@ -1,27 +1,31 @@
 """How this process and the children it waits for end, without touching `sys.excepthook`.
 
 An uncaught exception is read from `sys.last_value`, which the interpreter sets before it calls any
-hook. `os.waitpid`, `os._exit` and `os.kill` are wrapped: the status of a child is noted as it comes, and
-a process that is about to end (or stop) itself says where it is. They still do what they did.
+hook. `os.waitpid`, `os._exit`, `os.kill` and `sys.exit` are replaced (see `noting`): the status of a
+child is noted as it comes, and a process that is about to end (or stop) itself says where it is.
 """
 
 from __future__ import annotations
 
 import _thread
 import functools
+import gc
 import os
 import sys
 import time
-from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional
+from types import FrameType, TracebackType
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, stacks, torch_names
+from . import calls, noting, stacks, torch_names
 from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
 
-reaped: Dict[int, int] = {}
-"""Wait status of every child that this process has waited for."""
+SAME_PLACE = 1.0
+"""Seconds within which a second `os.kill` at one place is not noted: a loop that asks who is alive."""
+
+MOST_WAITS = 256
+"""Calls of `os.waitpid` that are kept until their result is read: more than threads are in one."""
 
 left: List[FrameEntry] = []
 """The stack of the main thread's newest call of `sys.exit`, innermost frame first."""
@@ -35,44 +39,68 @@ handed_over: List[Error] = []
 cut_off: List[FrameEntry] = []
 """The stack of a call of `os._exit`, which ends the process at once, innermost frame first."""
 
+_reaped: Dict[int, int] = {}
+_waits: List[Any] = []
+
 
 def watch(last_words: Callable[[], None]) -> None:
     """Note the status of children from now on; call `last_words` before the process ends itself."""
-    waitpid, leave, kill, say_exit = os.waitpid, os._exit, os.kill, sys.exit
+    waitpid = os.waitpid
     main = _thread.get_ident()
+    killed_at: List[Tuple[Any, int, float]] = [(None, 0, 0.0)]
 
-    @functools.wraps(waitpid)
-    def noting_waitpid(pid: int, options: int) -> Any:
-        result = waitpid(pid, options)
-        if result[0] > 0 and (os.WIFEXITED(result[1]) or os.WIFSIGNALED(result[1])):
-            reaped[result[0]] = result[1]
-        return result
+    def waits(_: FrameType) -> Any:
+        """The cache, which is written in C, keeps the result until `reaped` looks."""
+        reaped()
+        call = functools.lru_cache(maxsize=None)(waitpid)
+        _waits.append(call)
+        del _waits[:-MOST_WAITS]
+        return call
 
-    @functools.wraps(leave)
-    def noting_exit(status: int) -> Any:
-        cut_off[:] = stacks.entries(sys._getframe(1))
+    def leaves(frame: FrameType) -> None:
+        cut_off[:] = stacks.entries(frame)
         last_words()
-        leave(status)
 
-    @functools.wraps(kill)
-    def noting_kill(pid: int, signal: int) -> None:
-        if pid == os.getpid() and signal:
+    def kills(frame: FrameType) -> None:
+        """Whom, is known to the call alone: it may be this process."""
+        (code, at, since), now = killed_at[0], time.monotonic()
+        if (code, at) != (frame.f_code, frame.f_lasti) or now - since > SAME_PLACE:
+            killed_at[0] = frame.f_code, frame.f_lasti, now
             last_words()
-        kill(pid, signal)
 
-    @functools.wraps(say_exit)
-    def noting_sys_exit(status: Any = None) -> Any:
+    def exits(frame: FrameType) -> None:
         if _thread.get_ident() == main:
-            left[:] = stacks.entries(sys._getframe(1))
+            left[:] = stacks.entries(frame)
             left_values.clear()
-            left_values.update(stacks.values(sys._getframe(1), main))
+            left_values.update(stacks.values(frame, main))
             handled = sys.exc_info()[1]
-            if handled is not None and torch_names.is_told_to_parent_alone(sys._getframe(1)):
+            if handled is not None and torch_names.is_told_to_parent_alone(frame):
                 handed_over[:] = [_told(handled)]
-        say_exit(status)
 
-    os.waitpid, os._exit, os.kill = noting_waitpid, noting_exit, noting_kill
-    sys.exit = noting_sys_exit
+    system = sys.modules[os.name]
+    noting.replace("waitpid", waits, os, system)
+    noting.replace("_exit", leaves, os, system)
+    noting.replace("kill", kills, os, system)
+    noting.replace("exit", exits, sys)
+
+
+def reaped() -> Dict[int, int]:
+    """Wait status of every child that this process has waited for."""
+    for call in list(_waits):
+        for cache in gc.get_referents(call):
+            for arguments, result in cache.items() if type(cache) is dict else ():
+                if type(arguments) is tuple:
+                    _waits[:] = [other for other in _waits if other is not call]
+                    pid, status = result
+                    if pid > 0 and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+                        _reaped[pid] = status
+    return dict(_reaped)
+
+
+def forget() -> None:
+    """Begin anew in a forked child."""
+    _reaped.clear()
+    _waits.clear()
 
 
 def uncaught() -> Optional[Error]:

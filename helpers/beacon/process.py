@@ -84,7 +84,7 @@ class Process:
             "left": list(exits.left),
             "left_values": dict(exits.left_values),
             "cut_off": list(exits.cut_off),
-            "reaped": dict(exits.reaped),
+            "reaped": exits.reaped(),
             "error": self._error,
             "ended": ended,
             "beacon_thread": self._beacon_thread,
@@ -103,12 +103,12 @@ class Process:
         return self._unseen
 
     def _see_threads(self, mine: int) -> None:
-        now = time.monotonic()
+        now, frames = time.monotonic(), threads.frames()
         known = threads.named(mine)
         seen: Dict[int, threads.Watched] = {}
         self._turn += 1
         shifts = 1 + len(known) // AT_ONCE
-        for number, (ident, frame) in enumerate(sys._current_frames().items()):
+        for number, (ident, frame) in enumerate(frames.items()):
             if ident == mine:
                 continue
             name, native_id, main = known.get(ident, (f"thread {ident}", None, False))

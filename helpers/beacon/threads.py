@@ -128,6 +128,19 @@ def _users_line(entry: Thread) -> Optional[FrameEntry]:
     return next((frame for frame in entry["frames"] if frame[3]), None)
 
 
+def frames() -> Dict[int, FrameType]:
+    """The frame of each thread by Python's id of it.
+
+    Raises:
+        RuntimeError: other interpreters run in this process, by locks of their own (PEP 684, since
+            3.12): `sys._current_frames` would read their frames, too, while these change.
+    """
+    for name in ("_interpreters", "_xxsubinterpreters") if sys.version_info >= (3, 12) else ():
+        if name in sys.modules and len(sys.modules[name].list_all()) > 1:
+            raise RuntimeError("a process with sub-interpreters cannot be looked at from inside")
+    return sys._current_frames()
+
+
 def named(mine: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:
     """Python thread id -> name, kernel thread id, whether it is the main thread."""
     threading = sys.modules.get("threading")

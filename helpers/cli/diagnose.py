@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import closing
 from pathlib import Path
 
+from ..launch.guardian import inheritable
 from ..launch.launch import Launch, LaunchError, clear_up, launch
 from .arguments import UsageError, add_html, add_json, add_patience, add_record, positive
 from .interrupts import noted
@@ -53,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
         session = Session(
             options.command,
+            cwd=_folder(),
             stdin="inherit",
             patience=options.patience,
             max_seconds=options.max_seconds,
@@ -75,6 +78,17 @@ def run(options: argparse.Namespace) -> int:
 def _started(command: list[str]) -> Launch:
     try:
         clear_up()
-        return launch(command, cwd=Path.cwd(), stdin="inherit")
+        job = launch(command, stdin="inherit")
     except LaunchError as problem:
         raise UsageError(str(problem)) from None
+    for descriptor in inheritable():  # the job has them, and we would hold open what it closes
+        os.close(descriptor)
+    return job
+
+
+def _folder() -> Path:
+    """The current folder; as the shell has it where that has been removed, which hinders no job."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep, os.environ.get("PWD", ""))

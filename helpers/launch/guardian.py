@@ -138,6 +138,8 @@ class Guardian:
         else:
             self._command = pid
             self._report({"started": pid, "time": time.time()})
+        for descriptor in inheritable():  # the job's: who waits for their end waits for it alone
+            os.close(descriptor)
 
     def _pass_on(self) -> float | None:
         """Pass on the signals that did not go to everybody.
@@ -268,6 +270,21 @@ class Guardian:
         if self._full:
             self._poller.unregister(self._events)
             self._full = False
+
+
+def inheritable() -> list[int]:
+    """The descriptors above 2 that this process was given to hand down; Python's own are none of them.
+
+    `python <(...)`, a lock of the shell's, make's jobserver and the sockets of systemd are such.
+    """
+    found = []
+    for name in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
+        try:
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # that of the listing
+    return found
 
 
 def as_line(value: dict[str, Any]) -> bytes:

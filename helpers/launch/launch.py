@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import run_folder
-from .guardian import as_line, from_line
+from .guardian import as_line, from_line, inheritable
 from .output_pipes import OutputPipes
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Launch:
                     stdout=subprocess.DEVNULL,
                     stderr=log,
                     cwd=cwd,
-                    pass_fds=inherited,
+                    pass_fds=(*inherited, *(() if silent else inheritable())),
                     start_new_session=True,
                 )
             undo.callback(self._guardian.wait)
@@ -248,6 +248,8 @@ class Launch:
 
     def _start_command(self, command: list[str], path: str, env: dict[str, str], silent: bool) -> None:
         env = env | run_folder.environment(self.folder, self.guardian_pid, env)
+        if not silent:
+            command, path = _as_named(command, path, env)
         job = {
             "path": os.fsencode(path),
             "command": [os.fsencode(part) for part in command],
@@ -354,6 +356,19 @@ def launch(
         raise LaunchError(_unprepared(error)) from error
 
 
+def _as_named(command: list[str], path: str, env: Mapping[str, str]) -> tuple[list[str], str]:
+    """The command and its program, under a shell where variables name this process instead of it.
+
+    systemd gives sockets and a watchdog to one process, which it names: sd_listen_fds(3),
+    sd_watchdog_enabled(3).
+    """
+    own = [name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())]
+    if not own or not all(name.isidentifier() and name.isascii() for name in own):
+        return command, path
+    script = f'{" ".join(f"{name}=$$" for name in own)} exec "$@"'
+    return ["sh", "-c", script, "sh", path, *command[1:]], "/bin/sh"
+
+
 def _unprepared(error: OSError) -> str:
     """Why a run cannot be prepared, in one sentence, and what helps where the reason is its folder."""
     reason, file = error.strerror or str(error), error.filename2 or error.filename
@@ -394,7 +409,7 @@ def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, st
         raise LaunchError(f"the folder {base} cannot be entered")
     name = command[0]
     has_slash = os.sep in name
-    wanted = str(base / name) if has_slash else name
+    wanted = os.path.join(base, name) if has_slash else name
     places = env.get("PATH", os.defpath).split(os.pathsep)
     search = os.pathsep.join(str(base / place) for place in places)
     if found := shutil.which(wanted, path=search):

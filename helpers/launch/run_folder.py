@@ -1,6 +1,6 @@
 """The directory of one run: where it lies, what is in it, and the record that outlives its owner.
 
-<tempdir>/stuck-ranks-<uid>/<run id>/     this user's only
+<tempdir>/stuck-ranks-<uid>/<run id>/     this user's only (see `home`)
     run.json      the command, the owner's process, the guardian and the command's own process
     guardian.log  what the guardian says when it fails
     output/       the pipes into which processes print, see `helpers.launch.output_pipes`
@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -23,22 +23,49 @@ from typing import Any
 
 BEACON = Path(__file__).resolve().parents[1] / "beacon"
 
+LONGEST, OTHER = 3800, "/tmp"
+"""Bytes that the path of TMPDIR may have (that of a file has 4,095 at most, PATH_MAX), and what serves
+in the place of a longer one."""
+
 
 def home() -> Path:
     """The folder of all runs of this user, made where it is missing.
 
+    Where something of another user's has its name, it gets a name that nobody can foresee.
+
     Raises:
-        OSError: it cannot be made, or something there belongs to someone else or is a link.
+        OSError: it cannot be made.
     """
-    folder = Path(tempfile.gettempdir()) / f"stuck-ranks-{os.getuid()}"
-    with suppress(FileExistsError):
+    if folder := next(_homes(), None):
+        if stat.S_IMODE(folder.stat().st_mode) != 0o700:
+            folder.chmod(0o700)
+        return folder
+    folder = _temporary() / _name()
+    try:
         folder.mkdir(mode=0o700)
-    facts = folder.lstat()
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
-        raise PermissionError(f"{folder} is not a folder of your own; remove it or set TMPDIR")
-    if stat.S_IMODE(facts.st_mode) != 0o700:
-        folder.chmod(0o700)
+    except FileExistsError:
+        return Path(tempfile.mkdtemp(prefix=f"{_name()}-", dir=folder.parent))
     return folder
+
+
+def _homes() -> Iterator[Path]:
+    """All folders that are, or were, home to runs of this user: none of another's, and no link."""
+    temporary = _temporary()
+    for folder in (temporary / _name(), *sorted(temporary.glob(f"{_name()}-*"))):
+        with suppress(OSError):
+            facts = folder.lstat()
+            if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid():
+                yield folder
+
+
+def _name() -> str:
+    return f"stuck-ranks-{os.getuid()}"
+
+
+def _temporary() -> Path:
+    """TMPDIR, unless what lies in it can be no part of PYTHONPATH, or of a path at all."""
+    folder = tempfile.gettempdir()
+    return Path(OTHER if os.pathsep in folder or len(os.fsencode(folder)) > LONGEST else folder)
 
 
 def make(folder: Path, record: Mapping[str, Any]) -> None:
@@ -112,9 +139,9 @@ def records() -> list[Path]:
     """The records of this user's runs whose directories are there.
 
     Raises:
-        OSError: the folder of the runs cannot be used.
+        OSError: there is no folder for temporary files.
     """
-    return sorted(home().glob("*/run.json"))
+    return sorted(record for folder in _homes() for record in folder.glob("*/run.json"))
 
 
 def identity(pid: int) -> tuple[int, float]:

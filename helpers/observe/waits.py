@@ -54,7 +54,7 @@ _CHILD_FILES = (
     os.path.join("multiprocessing", "process.py"),
     torch_names.SPAWN_FILE,
 )
-_OUTPUT = re.compile(r"/stuck-ranks-\d+(?:-\d+)?/[\w-]+/output/(?:job|\d+-\d+)$")
+_OUTPUT = re.compile(r"/stuck-ranks-\d+(?:-\w+)?/[\w-]+/output/(?:job|\d+-\d+)$")
 """A pipe into which a process of a run prints (`launch.output_pipes`)."""
 _PROMPT_FILES = ("pdb.py", "cmd.py", "bdb.py")
 READS = ("read", "readv", "pread", "recvfrom", "recvmsg")

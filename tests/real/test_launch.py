@@ -187,17 +187,6 @@ def test_a_guardian_that_cannot_start(monkeypatch: pytest.MonkeyPatch, place: Pa
     assert list(place.iterdir()) == []
 
 
-def test_a_folder_of_runs_that_is_a_link_or_belongs_to_another(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place.symlink_to(tmp_path)
-    with pytest.raises(LaunchError, match="is not a folder of your own"):
-        launch(["true"])
-    monkeypatch.setattr(os, "getuid", lambda: 4711)
-    with pytest.raises(LaunchError, match="stuck-ranks-4711 is not a folder of your own"):
-        launch(["true"])
-
-
 # --- what the command inherits
 
 

@@ -333,10 +333,18 @@ def test_sys_exit_is_no_exception(program: str, monkeypatch: pytest.MonkeyPatch)
     assert ending(monkeypatch, program) is None
 
 
+def put_back_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions that `exits.watch` replaces."""
+    for name in ("waitpid", "_exit", "kill"):
+        for module in (os, sys.modules[os.name]):
+            monkeypatch.setattr(module, name, getattr(os, name))
+    monkeypatch.setattr(sys, "exit", sys.exit)
+
+
 def test_a_thread_that_calls_os_exit_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Any] = []
-    for module, name in ((os, "waitpid"), (os, "_exit"), (os, "kill"), (sys, "exit")):
-        monkeypatch.setattr(module, name, lambda *_: None)
+    put_back_at_the_end(monkeypatch)
+    monkeypatch.setattr(os, "_exit", lambda _: None)
     monkeypatch.setattr(exits, "cut_off", [])
     exits.watch(lambda: said.append(list(exits.cut_off)))
     thread = threading.Thread(target=lambda: os._exit(7), name="watchdog")
@@ -364,9 +372,7 @@ def test_an_exception_that_only_the_parent_is_told(
     def train() -> None:
         raise KeyError("lr")
 
-    for name in ("waitpid", "_exit", "kill"):
-        monkeypatch.setattr(os, name, getattr(os, name))
-    monkeypatch.setattr(sys, "exit", sys.exit)
+    put_back_at_the_end(monkeypatch)
     monkeypatch.setattr(exits, "handed_over", [])
     for name in ("last_value", "last_exc"):
         monkeypatch.delattr(sys, name, raising=False)

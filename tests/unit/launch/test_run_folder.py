@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -63,3 +65,49 @@ def test_a_process_is_named_by_its_pid_and_its_start() -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     assert run_folder.identity(gone.pid) == (gone.pid, 0.0)
+
+
+def in_the_way(name: Path, what: str) -> None:
+    """Put something there that is no folder of our own."""
+    if what == "file":
+        name.touch()
+    elif what == "link":
+        name.symlink_to(name.parent)
+    else:
+        name.mkdir()
+
+
+@pytest.mark.parametrize("what", ["file", "link", "folder of another"])
+def test_what_others_have_put_in_the_way_of_the_runs(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another folder is taken, and later runs find what was left in it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    user = os.getuid() if what != "folder of another" else os.getuid() + 1
+    name = tmp_path / f"stuck-ranks-{user}"
+    in_the_way(name, what)
+    if what == "folder of another":
+        monkeypatch.setattr(os, "getuid", lambda: user)
+        monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix, dir: f"{dir}/{prefix}x")  # noqa: A006
+        assert run_folder.home() == tmp_path / f"{name.name}-x"
+        return
+    home = run_folder.home()
+    assert home != name and home.name.startswith(f"{name.name}-")
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    run_folder.make(home / "job-1", {})
+    assert run_folder.home() == home
+    assert run_folder.records() == [home / "job-1" / "run.json"]
+
+
+def test_a_folder_for_temporary_files_that_cannot_be_on_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr(run_folder, "OTHER", str(other))
+    for name, place in (("a:b", other), ("a b", tmp_path / "a b"), ("n\nl", tmp_path / "n\nl")):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+        assert run_folder.home().parent == place
+    monkeypatch.setattr(run_folder, "LONGEST", 3)
+    assert run_folder.home().parent == other

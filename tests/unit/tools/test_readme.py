@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from make_changes import BEGIN, END
 from repository import ROOT
+
+from helpers.launch.changes import to_markdown
 
 README = (ROOT / "README.md").read_text()
 
@@ -11,3 +14,7 @@ def test_the_table_of_tools_is_that_of_the_page() -> None:
     shown = README[README.index("| tool |") :].partition("\n\n")[0]
     assert shown.count("\n") == 8, "seven tools"
     assert shown + "\n" in (ROOT / "benchmarks" / "bench.md").read_text()
+
+
+def test_the_table_of_changes_is_that_of_the_code() -> None:
+    assert to_markdown() == README.partition(BEGIN)[2].partition(END)[0], "run tools/make_changes.py"

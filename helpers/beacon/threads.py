@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from types import FrameType
@@ -132,13 +133,21 @@ def frames() -> Dict[int, FrameType]:
     """The frame of each thread by Python's id of it.
 
     Raises:
-        RuntimeError: other interpreters run in this process, by locks of their own (PEP 684, since
-            3.12): `sys._current_frames` would read their frames, too, while these change.
+        RuntimeError: other interpreters run in this process, perhaps by locks of their own (PEP 684,
+            since 3.12): `sys._current_frames` would read their frames, too, while these change.
     """
-    for name in ("_interpreters", "_xxsubinterpreters") if sys.version_info >= (3, 12) else ():
-        if name in sys.modules and len(sys.modules[name].list_all()) > 1:
-            raise RuntimeError("a process with sub-interpreters cannot be looked at from inside")
+    if sys.version_info >= (3, 12) and _interpreters() > 1:
+        raise RuntimeError("a process with sub-interpreters cannot be looked at from inside")
     return sys._current_frames()
+
+
+def _interpreters() -> int:
+    """How many interpreters there are; an extension, or the program around Python, may make some."""
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    try:
+        return len(importlib.import_module(name).list_all())
+    except ImportError:
+        return 1
 
 
 def named(mine: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:

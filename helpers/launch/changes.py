@@ -32,7 +32,7 @@ class Change:
 CHANGES = (
     Change(
         "Standard output and error (file descriptors 1 and 2) are a pipe, open for reading, too: one "
-        "for each Python process, from which they are shown. Python writes a line as soon as it is whole.",
+        "for each Python process, from which they are shown. Python writes each line at once.",
         "every process",
         "All ranks share what a launcher gives them. `isatty` is false, so a progress bar may print "
         "lines, and the C library buffers. A pipe that is not read holds the job up.",

@@ -86,8 +86,8 @@ def why(row: Row, who: str, failure: str, *, begun: bool = False) -> str:
     if row.environment is not None and _on_path(row.environment):
         return (
             f"{who} has no beacon, although PYTHONPATH leads there: it runs as another user, who cannot "
-            "open the run's folder, or in a pid namespace of its own (a container), or another "
-            "`sitecustomize` hides it; start stuck-ranks as the job's user, in its container"
+            "open the run's folder, or in a namespace of its own (a container), or a `sitecustomize` "
+            "before it hides it; start stuck-ranks as the job's user, in its container"
         )
     return f"{who} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
 

@@ -77,7 +77,7 @@ world.update({
     "locale": locale.setlocale(locale.LC_ALL),
     "line buffering": [sys.stdin.line_buffering, sys.stdout.line_buffering, sys.stderr.line_buffering],
     "streams": [[s.encoding, s.errors, s.name, s.mode] for s in (sys.stdin, sys.stdout, sys.stderr)],
-    "path": [sys.path, repr(sys.meta_path), len(sys.path_hooks)],
+    "path": [sys.path, [type(finder).__name__ for finder in sys.meta_path], len(sys.path_hooks)],
     "importer cache": sorted(sys.path_importer_cache),
     "faulthandler": faulthandler.is_enabled(), "hooks at exit": atexit._ncallbacks(),
     "handlers": {int(n): repr(signal.getsignal(n)) for n in signal.valid_signals()},

@@ -37,7 +37,7 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
         process: pid of the thread's process, `self` for this one.
     """
     try:
-        with open(f"/proc/{process}/task/{thread}/syscall", encoding="ascii") as file:
+        with open(f"/proc/{process}/task/{thread}/syscall", encoding="utf-8") as file:
             fields = file.read().split()
     except OSError:
         return None
@@ -54,7 +54,7 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
 def processor_time(thread: int) -> Optional[float]:
     """Seconds of processor time that a thread of this process has used; None where unknown."""
     try:
-        with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
+        with open(f"/proc/self/task/{thread}/schedstat", encoding="utf-8") as file:
             return int(file.read().split()[0]) / 1e9
     except (OSError, ValueError, IndexError):
         return None

@@ -20,7 +20,8 @@ def _say_why(problem: Exception) -> None:
     """Leave a note for the observer; the job itself must not notice that the beacon failed."""
     run = os.environ.get("STUCK_RANKS_RUN", "")
     try:
-        with open(os.path.join(run, "records", f"{os.getpid()}.failed"), "w") as note:
+        path = os.path.join(run, "records", f"{os.getpid()}.failed")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as note:
             note.write(f"{type(problem).__name__}: {problem}")
     except OSError:
         pass

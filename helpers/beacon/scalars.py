@@ -6,7 +6,8 @@ import sys
 from types import FrameType, GetSetDescriptorType
 from typing import Any, Dict, Iterator, Tuple
 
-from .variables import SECRET, peek
+from .secret_names import is_secret
+from .variables import peek
 
 SCALARS = (int, float, bool, type(None))
 MOST = 100
@@ -21,13 +22,13 @@ def scalars(frame: FrameType) -> Dict[str, str]:
     """Name (`step`, `self.resume`) -> `repr` of its value: numbers, truth values, None, short texts.
 
     Of objects, the attributes that the code of the frame names, as far as they are in the object's own
-    dictionary; what its name calls a secret is left out.
+    dictionary; what is a secret by its name is left out.
     """
     found: Dict[str, str] = {}
     for name, value in _named(frame):
         if len(found) >= MOST:
             break
-        if _is_plain(value) and not (type(value) is str and SECRET.search(name)):
+        if _is_plain(value) and not is_secret(name, value):
             found[name] = repr(value)
     return found
 

@@ -10,7 +10,8 @@ from . import torch_names
 from .handles import peer_of
 from .locks import LOCKS
 from .record import Site
-from .variables import MEMBERS, SECRET, named_values, seconds
+from .secret_names import is_secret
+from .variables import MEMBERS, named_values, seconds
 
 FILE_CALLS = frozenset(
     ("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir", "flock", "lockf")
@@ -70,10 +71,9 @@ def _position(frame: FrameType) -> List[int]:
 def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str]) -> None:
     """Note the text or the path that a name stands for, or its class."""
     pathlib = sys.modules.get("pathlib")
-    if isinstance(value, str) and SECRET.search(name):
-        return
     if isinstance(value, (str, int)) or (pathlib and isinstance(value, pathlib.PurePath)):
-        strings[name] = str(value)[:200]
+        if not is_secret(name, value):
+            strings[name] = str(value)[:200]
         return
     names.update(_named(name, value))
 

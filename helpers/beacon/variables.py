@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from types import FrameType
 from typing import Any, Dict, Optional
 
 CO_OPTIMIZED = 1
-
-SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key", re.IGNORECASE)
-"""Names of variables whose text is not told."""
 
 MEMBERS = 64
 """The largest container whose members are looked at."""

@@ -96,7 +96,7 @@ def save(progress: Progress) -> None:
     try:
         file.parent.parent.mkdir(parents=True, exist_ok=True)
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        write_atomically(file, text, mode=0o600)
+        write_atomically(file, text)
     except OSError as problem:
         raise ProgressError(f"progress cannot be kept in {file}: {problem.strerror}") from problem
 

@@ -229,6 +229,7 @@ class Launch:
         inherited = (far_lifeline, far_events)
         arguments = (*map(str, inherited), str(self.folder), str(os.getpid()))
         try:
+            (self.folder / "guardian.log").touch(mode=0o600)
             with open(self.folder / "guardian.log", "wb") as log:
                 self._guardian = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(GUARDIAN), *arguments],

@@ -91,6 +91,7 @@ def _copy(source: Path, folder: Path) -> None:
     A job with another Python compiles its copies itself, as it does where we cannot keep the result.
     """
     copy, facts = folder / source.name, source.stat()
+    copy.touch(mode=0o600)
     copy.write_bytes(source.read_bytes())
     os.utime(copy, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # what is compiled names it
     compiled = Path(cache_from_source(str(source)))
@@ -131,6 +132,7 @@ def environment(folder: Path, guardian_pid: int, old: Mapping[str, str]) -> dict
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write run.json, at once or not at all."""
     new = folder / "run.json.new"
+    new.touch(mode=0o600)
     new.write_text(json.dumps({"place": place(), "boot": boot(), **record}, indent=1))
     new.replace(folder / "run.json")
 

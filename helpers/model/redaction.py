@@ -1,46 +1,100 @@
-"""What may be a secret is taken out of a text, before that is shown, written or sent."""
+"""What may be a secret is taken out of a text, before that is shown, written or sent.
+
+A secret is known by the name before it (`..beacon.secret_names` has the rule for names) or by its shape
+(`secret_shapes`). Of a source, only literals are values; everywhere else names may be values, too.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-HIDDEN = "***"
+from ..beacon.secret_names import ASKS, is_secret, parts
+from .secret_shapes import HIDDEN, without_issued, without_random
 
 SHORT = 400
 """Length of a text that is likely to come again soon: then it is not searched again."""
 
-_SECRET = (
-    r"(?:token|secret|passw(?:or)?d|passphrase|pwd|credentials?|auth"
-    r"|(?:api|access|secret|private)[-_]?key)"
-)
-_FLAG = re.compile(rf"-[\w-]{{0,40}}{_SECRET}", re.IGNORECASE)
+LONGEST = 2000
+"""Characters of an expression that are looked at."""
 
-_PATTERNS = (
-    # --token X, --api-key=X
-    re.compile(rf"(?P<kept>{_FLAG.pattern}(?:=|\s+(?!-)))(?:\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE),
-    # WANDB_API_KEY=X, in an environment or before a command
-    re.compile(
-        r"(?P<kept>\b[A-Z0-9_]{0,60}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=)(?:\"[^\"]*\"|'[^']*'|\S+)"
-    ),
-    # api_key = "X", password: 'X', in a source
-    re.compile(
-        rf"(?P<kept>\b[\w.]{{0,40}}{_SECRET}[\"']?\s{{0,4}}(?:==?|:)\s{{0,4}}(?P<quote>[\"']))[^\"'\n]+(?=(?P=quote))",
-        re.IGNORECASE,
-    ),
-    # https://user:password@host
-    re.compile(r"(?P<kept>\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{1,99}:)[^\s/@]{1,99}(?=@)", re.IGNORECASE),
-    # https://host/path?token=X
-    re.compile(rf"(?P<kept>[?&][\w-]{{0,40}}(?:{_SECRET}|sig|signature)=)[^\s&]+", re.IGNORECASE),
-    # Authorization: Bearer X
-    re.compile(r"(?P<kept>\bBearer\s+)[\w.~+/-]+=*", re.IGNORECASE),
-    # keys that their issuers have made recognisable: Hugging Face, GitHub, OpenAI, AWS, Slack, JWT
-    re.compile(
-        r"(?P<kept>)\b(?:hf_\w{20,}|gh[pousr]_\w{20,}|sk-[\w-]{20,}|AKIA[0-9A-Z]{16}|xox[a-z]-[\w-]{10,}"
-        r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"
-    ),
+Span = tuple[int, int, str]
+"""Where a secret begins and ends, and what takes its place."""
+
+_QUOTE = r"\\{0,3}[\"']"
+
+_NAME = re.compile(
+    r"(?<!\w)(?:(?<=\\)[nrt])?(?P<dash>[-+~]{0,3})(?P<name>[A-Za-z_](?:[\w.]|-(?!-)){0,99})"
 )
+
+_TYPE = r"(?:[\w.]*Secret\w*|Final|str|bytes|int|Any|Optional\[[\w.]{1,40}\])(?:[ ]?\|[ ]?None)?"
+
+_ASSIGNED = re.compile(
+    rf"(?:{_QUOTE})?\]?"
+    rf"(?:[ \t]{{0,8}}(?::[ ]?{_TYPE}[ ]?=(?!=)|=>|[:=!]?=|:(?!/{{2}}))[ \t]{{0,8}}"
+    rf"|[\s,]{{1,40}}(?:{_QUOTE})?[vV]alue(?:{_QUOTE})?[ ]?[:=][ ]?|>)"
+)
+"""Between `NAME` and `VALUE`: `NAME: str = VALUE`, `name: NAME, value: VALUE`, `<NAME>VALUE</NAME>`."""
+_LISTED = re.compile(
+    rf"{_QUOTE}[ ]?,\s{{0,40}}(?:\w{{1,20}}=[\w.]{{1,40}},\s?){{0,4}}(?:default=)?"
+    rf"(?=[rbfuRBFU]?{_QUOTE}(?!-))"
+)
+"""Between `"--token"` and `"abc"`, and between `("HF_TOKEN"` and `"abc")`."""
+_SPACE = re.compile(r"[ \t]{1,8}(?![-|&;<>])(?=\S)")
+_COMMAND = re.compile(
+    r"(?:\blogin\s+\S{1,100}\s+"
+    r"|\b(?:set|setenv|setx|ENV|ARG|config|configure)\s+(?:-\w+\s+|set\s+)?[^\s=]*)\Z"
+)
+"""Before a name whose value follows a space: `.netrc`, Dockerfile, `setenv`, `npm config set`."""
+_SAID = re.compile(r"[ \t]{1,4}(?:is|was|by)[ \t:]{1,4}(?=\S*\d|[\"'])|[ \t]{1,4}(?=[\"'])")
+"""After the word itself: `password is abc1`, `PASSWORD 'abc'`."""
+
+_LITERAL = re.compile(
+    r"""[rbfuRBFU]{0,2}(?P<quote>\\{0,3}(?:"{3}|'{3}|["']))"""
+    r"""(?P<text>(?:\\(?!["'])[^\n]|(?!(?P=quote))(?:\\["'](?<!\\\\["'])|[^\n\\])){0,4000})(?P<end>(?P=quote))?"""
+)
+_GROUP = re.compile(
+    r"[\[{](?P<bare>[^()\[\]{}\n\"']{1,1000})[\]}]"
+    r"|(?P<called>[A-Za-z_][\w.]{0,80})?[(\[{][^()\[\]{}\n]{0,1000}[)\]}]"
+)
+"""A list or a dictionary without quotes; a call, a subscript or what else is in brackets."""
+_TOKEN = re.compile(
+    r"""[rbfuRBFU]{0,2}(?P<quote>\"{3}|'{3}|["'])(?P<text>(?:\\.|(?!(?P=quote))[^\\])*?)(?P=quote)"""
+    r"""|(?P<number>\d[\w.]*)|[\w.]+|[=!<>]=|[^\s]|\n"""
+)
+_PATH = re.compile(r"[~.]{0,2}/")
+_LOOKED_UP = re.compile(
+    r"(?:[\w)\]]\[|\b(?:get\w*|pop|env\w*|input|getpass|prompt)\(\s*|\bhelp[\"']?\s?[=:]\s?)\Z"
+)
+"""Before a text in a value that is no secret, but the name of one."""
+_BARE = re.compile(
+    r"""(?:(?![,;]\s)(?!["'`]?[,;&]["']?[\w.-]{1,60}["']?\s?[=:])(?!["'`)\]};,:]+(?:\s|\\n|$))"""
+    r"""(?!\\["'n])(?!</)(?!["'][,)\]}:])\S)+"""
+)
+"""A value without quotes: up to a space, to the next `NAME=`, or to what closes the text around it."""
+_SCHEME = re.compile(r"(?:bearer|basic|token|digest|negotiate|apikey)[ \t]+(?=\S)", re.IGNORECASE)
+_REST = re.compile(r"[^\n\"']+")
+_STAYS = re.compile(
+    r"(?:\*+|\.{3}|\$\w+|\$?\$?\{[^{}]*\}|\$\([^()]*\)|%\(?\w*\)?[sr]|<[^<>]*>|[\[({\\|]+|[^\w\s])"
+    r"(?=[\s\"',;)\]}&:@/]|\Z)"
+)
+"""What stands for a value, or begins one of several lines."""
+_PASSED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_CALL = re.compile(r"[a-z_.]+")
+_WORDS = re.compile(r"pass(?:word|phrase|wd)|secret|api_?key", re.IGNORECASE)
+_HEADER = frozenset(("authorization", "cookie", "cookies"))
+_OF_QUERY = frozenset(("key", "sig", "signature", "code", "jwt", "sas", "assertion"))
+_CODE = re.compile(
+    r"""(?P<quote>\"{3}|'{3})(?:\\[\s\S]|(?!(?P=quote))[^\\])*+(?:(?P=quote)|\Z)"""
+    r"""|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|\#[^\n]*"""
+)
+
+
+class Source(str):
+    """Lines of Python, of which only literals may be secrets."""
+
+    __slots__ = ()
 
 
 def redacted(text: str) -> str:
@@ -48,19 +102,157 @@ def redacted(text: str) -> str:
     return _known(text) if len(text) < SHORT else _redacted(text)
 
 
-def _redacted(text: str) -> str:
-    for pattern in _PATTERNS:
-        text = pattern.sub(rf"\g<kept>{HIDDEN}", text)
-    return text
-
-
-_known = lru_cache(maxsize=4096)(_redacted)
+def redacted_source(text: str) -> str:
+    """Lines of Python without the literals that may be secrets; they stay Python, and as many."""
+    return _redacted(text, source=True)
 
 
 def redacted_words(command: Sequence[str]) -> tuple[str, ...]:
     """The words of a command without what may be a secret, which a word before it may say."""
-    before = ("", *command)
-    return tuple(
-        HIDDEN if _FLAG.fullmatch(flag) and not word.startswith("-") else redacted(word)
-        for flag, word in zip(before, command, strict=False)
-    )
+    return tuple(map(_word, ("", *command), command))
+
+
+def _word(before: str, word: str) -> str:
+    if before in ("-u", "--user", "--proxy-user"):
+        return redacted(f"{before} {word}")[len(before) + 1 :]
+    flag = _NAME.fullmatch(before)
+    if flag and "-" in flag["dash"] and not word.startswith("-"):
+        return HIDDEN if is_secret(flag["name"], word) else redacted(word)
+    name, equals, value = word.partition("=")
+    flag = _NAME.fullmatch(name)
+    if equals and flag and flag["dash"] and is_secret(flag["name"], value):
+        return f"{name}={HIDDEN}"
+    return redacted(word)
+
+
+def _redacted(text: str, source: bool = False) -> str:
+    text = without_issued(text)
+    return without_random(_without(text, _named(text, source)))
+
+
+_known = lru_cache(maxsize=4096)(_redacted)
+_may_name_one: Callable[[str], bool] = lru_cache(maxsize=4096)(lambda name: is_secret(name, "Zx123456"))
+
+
+def _without(text: str, spans: Iterator[Span]) -> str:
+    kept, at = [], 0
+    for start, end, instead in spans:
+        kept += [text[at:start], instead]
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+def _named(text: str, source: bool) -> Iterator[Span]:
+    """Where the values of secret names are, and what takes their place.
+
+    In a source, what is in quotes or in a comment is text; elsewhere only literals are values.
+    """
+    quoted = [part.span() for part in _CODE.finditer(text)] if source else []
+    at = number = 0
+    for match in _NAME.finditer(text):
+        start, end = match.span("name")
+        if start < at or not (_may_name_one(match["name"]) or _of_query(match)):
+            continue
+        while number < len(quoted) and quoted[number][1] <= start:
+            number += 1
+        inside = (
+            number < len(quoted) and quoted[number][0] < start and text[end : end + 1] not in ("'", '"')
+        )
+        begin = _begin(match)
+        if begin is not None:
+            compared = text[end:begin].strip("\"'] ") in ("==", "!=")
+            code = (source and not inside) or compared
+            at, spans = _values(match, begin, code=code, prose=inside)
+            yield from spans
+
+
+def _begin(name: re.Match[str]) -> int | None:
+    """Where the value of a name begins; None where it has none."""
+    text, end = name.string, name.end()
+    before = text[max(0, name.start() - 130) : name.start()]
+    if after := _ASSIGNED.match(text, end):
+        closed = before[-1:] in ("'", '"') and text[after.end() : after.end() + 1] == before[-1:]
+        if (closed and after[0][:1] != before[-1:]) or (after[0] == ">" and before[-1:] != "<"):
+            return None
+        return after.end()
+    flag = "-" in name["dash"]
+    if (after := _LISTED.match(text, end)) and (flag or before[-4:].rstrip("\\\"'").endswith("(")):
+        return after.end()
+    if (flag and parts(name["name"])[0] not in ASKS) or _COMMAND.search(before):
+        after = _SPACE.match(text, end)
+    elif _WORDS.search(name["name"]):
+        after = _SAID.match(text, end)
+    return after.end() if after else None
+
+
+def _of_query(name: re.Match[str]) -> bool:
+    before = name.string[name.start() - 1 : name.start()]
+    return before in ("?", "&") and parts(name["name"])[-1] in _OF_QUERY
+
+
+def _values(name: re.Match[str], begin: int, *, code: bool, prose: bool) -> tuple[int, list[Span]]:
+    """Where what belongs to a name ends, and what of it is secret."""
+    text = name.string
+    group = _GROUP.match(text, begin)
+    if not code and group and group["bare"] is not None:
+        inner = group.span("bare")
+        return inner[0], [(*inner, HIDDEN)] if text[begin] == "[" and is_secret(
+            name["name"], group["bare"]
+        ) else []
+    if code or (group and (not group["called"] or _CALL.fullmatch(group["called"]))):
+        return _in_expression(name, begin)
+    scheme = _SCHEME.match(text, begin)
+    begin = scheme.end() if scheme else begin
+    if literal := _LITERAL.match(text, begin):
+        return literal.end(), _in_literal(name, literal)
+    bare = None if _STAYS.match(text, begin) else _bare(name, begin)
+    if bare is None or (prose and not re.search(r"\d", bare[0])):
+        return begin, []
+    same = bare[0] == name["name"].rpartition(".")[2] and not name["dash"]
+    passed = _PASSED.fullmatch(bare[0]) and _may_name_one(bare[0].rpartition(".")[2])
+    hidden = _of_query(name) or (is_secret(name["name"], bare[0]) and not same and not passed)
+    return (bare.end(), [(*bare.span(), HIDDEN)]) if hidden else (begin, [])
+
+
+def _in_literal(name: re.Match[str], literal: re.Match[str]) -> list[Span]:
+    scheme = _SCHEME.match(literal["text"])
+    begin, end = literal.start("text") + (scheme.end() if scheme else 0), literal.end("text")
+    value = name.string[begin:end]
+    if _STAYS.fullmatch(value) or not is_secret(name["name"], value):
+        return []
+    shell = name["dash"] or (name["name"].isupper() and name.string[literal.start() - 1] == "=")
+    return [(*literal.span(), HIDDEN) if shell and literal["end"] else (begin, end, HIDDEN)]
+
+
+def _bare(name: re.Match[str], begin: int) -> re.Match[str] | None:
+    """A value without quotes: a word; of a header and of a password in YAML, the rest of the line."""
+    text = name.string
+    header = name["name"].lower().rpartition("-")[2] in _HEADER
+    line = text[text.rfind("\n", 0, name.start()) + 1 : name.start()]
+    yaml = text[name.end() : name.end() + 2] == ": " and not line.strip(" -")
+    return (_REST if header or (yaml and _WORDS.search(name["name"])) else _BARE).match(text, begin)
+
+
+def _in_expression(name: re.Match[str], begin: int) -> tuple[int, list[Span]]:
+    """Where an expression ends, and its literals that are no names themselves."""
+    text, spans = name.string, []
+    depth, end = 0, begin
+    for part in _TOKEN.finditer(text, begin, begin + LONGEST):
+        opens = part[0] in "([{"
+        if (part[0] in ")]}" and depth == 0) or (part[0] in ",=:#\n" and depth == 0) or part[0] == "#":
+            break
+        depth += opens - (part[0] in ")]}")
+        end = part.end()
+        inner = _SCHEME.match(part["text"] or "")
+        first = part.start("text") + (inner.end() if inner else 0)
+        value = text[first : part.end("text")] if part["text"] else ""
+        if part["number"] and part.start() == begin and is_secret(name["name"], part[0]):
+            spans.append((*part.span(), f'"{HIDDEN}"'))
+        elif value and not (
+            _LOOKED_UP.search(text[max(begin, part.start() - 40) : part.start()])
+            or (depth and (_PATH.match(value) or text[end : end + 1] == ":"))
+            or _STAYS.fullmatch(value)
+            or not is_secret(name["name"], value)
+        ):
+            spans.append((first, part.end("text"), HIDDEN))
+    return end, spans

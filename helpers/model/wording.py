@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from .facts import STILL, ChildView, ProcessView, RankView, Verdict
 from .frames import Frame, innermost_user
-from .redaction import redacted
+from .redaction import Source, redacted, redacted_source
 from .waits import (
     DATA_LOADER,
     READER,
@@ -55,7 +55,8 @@ CELL = 90
 
 def printable(text: str) -> str:
     """Takes terminal codes, control characters and what may be a secret out of the job's text."""
-    return redacted(_uncontrolled(text))
+    shown = _uncontrolled(text)
+    return Source(redacted_source(shown)) if isinstance(text, Source) else redacted(shown)
 
 
 def coloured(text: str) -> str:
@@ -71,7 +72,8 @@ def _uncontrolled(text: str) -> str:
 
 def one_line(text: str) -> str:
     """`printable`, on one line."""
-    return " ".join(printable(text).split())
+    line = printable(text)
+    return type(line)(" ".join(line.split()))
 
 
 def shortened(text: str) -> str:

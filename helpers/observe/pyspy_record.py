@@ -19,7 +19,7 @@ from typing import Any, NotRequired, TypedDict
 
 from ..beacon import calls, stacks, torch_names
 from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Members, Record, Site, Thread
-from ..beacon.variables import SECRET
+from ..beacon.secret_names import is_secret
 from ..job_files import ask
 
 LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
@@ -295,7 +295,7 @@ def _site(frame: Frame, cwd: str) -> Site:
         kind = torch_names.class_named(_class(text))
         if kind is not None:
             names[name] = kind
-        elif not text.startswith("<"):
+        elif not text.startswith("<") and not is_secret(name, _text(text)):
             strings[name] = _text(text)
     file = os.path.join(cwd, frame["filename"])
     return {"file": file, "position": [frame["line"]], "names": names, "strings": strings, "limits": {}}
@@ -307,7 +307,9 @@ def _plain(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> dict[int, 
         place: {
             name: said
             for name, said in _locals(frame).items()
-            if _PLAIN.fullmatch(said) and not said.endswith('..."') and not SECRET.search(name)
+            if _PLAIN.fullmatch(said)
+            and not said.endswith('..."')
+            and not is_secret(name, said.strip("'\""))
         }
         for place, (frame, entry) in enumerate(zip(frames, entries, strict=True))
         if entry[3]

@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import socket
+import stat
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +26,10 @@ from typing import Protocol
 
 import msgspec
 
+from ..beacon.secret_names import is_secret
 from ..model.facts import Snapshot
-from ..model.redaction import redacted
+from ..model.redaction import redacted, redacted_source
+from ..model.secret_shapes import HIDDEN
 from .look import Look, Watched, merged
 from .observer import Observer
 
@@ -123,6 +126,8 @@ class Recorder:
         self.problem: str | None = None
         self._path = path / _own_name() if path.is_dir() else path
         opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            os.fchmod(opened, 0o600)  # one that was there before
         self._file = open(opened, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._packer = zlib.compressobj(wbits=GZIP)
 
@@ -233,10 +238,27 @@ def _safe_line(value: object) -> str:
 
 def _redacted(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _redacted(part) for key, part in value.items()}
+        return {key: _field(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_redacted(part) for part in value]
+        # The answer to the question for a source: it is parsed again where the recording is read.
+        source = len(value) == 2 and type(value[0]) is list and value[0][:1] == ["Source"]
+        return [_source(part) if source else _redacted(part) for part in value]
     return redacted(value) if isinstance(value, str) else value
+
+
+def _field(name: str, value: object) -> object:
+    if name == "sources":
+        return _source(value)
+    return HIDDEN if isinstance(value, str) and is_secret(name, value) else _redacted(value)
+
+
+def _source(value: object) -> object:
+    """The texts in a value, which are of sources."""
+    if isinstance(value, dict):
+        return {key: _source(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_source(part) for part in value]
+    return redacted_source(value) if isinstance(value, str) else value
 
 
 def provenance() -> dict[str, str]:

@@ -35,17 +35,14 @@ def check_writable(path: str) -> None:
         raise UnwritableError(f"{path} cannot be written: {problem.strerror}") from None
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
-    """Write a file; a reader sees what was there before or all of the new text.
-
-    Args:
-        mode: of the file, less the process's umask.
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file that its owner alone may read; what was there before stays until all is written.
 
     Raises:
         OSError: it cannot be written; what was there before stays.
     """
     staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "w", encoding="utf-8") as file:
             file.write(text)

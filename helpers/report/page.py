@@ -9,6 +9,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ..model.facts import ProcessView, Report, Snapshot
+from ..model.redaction import Source
 from ..model.wording import by_number, child_name, node_name, one_line, place_in, rank_name
 from .alike import on_several_nodes
 from .markdown import section
@@ -27,7 +28,7 @@ _PAGE = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
     # A text of the job stays on its line and loses its terminal codes; it is escaped after that.
-    finalize=lambda value: one_line(value) if type(value) is str else value,
+    finalize=lambda value: one_line(value) if type(value) in (str, Source) else value,
 ).from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
 
 

@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from ..model.frames import Frame
 from ..model.parting import Branch, Parting
+from ..model.redaction import Source
 from ..model.wording import one_line, place, printable, spans, spoken
 
 AROUND = 1
@@ -57,7 +58,7 @@ def parted_html(parting: Parting | None) -> str:
     ]
     return _PAGE.render(
         where=place(parting.where),
-        source=one_line(parting.source),
+        source=one_line(Source(parting.source)),
         sides=[_side(parting.where, way) for way in parting.branches],
         ranks=[spans([rank]) for rank in ranks],
         values=values,
@@ -90,5 +91,5 @@ def _lines(text: str, marks: dict[int, str]) -> Iterator[Line]:
         if before is not None and number is not None and number > before + 1:
             yield Line(None)
         if number is not None:
-            line = printable(known[number - 1][indent:].expandtabs(4).rstrip())
+            line = printable(Source(known[number - 1][indent:].expandtabs(4).rstrip()))
             yield Line(number, line[:LONGEST].replace("\n", " "), marks.get(number, ""))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..job_files import text
 from ..model.frames import Frame
+from ..model.redaction import Source
 from ..model.wording import one_line
 
 LONGEST = 200
@@ -23,7 +24,7 @@ class Sources:
 
     def __init__(self, folder: Path | None, known: Mapping[str, str] | None = None) -> None:
         self._folder = folder
-        self._known = dict(known or {})
+        self._known: dict[str, str] = {name: Source(line) for name, line in (known or {}).items()}
         self._files: dict[str, list[str]] = {}
 
     def line(self, frame: Frame) -> str:
@@ -40,7 +41,7 @@ class Sources:
 
     def known(self) -> dict[str, str]:
         """Every line found so far, by `file:line`."""
-        return {name: line for name, line in self._known.items() if line}
+        return {name: str(line) for name, line in self._known.items() if line}
 
     def _read_line(self, frame: Frame) -> str:
         if self._folder is None:
@@ -48,4 +49,5 @@ class Sources:
         if frame.file not in self._files:
             self._files[frame.file] = text(str(self._folder / frame.file))[0].splitlines()
         lines = self._files[frame.file]
-        return one_line(lines[frame.line - 1])[:LONGEST] if 0 < frame.line <= len(lines) else ""
+        line = lines[frame.line - 1] if 0 < frame.line <= len(lines) else ""
+        return Source(one_line(Source(line))[:LONGEST])

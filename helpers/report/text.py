@@ -69,8 +69,8 @@ def parted_line(parting: Parting | None) -> str:
         f"{name} is " + ", ".join(f"{value} on {spoken(ranks)}" for value, ranks in _by_value(told))
         for name, told in telling(parting).items()
     )
-    said = f"{place(parting.where)}, {parting.source.rstrip(':')}: {ways}"
-    return one_line(f"{said}; {values}" if values else said)
+    rest = one_line(f"{ways}; {values}" if values else ways)
+    return f"{place(parting.where)}, {one_line(parting.source).rstrip(':')}: {rest}"
 
 
 def telling(parting: Parting) -> dict[str, Mapping[int, str]]:

@@ -47,7 +47,7 @@ except ImportError:
     import _xxsubinterpreters as interpreters
 inside = '''
 import os, sys, time
-ours = [name for name in (*sys.modules, *sys.path) if "stuck_ranks_beacon" in name or "stuck-ranks-" in name]
+ours = [name for name in (*sys.modules, *sys.path) if "_beacon" in name or "stuck-ranks-" in name]
 os.write(1, repr([ours, type(os.kill).__name__, "sitecustomize" in sys.modules]).encode() + b"\\\\n")
 end = time.monotonic() + {}
 def deep(n):

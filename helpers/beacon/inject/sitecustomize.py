@@ -39,7 +39,8 @@ def _say_why(problem):  # type: (str) -> None
     """Leave a note for the observer; the job itself must not notice that the beacon failed."""
     run = os.environ.get("STUCK_RANKS_RUN", "")
     try:
-        with open(os.path.join(run, "records", "%d.failed" % os.getpid()), "wb") as note:
+        path = os.path.join(run, "records", "%d.failed" % os.getpid())
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as note:
             note.write(problem.encode("utf-8", "replace"))
     except EnvironmentError:
         pass

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...model.facts import Collective, ProcessView, Snapshot, Verdict
 from ...model.frames import Frame, innermost_user
 from ...model.parting import Parting
+from ...model.redaction import Source
 from ...model.waits import InP2P, Wait
 from ...model.wording import one_line, place, spoken
 from ..events import line_of_call, stack_of
@@ -151,7 +152,7 @@ class Case:
             "call_at": at,
         }
         if parting is not None and parting.where is not None:
-            known["statement"] = parting.source.rstrip(":")
+            known["statement"] = Source(parting.source.rstrip(":"))
             known["parted"] = place(parting.where)
             known["values"] = _values(parting)
         return {name: one_line(text).replace("`", "'") for name, text in known.items() if text}

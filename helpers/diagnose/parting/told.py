@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ...model.frames import Frame, Scalar, innermost_user
 from ...model.parting import Branch, Parting
+from ...model.redaction import Source
 from ...model.wording import one_line
 from .blocks import Loop, function_of, path
 from .choice import Place
@@ -93,8 +94,8 @@ def _source(statement: Parted, frame: Frame) -> str:
         function = function_of(frame)
         guards = path(function, node.lineno)[:-1] if function is not None else ()
         heads = [_head(guards[-1].node, lines)] if guards else []
-        return one_line(" ".join([*heads, _head(node, lines)]))[:LONGEST]
-    return one_line(_head(node, lines))[:LONGEST]
+        return Source(one_line(Source(" ".join([*heads, _head(node, lines)])))[:LONGEST])
+    return Source(one_line(Source(_head(node, lines)))[:LONGEST])
 
 
 def _head(node: ast.stmt | ast.expr, lines: Sequence[str]) -> str:

@@ -125,6 +125,7 @@ class ExportBar(VBox):
         path = Path.cwd() / FOLDER / (self.run.stem + kind.suffix)
         path.parent.mkdir(exist_ok=True)
         staged = path.with_name(f".{path.name}.new")
+        staged.touch(mode=0o600)
         staged.write_bytes(content)
         staged.replace(path)
         self._said.value = saved(path, kind.mime, content)

@@ -30,6 +30,7 @@ class Here:
     """A job of one process: this one."""
 
     folder: Path | None = None
+    session: int = 0
     pid: int = HERE
     started: float = field(default_factory=lambda: psutil.Process().create_time())
 
@@ -184,7 +185,7 @@ ATTEMPTS = [
 def test_an_end_that_has_not_answered_is_remembered_for_a_while(
     looks: list[str | None], silent: bool
 ) -> None:
-    process = _Process(psutil.Process(), 0.0, 1)
+    process = _Process(psutil.Process(), 0.0, 1, 0)
     for number, state in enumerate(looks):
         connection = sockets.Socket(
             here=(HERE_IT_IS, 40000 + number),

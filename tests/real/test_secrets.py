@@ -6,7 +6,7 @@ import gzip
 import stat
 
 import pytest
-from test_cli import Box, box  # noqa: F401 (a fixture)
+from command_line import Box
 
 pytestmark = pytest.mark.real
 
@@ -55,7 +55,7 @@ main()
 """
 
 
-def everything(box: Box, done_out: str, done_err: str) -> dict[str, str]:  # noqa: F811
+def everything(box: Box, done_out: str, done_err: str) -> dict[str, str]:
     found = {"report": done_out, "table": done_err}
     for path in (box.folder / "x.html", box.file, box.folder / "x.rec"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
@@ -66,7 +66,7 @@ def everything(box: Box, done_out: str, done_err: str) -> dict[str, str]:  # noq
 
 
 @pytest.mark.parametrize("end", ["hangs", pytest.param("fails", marks=pytest.mark.nightly)])
-def test_no_secret_of_a_job_is_in_anything_that_is_made_of_it(box: Box, end: str) -> None:  # noqa: F811
+def test_no_secret_of_a_job_is_in_anything_that_is_made_of_it(box: Box, end: str) -> None:
     program = PROGRAM
     for name, value in SECRETS.items():
         program = program.replace(f"{{{name}}}", value)

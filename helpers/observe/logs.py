@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping
 
 from ..launch.processes import is_launcher
@@ -21,20 +22,33 @@ END = 20_000
 
 
 class _Kept:
-    """The end of what a process has printed, and how many lines before it are dropped."""
+    """The end of what a process has printed.
+
+    Attributes:
+        data: its bytes; fresh: how many of them, at the end, are not among `lines` yet.
+        lines: the last whole ones, as they are shown.
+        count: of all lines that were ever whole.
+    """
 
     def __init__(self) -> None:
         self.data = bytearray()
-        self.dropped = 0
+        self.fresh = 0
+        self.lines: deque[str] = deque(maxlen=KEEP)
+        self.count = 0
 
     def add(self, data: bytes) -> None:
+        self.count += data.count(b"\n")
         self.data += data[-OWN:]
-        surplus = len(self.data) - OWN
-        if surplus > OWN // 4:  # moving the rest each time would cost more than reading it
-            surplus = self.data.find(b"\n", surplus) + 1 or surplus
-            self.dropped += self.data.count(b"\n", 0, surplus)
-            del self.data[:surplus]
-        self.dropped += data.count(b"\n", 0, max(0, len(data) - OWN))
+        self.fresh += len(data)
+        if len(self.data) > OWN + OWN // 4:  # moving the rest each time would cost more than reading it
+            del self.data[: self.data.find(b"\n", len(self.data) - OWN) + 1 or len(self.data) - OWN]
+        self.fresh = min(self.fresh, len(self.data))
+
+    def take_fresh(self) -> bytes:
+        """Whole lines that are not shown yet, and what follows them."""
+        fresh = bytes(self.data[len(self.data) - self.fresh :])
+        self.fresh = len(fresh) - fresh.rfind(b"\n") - 1
+        return fresh
 
 
 class Logs:
@@ -51,7 +65,7 @@ class Logs:
         self._kept: dict[int, _Kept] = {}
         self._size = 0
         self._names: Mapping[int, str] = {}
-        self._lock = threading.Lock()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
 
     def add(self, pid: int | None, data: bytes) -> None:
         """Keep what a process has printed; None is the command."""
@@ -80,22 +94,31 @@ class Logs:
 
     def tail(self, label: str, lines: int = 200) -> list[str]:
         """The last lines of one name, without what may be a secret, as a terminal would show them."""
-        with self._lock:
-            kept = [kept for pid, kept in self._kept.items() if self._names.get(pid, "job") == label]
-            data, dropped = b"".join(one.data for one in kept), sum(one.dropped for one in kept)
-        if not data:
-            return []
-        text = data.removesuffix(b"\n").decode("utf-8", "replace").split("\n")
-        newest = [redacted(line.rstrip("\r").rpartition("\r")[2]) for line in text[-lines:]]
-        if dropped and lines >= len(text):
-            newest[0] = f"... {dropped} lines before these are not kept ..."
-        return newest
+        with self._reading:
+            with self._lock:
+                kept = [kept for pid, kept in self._kept.items() if self._names.get(pid, "job") == label]
+                fresh = [one.take_fresh() for one in kept]
+                count = sum(one.count for one in kept)
+            newest: list[str] = []
+            for one, text in zip(kept, fresh, strict=True):
+                *whole, rest = text.split(b"\n")
+                one.lines += map(_shown, whole)
+                newest += [*one.lines, _shown(rest)] if rest else one.lines
+        dropped = count - sum(len(one.lines) for one in kept)
+        if not dropped or lines + 1 < len(newest):
+            return newest[-lines:]
+        dropped += max(0, len(newest) - lines + 1)
+        return [f"... {dropped} lines before these are not kept ...", *newest[1 - lines :]]
 
     def end(self, pid: int) -> str:
         """The last words of a process; of the command where the process had no pipe of its own."""
         with self._lock:
             kept = self._kept.get(pid) or self._kept.get(self.root)
             return "" if kept is None else kept.data[-END:].decode("utf-8", "replace")
+
+
+def _shown(line: bytes) -> str:
+    return redacted(line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2])
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:

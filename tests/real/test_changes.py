@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from both_ways import NOTE, Lab
-
-from helpers.launch.changes import CHANGES
+from changes import CHANGES
 
 pytestmark = [
     pytest.mark.real,

@@ -99,7 +99,11 @@ def test_the_lines_as_a_terminal_shows_them(pieces: list[str | bytes], lines: li
 def test_a_tail_is_bounded() -> None:
     logs = printed((1000, "".join(f"{n}\n" for n in range(KEEP + 10))))
     assert logs.tail("rank 0", lines=2) == [str(KEEP + 8), str(KEEP + 9)]
-    assert logs.tail("rank 0", lines=KEEP)[0] == "10"
+    assert logs.tail("rank 0", lines=KEEP)[:2] == ["... 11 lines before these are not kept ...", "11"]
+    assert logs.tail("rank 0", lines=KEEP + 1)[:2] == [
+        "... 10 lines before these are not kept ...",
+        "10",
+    ]
     assert logs.tail("rank 7") == []
 
 
@@ -120,7 +124,7 @@ def test_of_many_processes_those_that_have_printed_lately_are_kept(
 ) -> None:
     monkeypatch.setattr(logs_module, "ALL", 100)
     logs = printed((1, "a" * 40), (2, "b" * 40), (1, "a" * 10), (3, "c" * 40), newest=snapshot(world=0))
-    assert logs.tail("job") == ["a" * 50 + "c" * 40]
+    assert logs.tail("job") == ["a" * 50, "c" * 40]
 
 
 def test_the_last_words_of_a_process() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from make_changes import BEGIN, END
+from changes import BEGIN, END, to_markdown
 from repository import ROOT
-
-from helpers.launch.changes import to_markdown
 
 README = (ROOT / "README.md").read_text()
 
@@ -17,4 +15,4 @@ def test_the_table_of_tools_is_that_of_the_page() -> None:
 
 
 def test_the_table_of_changes_is_that_of_the_code() -> None:
-    assert to_markdown() == README.partition(BEGIN)[2].partition(END)[0], "run tools/make_changes.py"
+    assert to_markdown() == README.partition(BEGIN)[2].partition(END)[0], "run tools/changes.py"

@@ -1,14 +1,18 @@
 """Every change that the instrument makes to a job: one row each, which README and tests read.
 
-`tools/make_changes.py` writes them into the README. `tests/real/test_changes.py` compares the world of a
-program with and without the instrument: each difference must be declared here, and each row that says
+`python tools/changes.py` writes them into the README. `tests/real/test_changes.py` compares the world of
+a program with and without the instrument: each difference must be declared here, and each row that says
 how it shows must show.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+BEGIN, END = "<!-- changes: tools/changes.py -->\n", "\n<!-- end of changes -->"
 
 Whose = Literal["every process", "Python processes", "processes with torch", "the command", "labs"]
 
@@ -166,3 +170,14 @@ def to_markdown() -> str:
     """The table, as the README has it."""
     rows = [f"| {change.what} | {change.whose} | {change.why} |" for change in CHANGES]
     return "\n".join(("| what is different | in | what for, and what follows |", "|---|---|---|", *rows))
+
+
+def main() -> None:
+    """Put the table in the place of the one that is there."""
+    text = README.read_text()
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    README.write_text(f"{before}{BEGIN}{to_markdown()}{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -94,7 +94,7 @@ CHANGES = (
         "`PYTHONPATH` gains one folder, before all others.",
         "every process",
         "The code in it, the beacon, uses Python's standard library only and takes the folder off "
-        "`sys.path` again, but for `python -S`, which does not run it.",
+        "`sys.path` again; with the option `-S`, nothing does.",
         ("environment PYTHONPATH",),
     ),
     Change(

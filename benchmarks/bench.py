@@ -17,6 +17,7 @@ from cost import cost  # noqa: E402
 from histories import in_collective, snapshot, steady, working  # noqa: E402
 from nodes import nodes  # noqa: E402
 from reading import reading  # noqa: E402
+from redaction import redaction  # noqa: E402
 from rivals import rivals  # noqa: E402
 from score.score import commit, made  # noqa: E402
 from sections import put  # noqa: E402
@@ -79,6 +80,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "Reading what a job has left": reading,
     "Reading the recordings of many nodes": nodes,
     "How fast a job may print": throughput,
+    "Looking for secrets": redaction,
     "What a learner waits for": waits,
     "A verdict and a picture": verdicts,
 }

@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -203,6 +202,7 @@ def arguments() -> Iterator[tuple[str, object]]:
             yield from ((name, other) for other in (5, 0.5, True, None, "short"))
 
 
+@pytest.mark.nightly  # seven seconds for some 400 names in all their forms
 def test_no_argument_of_a_program_that_trains_is_a_secret() -> None:
     for name, value in arguments():
         assert not is_secret(name, value), name
@@ -241,38 +241,3 @@ def test_a_word_after_the_flag_that_names_it() -> None:
     hidden = ["train.py", "--token", "***", "--password", "--lr", "3", "HF_TOKEN=***", "-u", "me:***"]
     assert redacted_words(command) == tuple(hidden)
     assert redacted_words(["--pw=a b"]) == ("--pw=***",)
-
-
-HOSTILE = [
-    '\\"',
-    "a",
-    "=",
-    ":",
-    "/",
-    "-",
-    "A_",
-    "&",
-    "-a",
-    "://",
-    "eyJ",
-    "sk-",
-    "/:@",
-    "token=",
-    "token=(",
-    "token='",
-    "'",
-    "x:y@",
-]
-
-
-@pytest.mark.parametrize("part", HOSTILE)
-@pytest.mark.parametrize("function", [redacted, redacted_source])
-def test_a_text_four_times_as_long_takes_no_more_than_eight_times_as_long(
-    function: Callable[[str], str], part: str
-) -> None:
-    def seconds(size: int) -> float:
-        before = time.thread_time()
-        function(part * (size // len(part)))
-        return time.thread_time() - before
-
-    assert min(seconds(200_000) for _ in range(2)) < 8 * seconds(50_000) + 0.05

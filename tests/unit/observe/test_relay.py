@@ -50,7 +50,8 @@ class Sink:
 def program(folder: Path, text: str) -> subprocess.Popen[bytes]:
     """A process whose standard output is the command's pipe when it starts."""
     with open(folder / "output" / "job", "r+b", buffering=0) as job:
-        return subprocess.Popen([sys.executable, "-c", PRINTS + text, str(folder)], stdout=job)
+        words = [sys.executable, "-c", PRINTS + text, str(folder)]
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=job)
 
 
 def read_all(pipes: OutputPipes) -> dict[int | None, bytes]:

@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -333,11 +333,7 @@ class Session:
         first_rank: float | None = None
         decided: Report | None = None
         reported = 0
-        used = time.thread_time()
-        while True:
-            used, used_before = time.thread_time(), used
-            pause = min(max(EVERY, (used - used_before) / SHARE), LONGEST)
-            stopping = (self._pause or self._stop.wait)(pause) or time.monotonic() >= self._ends_at
+        for stopping in self._turns():
             look, snapshot = _look(eyes, observer)
             for keeper in self._keepers:
                 keeper.add(look)
@@ -347,18 +343,31 @@ class Session:
             self.snapshot, self.verdict = snapshot, ruling.verdict
             self.logs.take(snapshot)
             self._tell(Sample(snapshot, ruling.verdict))
-            settled = decided is None and (ruling.settled or stopping)
-            if settled or len(self._signals) > reported:
-                newest = self._report(ruling.verdict, snapshot, first_rank, eyes.watched)
-                decided = newest if settled else decided
-                if ruling.settled or not settled:
-                    self._tell(Decided(newest) if settled else Signalled(newest))
-                reported = len(self._signals)
+            if decided is None:
+                settled, passed = ruling.settled or stopping, len(self._signals)
+                if settled or passed > reported:
+                    newest = self._report(ruling.verdict, snapshot, first_rank, eyes.watched)
+                    decided, reported = newest if settled else None, passed
+                    if ruling.settled or not settled:
+                        self._tell(Decided(newest) if settled else Signalled(newest))
             if decided is not None and (stopping or ruling.over or not self.keep_running):
                 break
+        assert decided is not None, "a run that is over has been decided"
         if relay is not None:
             relay.finish(SHOWN)
         return self._end(started, observer, decided)
+
+    def _turns(self) -> Iterator[bool]:
+        """Let seconds pass between two looks: the more, the more a look takes of a processor.
+
+        Yields:
+            Whether the run is to stop.
+        """
+        used = time.thread_time()
+        while True:
+            used, before = time.thread_time(), used
+            pause = min(max(EVERY, (used - before) / SHARE), LONGEST)
+            yield (self._pause or self._stop.wait)(pause) or time.monotonic() >= self._ends_at
 
     def _end(self, started: Job, observer: Observer, report: Report) -> Report:
         """End the job, and say what is left of it that the user has to know of."""

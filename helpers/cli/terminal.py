@@ -142,23 +142,26 @@ class Terminal:
         if self._prompts and not prompts:
             self._stream.answered()
         self._prompts = prompts
+        new = self._joined(pieces, now, over)
+        if not self._draws:
+            self._write(new)
+            return now
+        text = coloured(new.decode("utf-8", "replace")).encode("utf-8", "replace")
+        if over or prompts or sample is None or now - drawn < PACE:
+            self._write(self._erase() + text if text or over or prompts else b"")
+            return drawn
+        self._write(self._erase() + text + self._below(sample))
+        return now
+
+    def _joined(self, pieces: list[tuple[str, bytes] | str], now: float, over: bool) -> bytes:
+        """What is to be written of the job's output, and our own lines."""
         new = b"".join(
             self._stream.note(piece) if isinstance(piece, str) else self._stream.add(*piece, now)
             for piece in pieces
         )
         if over:
-            new += self._stream.end()
-        elif prompts or not self._draws:
-            new += self._stream.quiet(now)
-        due = self._draws and sample is not None and now - drawn >= PACE and not (over or prompts)
-        if new and self._draws:
-            new = coloured(new.decode("utf-8", "replace")).encode("utf-8", "replace")
-        if due or over or new:
-            new = self._erase() + new
-        if due and sample is not None:
-            new += self._below(sample)
-        self._write(new)
-        return now if due else drawn
+            return new + self._stream.end()
+        return new + self._stream.quiet(now) if self._prompts or not self._draws else new
 
     def _erase(self) -> bytes:
         """Takes the table off the terminal."""

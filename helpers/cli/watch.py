@@ -50,50 +50,94 @@ def watch(
         LostFileError: the report could not be written, and was printed.
     """
     recorder = _recorder(record) if record is not None else None
-    reports_due: deque[Report] = deque()
-    published: list[Report] = []
-    history = History()
     terminal = terminal or Terminal()
-
-    def on_event(event: Event) -> None:
-        terminal.show(event)
-        if html_path is not None and isinstance(event, Sample):
-            history.add(event.snapshot)
-        if isinstance(event, Signalled if json_path != "-" else ()) or (
-            isinstance(event, Decided) and session.keep_running
-        ):
-            reports_due.append(event.report)
-
-    def publish_due() -> None:
-        while reports_due:
-            report = reports_due.popleft()
-            with suppress(LostFileError, OSError), terminal.cleared():  # tried again at the end
-                publish(report, history.snapshots, json_path, html_path)
-                published.append(report)
-
+    reports_of_run = _Reports(json_path, html_path, at_verdict=session.keep_running)
     with terminal:
         session.sink = terminal
-        session.subscribe(on_event)
+        session.subscribe(terminal.show)
+        session.subscribe(reports_of_run.take)
         if recorder is not None:
             session.record(recorder)
         try:
             session.start()
         except LaunchError as problem:
             raise UsageError(str(problem)) from None
-        obeyed = 0
-        while True:
-            with suppress(TimeoutError):
-                report = session.wait(0.1)
-                break
-            for one in received[obeyed:]:
-                _obey(session, one, grace, terminal)
-                obeyed += 1
-            publish_due()
+        report = _wait(session, received, grace, terminal, reports_of_run)
     if recorder is not None and recorder.problem is not None:
         print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
-    if report not in published:
-        publish(report, history.snapshots, json_path, html_path)
+    reports_of_run.write_last(report)
     return INTERRUPTED if report.interrupted else EXIT_CODES[report.verdict.outcome]
+
+
+def _recorder(path: Path) -> Recorder:
+    try:
+        return Recorder(path)
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be written: {problem.strerror}") from None
+
+
+class _Reports:
+    """The reports of a run: noted as they come, written by the main thread, which may wait for a reader.
+
+    Args:
+        json_path, html_path: where they go, if anywhere.
+        at_verdict: write the report when the verdict is there, while the job goes on.
+    """
+
+    def __init__(self, json_path: str | None, html_path: str | None, *, at_verdict: bool) -> None:
+        self._json_path, self._html_path = json_path, html_path
+        self._early: tuple[type[Decided | Signalled], ...] = (Decided,) if at_verdict else ()
+        if json_path != "-":  # one document is all that a reader of standard output expects
+            self._early += (Signalled,)
+        self._history = History()
+        self._due: deque[Report] = deque()
+        self._written: list[Report] = []
+
+    def take(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, Sample):
+            if self._html_path is not None:
+                self._history.add(event.snapshot)
+        elif isinstance(event, self._early):
+            self._due.append(event.report)
+
+    def write_due(self, terminal: Terminal) -> None:
+        """Write those that have come; one that cannot be written is tried again at the end."""
+        while self._due:
+            report = self._due.popleft()
+            with suppress(LostFileError, OSError), terminal.cleared():
+                self._write(report)
+
+    def write_last(self, report: Report) -> None:
+        """Write the report of the whole run, unless that has been done.
+
+        Raises:
+            LostFileError: it could not be written, and was printed.
+        """
+        if report not in self._written:
+            self._write(report)
+
+    def _write(self, report: Report) -> None:
+        publish(report, self._history.snapshots, self._json_path, self._html_path)
+        self._written.append(report)
+
+
+def _wait(
+    session: Session,
+    received: Sequence[Received],
+    grace: float | None,
+    terminal: Terminal,
+    reports_of_run: _Reports,
+) -> Report:
+    """The report of the whole run; signals are obeyed, and reports written, meanwhile."""
+    obeyed = 0
+    while True:
+        with suppress(TimeoutError):
+            return session.wait(0.1)
+        for signalled in received[obeyed:]:
+            _obey(session, signalled, grace, terminal)
+            obeyed += 1
+        reports_of_run.write_due(terminal)
 
 
 def _obey(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:
@@ -110,13 +154,6 @@ def _obey(session: Session, received: Received, grace: float | None, terminal: T
         session.end_within(0)
     if number == signal.SIGTSTP:
         os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def _recorder(path: Path) -> Recorder:
-    try:
-        return Recorder(path)
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror}") from None
 
 
 def publish(

@@ -206,12 +206,16 @@ def _values(name: re.Match[str], begin: int, *, code: bool, prose: bool) -> tupl
     if literal := _LITERAL.match(text, begin):
         return literal.end(), _in_literal(name, literal)
     bare = None if _STAYS.match(text, begin) else _bare(name, begin)
-    if bare is None or (prose and not re.search(r"\d", bare[0])):
+    if bare is None or (prose and not re.search(r"\d", bare[0])) or not _is_hidden(name, bare[0]):
         return begin, []
-    same = bare[0] == name["name"].rpartition(".")[2] and not name["dash"]
-    passed = _PASSED.fullmatch(bare[0]) and _may_name_one(bare[0].rpartition(".")[2])
-    hidden = _of_query(name) or (is_secret(name["name"], bare[0]) and not same and not passed)
-    return (bare.end(), [(*bare.span(), HIDDEN)]) if hidden else (begin, [])
+    return bare.end(), [(*bare.span(), HIDDEN)]
+
+
+def _is_hidden(name: re.Match[str], value: str) -> bool:
+    """Whether a value without quotes is a secret, and not the variable that holds it."""
+    same = value == name["name"].rpartition(".")[2] and not name["dash"]
+    passed = _PASSED.fullmatch(value) and _may_name_one(value.rpartition(".")[2])
+    return _of_query(name) or (is_secret(name["name"], value) and not same and not passed)
 
 
 def _in_literal(name: re.Match[str], literal: re.Match[str]) -> list[Span]:
@@ -235,24 +239,33 @@ def _bare(name: re.Match[str], begin: int) -> re.Match[str] | None:
 
 def _in_expression(name: re.Match[str], begin: int) -> tuple[int, list[Span]]:
     """Where an expression ends, and its literals that are no names themselves."""
-    text, spans = name.string, []
+    spans: list[Span] = []
     depth, end = 0, begin
-    for part in _TOKEN.finditer(text, begin, begin + LONGEST):
-        opens = part[0] in "([{"
-        if (part[0] in ")]}" and depth == 0) or (part[0] in ",=:#\n" and depth == 0) or part[0] == "#":
+    for part in _TOKEN.finditer(name.string, begin, begin + LONGEST):
+        closes = part[0] in ")]}"
+        if part[0] == "#" or (depth == 0 and (closes or part[0] in ",=:#\n")):
             break
-        depth += opens - (part[0] in ")]}")
+        depth += (part[0] in "([{") - closes
         end = part.end()
-        inner = _SCHEME.match(part["text"] or "")
-        first = part.start("text") + (inner.end() if inner else 0)
-        value = text[first : part.end("text")] if part["text"] else ""
-        if part["number"] and part.start() == begin and is_secret(name["name"], part[0]):
-            spans.append((*part.span(), f'"{HIDDEN}"'))
-        elif value and not (
-            _LOOKED_UP.search(text[max(begin, part.start() - 40) : part.start()])
-            or (depth and (_PATH.match(value) or text[end : end + 1] == ":"))
-            or _STAYS.fullmatch(value)
-            or not is_secret(name["name"], value)
-        ):
-            spans.append((first, part.end("text"), HIDDEN))
+        spans += _of_token(name, begin, part, inside=depth > 0)
     return end, spans
+
+
+def _of_token(name: re.Match[str], begin: int, part: re.Match[str], *, inside: bool) -> Iterator[Span]:
+    """The secret in one token of an expression that begins at `begin`.
+
+    Args:
+        inside: whether the token is in brackets, where it may be a key or a path.
+    """
+    if part["number"]:
+        if part.start() == begin and is_secret(name["name"], part[0]):
+            yield (*part.span(), f'"{HIDDEN}"')
+        return
+    scheme = _SCHEME.match(part["text"] or "")
+    first = part.start("text") + (scheme.end() if scheme else 0)
+    value = name.string[first : part.end("text")] if part["text"] else ""
+    before = name.string[max(begin, part.start() - 40) : part.start()]
+    after = name.string[part.end() : part.end() + 1]
+    names = _LOOKED_UP.search(before) or (inside and (_PATH.match(value) or after == ":"))
+    if value and not names and not _STAYS.fullmatch(value) and is_secret(name["name"], value):
+        yield (first, part.end("text"), HIDDEN)

@@ -47,6 +47,9 @@ SHOWN = 0.5
 
 HELD = "the job held the lock file {path} when it was ended; remove it before the next run: rm {path}"
 
+IN_PASSING = frozenset((signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH))
+"""Signals after which a job goes on: none of them is the last moment for a report."""
+
 LOOKS = 3
 """Looks that are taken in a row, at most, while each brings up something more to find out."""
 
@@ -187,7 +190,7 @@ class Session:
         self._done: Future[Report] = Future()
         self._interrupted = False
         self._job: Job | None = None
-        self._signals: list[tuple[int, float]] = []
+        self._signals: dict[int, list[float]] = {}
         self._ends_at = math.inf
         self._start_job, self._look_at, self._pause = start_job, look_at, pause
 
@@ -267,7 +270,7 @@ class Session:
         hangs = self.verdict is not None and self.verdict.outcome == "hang" and self.verdict.proved
         if self._job is None or hangs:
             return False
-        self._signals.append((number, received))
+        self._signals[number] = [*self._signals.get(number, ())[:1], received]
         self._job.signal(number, received)
         return True
 
@@ -332,7 +335,7 @@ class Session:
             keeper.begin(msgspec.structs.replace(eyes.watched, patience=self.settling.patience))
         first_rank: float | None = None
         decided: Report | None = None
-        reported = 0
+        reported: set[int] = {*IN_PASSING}
         for stopping in self._turns():
             look, snapshot = _look(eyes, observer)
             for keeper in self._keepers:
@@ -344,10 +347,10 @@ class Session:
             self.logs.take(snapshot)
             self._tell(Sample(snapshot, ruling.verdict))
             if decided is None:
-                settled, passed = ruling.settled or stopping, len(self._signals)
-                if settled or passed > reported:
+                settled, passed = ruling.settled or stopping, {*self._signals}
+                if settled or passed - reported:
                     newest = self._report(ruling.verdict, snapshot, first_rank, eyes.watched)
-                    decided, reported = newest if settled else None, passed
+                    decided, reported = newest if settled else None, passed | reported
                     if ruling.settled or not settled:
                         self._tell(Decided(newest) if settled else Signalled(newest))
             if decided is not None and (stopping or ruling.over or not self.keep_running):
@@ -400,13 +403,11 @@ class Session:
             stall=verdict.since,
             verdict_at=snapshot.time,
         )
-        report = _with_evidence(
-            report,
-            [
-                f"{signal.Signals(number).name} was passed to the job after {then - watched.start:.1f} s"
-                for number, then in self._signals
-            ],
-        )
+        passed = [
+            f"{signal.Signals(number).name} was passed to the job {_moments(times, watched.start)}"
+            for number, times in list(self._signals.items())
+        ]
+        report = _with_evidence(report, passed)
         if not watched.attached:
             return report
         # The ranks, and a stall, were there before anybody looked.
@@ -423,6 +424,11 @@ class Session:
                     _log.exception(
                         "The run goes on, although %r, which follows it, has failed.", listener
                     )
+
+
+def _moments(times: Sequence[float], start: float) -> str:
+    """`after 3.1 s`; of a signal that came more than once, `after 3.1 s, and last after 9.0 s`."""
+    return ", and last ".join(f"after {moment - start:.1f} s" for moment in times)
 
 
 def _with_evidence(report: Report, more: Sequence[str]) -> Report:

@@ -35,11 +35,12 @@ class Change:
 
 CHANGES = (
     Change(
-        "Standard output and error (file descriptors 1 and 2) are a pipe, open for reading, too: one "
-        "for each Python process, from which they are shown. Python writes each line at once.",
+        "Standard output and error (file descriptors 1 and 2) are a pipe, one for each Python process, "
+        "from which they are shown. Python writes each line at once. A reader of the pipe is kept open in "
+        "the process, at a descriptor of 200 or more.",
         "every process",
         "All ranks share what a launcher gives them. `isatty` is false, so a progress bar may print "
-        "lines, and the C library buffers. A pipe that is not read holds the job up.",
+        "lines, and the C library buffers. A pipe that is not read holds the job up; SIGPIPE never comes.",
         (
             "descriptor 1",
             "descriptor 2",
@@ -55,7 +56,7 @@ CHANGES = (
         "When `diagnose` ends the job, launchers are stopped and ranks get SIGINT; half a second later "
         "all get SIGCONT and SIGTERM, and 0.7 s after that SIGKILL.",
         "every process",
-        "So Python runs `finally`, and no launcher starts a rank again.",
+        "So ranks in Python code run `finally`, and no launcher starts a rank again.",
     ),
     Change(
         "Standard input is that of `diagnose`; in a notebook it is a pipe that never delivers.",

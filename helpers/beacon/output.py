@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import sys
-from typing import Optional
+from typing import Optional, Tuple
+
+from .crashes import OUT_OF_THE_WAY
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+_kept: Optional[Tuple[int, os.stat_result]] = None
+"""The descriptor of the reader that is kept, and its pipe."""
 
 
 def separate(folder: str) -> None:
@@ -23,14 +32,42 @@ def separate(folder: str) -> None:
     others = [fd for fd, owner in owners.items() if owner != str(os.getpid())]
     path = _take(pipes) if others else None
     if path is not None:
-        # For reading, too: with a reader of its own, no process is ended by SIGPIPE (fifo(7)).
-        pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        reader = os.open(path, _READ)  # first: without a reader, the next line would wait for one
+        pipe = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         for fd in others:
             os.dup2(pipe, fd)
         os.close(pipe)
+        _keep(reader)
+    elif owners:
+        with contextlib.suppress(OSError):
+            _keep(os.open(f"/proc/self/fd/{min(owners)}", _READ))
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if 1 in owners and reconfigure is not None:
         reconfigure(line_buffering=True)
+
+
+def _keep(reader: int) -> None:
+    """Keep a reader of our own pipe, so that no SIGPIPE ends this process when the other has gone.
+
+    In a forked child, it takes the place of the parent's, unless the job has closed that.
+    """
+    global _kept
+    try:
+        number, facts = _kept or (-1, None)
+        if facts is not None and _is_same(number, facts):
+            os.dup2(reader, number, inheritable=False)
+        else:
+            number = fcntl.fcntl(reader, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)
+        _kept = number, os.fstat(number)
+    finally:
+        os.close(reader)
+
+
+def _is_same(fd: int, facts: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), facts)
+    except OSError:
+        return False
 
 
 def _take(pipes: str) -> Optional[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-QUIET = 0.3
+NO_PROCESS = -1
+"""The process whose line is open, where there is none."""
+
+QUIET = 0.2
 """Seconds without output after which a line is shown although it has not ended: a prompt."""
 
 LONGEST = 1 << 16
@@ -21,30 +24,32 @@ class LineStream:
 
     def __init__(self, *, newest: bool = False) -> None:
         self._newest = newest
-        self._begun: dict[str, tuple[float, bytes]] = {}
-        self._open: str | None = None
+        self._begun: dict[int | None, tuple[str, float, bytes]] = {}
+        self._open: int | None = NO_PROCESS
 
-    def add(self, label: str, data: bytes, now: float) -> bytes:
+    def add(self, pid: int | None, label: str, data: bytes, now: float) -> bytes:
         """What is to be written, once a process has printed something.
 
         Args:
+            pid: of the process; None is the command.
+            label: its name; several may have the same.
             now: seconds of any clock that never goes back.
         """
-        _, begun = self._begun.pop(label, (now, b""))
+        _, _, begun = self._begun.pop(pid, (label, now, b""))
         lines, end, rest = (begun + data).rpartition(b"\n")
         written = b""
         if end:
             if self._newest and b"\r" in lines:
                 lines = b"\n".join(map(last_shown, lines.split(b"\n")))
-            written = self._mark(label) + lines.replace(b"\n", b"\n" + _name(label)) + end
-            self._open = None
+            written = self._mark(pid, label) + lines.replace(b"\n", b"\n" + _name(label)) + end
+            self._open = NO_PROCESS
         if rest:
-            self._begun[label] = (now, rest)
-        return written + self._show(label) if len(rest) >= LONGEST else written
+            self._begun[pid] = (label, now, rest)
+        return written + self._show(pid) if len(rest) >= LONGEST else written
 
     def quiet(self, now: float) -> bytes:
         """The lines without an end whose processes have been quiet, to be written."""
-        waiting = [label for label, (since, _) in self._begun.items() if now - since >= QUIET]
+        waiting = [pid for pid, (_, since, _) in self._begun.items() if now - since >= QUIET]
         return b"".join(map(self._show, waiting))
 
     def note(self, text: str) -> bytes:
@@ -57,24 +62,24 @@ class LineStream:
 
     def answered(self) -> None:
         """A person has ended the open line by typing."""
-        self._open = None
+        self._open = NO_PROCESS
 
-    def unfinished(self) -> dict[str, bytes]:
-        """By name, the lines that have no end and are not written yet."""
-        return {label: text for label, (_, text) in self._begun.items()}
+    def unfinished(self) -> list[tuple[str, bytes]]:
+        """Name and text of the lines that have no end and are not written yet."""
+        return [(label, text) for label, _, text in self._begun.values()]
 
-    def _show(self, label: str) -> bytes:
-        _, text = self._begun.pop(label)
-        written = self._mark(label) + (last_shown(text) if self._newest else text)
-        self._open = label
+    def _show(self, pid: int | None) -> bytes:
+        label, _, text = self._begun.pop(pid)
+        written = self._mark(pid, label) + (last_shown(text) if self._newest else text)
+        self._open = pid
         return written
 
-    def _mark(self, label: str) -> bytes:
+    def _mark(self, pid: int | None, label: str) -> bytes:
         """What stands before the output of a process: nothing where it goes on with the open line."""
-        return b"" if self._open == label else self._break() + _name(label)
+        return b"" if self._open == pid else self._break() + _name(label)
 
     def _break(self) -> bytes:
-        is_open, self._open = self._open is not None, None
+        is_open, self._open = self._open != NO_PROCESS, NO_PROCESS
         return b"\n" if is_open else b""
 
 

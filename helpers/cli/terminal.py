@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import threading
 import time
@@ -22,6 +24,9 @@ from .line_stream import LineStream, last_shown
 
 PACE = 0.25
 """Seconds between two drawings of the table."""
+
+TICK = 0.05
+"""Seconds between two looks, without a table, at whether a line without an end is to be shown."""
 
 ROOM = 1 << 20
 """Bytes of output that may wait to be written; more of it holds the job up."""
@@ -44,6 +49,10 @@ WIDEST = {"rank": 32, "node": 24}
 """Letters of a line of these columns."""
 
 
+Piece = tuple[int | None, str, bytes] | str
+"""Process, name and bytes of what the job has printed, or a line of our own."""
+
+
 class Terminal:
     """Shows a session as it goes on, from a thread of its own; use it as a context manager.
 
@@ -64,7 +73,7 @@ class Terminal:
         self._stream = LineStream(newest=self._draws)
         self._changed = threading.Condition()
         self._drawing = threading.Lock()
-        self._pieces: list[tuple[str, bytes] | str] = []
+        self._pieces: list[Piece] = []
         self._size = 0
         self._sample: Sample | None = None
         self._sentence = ""
@@ -83,12 +92,12 @@ class Terminal:
             self._changed.notify_all()
         self._thread.join()
 
-    def write(self, label: str, data: bytes) -> None:
+    def write(self, pid: int | None, label: str, data: bytes) -> None:
         """Take what a process has printed; waits while the reader of the terminal does not read."""
         with self._changed:
             self._changed.wait_for(lambda: self._size < ROOM or self._over)
             if self._output:
-                self._pieces.append((label, data))
+                self._pieces.append((pid, label, data))
                 self._size += len(data)
                 self._changed.notify_all()
 
@@ -124,10 +133,10 @@ class Terminal:
             with self._drawing:
                 drawn = self._draw(pieces, drawn, over)
 
-    def _next(self, due: float) -> tuple[list[tuple[str, bytes] | str], bool]:
+    def _next(self, due: float) -> tuple[list[Piece], bool]:
         """What is to be shown, when it is time for it, and whether that is all."""
         with self._changed:
-            pause = due - time.monotonic() if due else PACE
+            pause = due - time.monotonic() if due else TICK
             self._changed.wait_for(
                 lambda: self._over or self._size >= ROOM or (self._pieces and not due), max(0.0, pause)
             )
@@ -135,7 +144,7 @@ class Terminal:
             self._changed.notify_all()
             return pieces, self._over
 
-    def _draw(self, pieces: list[tuple[str, bytes] | str], drawn: float, over: bool) -> float:
+    def _draw(self, pieces: list[Piece], drawn: float, over: bool) -> float:
         """Write what is new; returns when the table was drawn last."""
         now, sample = time.monotonic(), self._sample
         prompts = sample is not None and _prompts(sample.snapshot)
@@ -153,7 +162,7 @@ class Terminal:
         self._write(self._erase() + text + self._below(sample))
         return now
 
-    def _joined(self, pieces: list[tuple[str, bytes] | str], now: float, over: bool) -> bytes:
+    def _joined(self, pieces: list[Piece], now: float, over: bool) -> bytes:
         """What is to be written of the job's output, and our own lines."""
         new = b"".join(
             self._stream.note(piece) if isinstance(piece, str) else self._stream.add(*piece, now)
@@ -171,7 +180,7 @@ class Terminal:
     def _below(self, sample: Sample) -> bytes:
         """The table, and the lines that have no end yet, as far as there is room for them."""
         with self._console.capture() as capture:
-            for name, text in list(self._stream.unfinished().items())[:MOST_UNFINISHED]:
+            for name, text in self._stream.unfinished()[:MOST_UNFINISHED]:
                 newest = last_shown(text).decode("utf-8", "replace")
                 self._console.print(
                     Text.from_ansi(f"[{name}] {coloured(newest)}"), no_wrap=True, overflow="crop"
@@ -184,11 +193,14 @@ class Terminal:
     def _write(self, data: bytes) -> None:
         file = self._console.file
         try:
-            if data and hasattr(file, "buffer"):
-                file.buffer.write(data)
-                file.buffer.flush()
-            elif data:
+            if not hasattr(file, "buffer"):
                 file.write(data.decode("utf-8", "replace"))
+                return
+            while data:
+                try:
+                    data = data[os.write(file.fileno(), data) :]
+                except BlockingIOError:  # somebody else has made the terminal so
+                    select.select([], [file], [])
         except OSError:  # its reader has gone: the verdict is still wanted
             discard(sys.stderr)
 

@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ..launch.launch import LaunchError
@@ -62,10 +64,20 @@ def watch(
             session.start()
         except LaunchError as problem:
             raise UsageError(str(problem)) from None
-        report = _wait(session, received, grace, terminal, reports_of_run)
+        over = threading.Event()
+        obeys = threading.Thread(target=_obey, args=(session, received, grace, terminal, over))
+        obeys.start()
+        try:
+            report = _wait(session, terminal, reports_of_run)
+        finally:
+            over.set()
+            obeys.join()
+        if not session.keep_running and any(signalled.number == signal.SIGINT for signalled in received):
+            report = replace(report, interrupted=True)  # also where the job ended before it had it
+        reports_of_run.write_files(report)  # whoever does not read what is printed has these
     if recorder is not None and recorder.problem is not None:
         print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
-    reports_of_run.write_last(report)
+    reports_of_run.print_last(report)
     return INTERRUPTED if report.interrupted else EXIT_CODES[report.verdict.outcome]
 
 
@@ -86,62 +98,83 @@ class _Reports:
 
     def __init__(self, json_path: str | None, html_path: str | None, *, at_verdict: bool) -> None:
         self._json_path, self._html_path = json_path, html_path
-        self._early: tuple[type[Decided | Signalled], ...] = (Decided,) if at_verdict else ()
+        self._printed_early: tuple[type[Event], ...] = (Decided,) if at_verdict else ()
         if json_path != "-":  # one document is all that a reader of standard output expects
-            self._early += (Signalled,)
+            self._printed_early += (Signalled,)
         self._history = History()
-        self._due: deque[Report] = deque()
+        self._due: deque[tuple[Report, bool]] = deque()
         self._written: list[Report] = []
+        self._printed: list[Report] = []
+        self._problem: LostFileError | None = None
 
     def take(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, Sample):
             if self._html_path is not None:
                 self._history.add(event.snapshot)
-        elif isinstance(event, self._early):
-            self._due.append(event.report)
+        elif isinstance(event, Decided | Signalled):
+            self._due.append((event.report, isinstance(event, self._printed_early)))
 
     def write_due(self, terminal: Terminal) -> None:
-        """Write those that have come; one that cannot be written is tried again at the end."""
-        while self._due:
-            report = self._due.popleft()
-            with suppress(LostFileError, OSError), terminal.cleared():
-                self._write(report)
+        """Write those that have come; one that cannot be written is tried again at the end.
 
-    def write_last(self, report: Report) -> None:
-        """Write the report of the whole run, unless that has been done.
+        The files of a verdict are written although nobody may read what is left of the job's output.
+        """
+        while self._due:
+            report, is_printed = self._due.popleft()
+            self.write_files(report)
+            if is_printed:
+                with suppress(LostFileError), terminal.cleared():
+                    self.print_last(report)
+
+    def write_files(self, report: Report) -> None:
+        """Write the files that are wanted of a report, once."""
+        if report in self._written:
+            return
+        self._problem = write_files(report, self._history.snapshots, self._json_path, self._html_path)
+        if self._problem is None:
+            self._written.append(report)
+
+    def print_last(self, report: Report) -> None:
+        """Print a report, unless that has been done.
 
         Raises:
-            LostFileError: it could not be written, and was printed.
+            LostFileError: a file of it could not be written.
         """
-        if report not in self._written:
-            self._write(report)
+        if report not in self._printed:
+            print_report(report, self._json_path)
+            self._printed.append(report)
+        if self._problem is not None:
+            raise self._problem
 
-    def _write(self, report: Report) -> None:
-        publish(report, self._history.snapshots, self._json_path, self._html_path)
-        self._written.append(report)
+
+def _wait(session: Session, terminal: Terminal, reports_of_run: _Reports) -> Report:
+    """The report of the whole run; others are written meanwhile."""
+    while True:
+        with suppress(TimeoutError):
+            return session.wait(0.1)
+        reports_of_run.write_due(terminal)
 
 
-def _wait(
+def _obey(
     session: Session,
     received: Sequence[Received],
     grace: float | None,
     terminal: Terminal,
-    reports_of_run: _Reports,
-) -> Report:
-    """The report of the whole run; signals are obeyed, and reports written, meanwhile."""
+    over: threading.Event,
+) -> None:
+    """Pass signals to the job, or end the run by them, until the run is over.
+
+    In a thread that writes nothing, so that no reader who does not read keeps a job from saving.
+    """
     obeyed = 0
-    while True:
-        with suppress(TimeoutError):
-            return session.wait(0.1)
+    while not over.wait(0.05):
         for signalled in received[obeyed:]:
-            _obey(session, signalled, grace, terminal)
             obeyed += 1
-        reports_of_run.write_due(terminal)
+            _obey_one(session, signalled, grace, terminal)
 
 
-def _obey(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:
-    """Pass a signal to the job, or end the run by it."""
+def _obey_one(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:
     number = received.number
     passed = grace is not None and not (received.asks and received.asked)
     passed = passed and session.signal(number, received.time)
@@ -159,36 +192,59 @@ def _obey(session: Session, received: Received, grace: float | None, terminal: T
 def publish(
     report: Report, snapshots: Sequence[Snapshot], json_path: str | None, html_path: str | None
 ) -> None:
-    """Print the report, and write it as JSON, and as a page with its picture, where that is wanted.
+    """Write the report as JSON, and as a page with its picture, where that is wanted, and print it.
 
     Raises:
-        LostFileError: it could not be written, and was printed.
+        LostFileError: a file could not be written.
     """
-    _print(report, json_path)
-    if html_path is not None:
-        from ..report.page import to_html  # here: a job is not to wait until templates are compiled
+    problem = write_files(report, snapshots, json_path, html_path)
+    print_report(report, json_path)
+    if problem is not None:
+        raise problem
 
-        try:
+
+def write_files(
+    report: Report, snapshots: Sequence[Snapshot], json_path: str | None, html_path: str | None
+) -> LostFileError | None:
+    """Write the report as JSON, and as a page with its picture, where that is wanted.
+
+    Returns:
+        What could not be written.
+    """
+    try:
+        path = json_path
+        if json_path is not None and json_path != "-":
+            write_atomically(Path(json_path), _document(report))
+        path = html_path
+        if html_path is not None:
+            from ..report.page import to_html  # here: no job is to wait until templates are compiled
+
             write_atomically(Path(html_path), to_html(report, snapshots))
-        except OSError as problem:
-            raise LostFileError(f"{html_path} cannot be written: {problem.strerror}") from None
+    except OSError as problem:
+        return LostFileError(f"{path} cannot be written: {problem.strerror}")
+    return None
 
 
-def _print(report: Report, json_path: str | None) -> None:
+def print_report(report: Report, json_path: str | None) -> None:
+    """Print the report to standard output, or to standard error where JSON goes to standard output.
+
+    Raises:
+        LostFileError: standard output cannot be written.
+    """
     text = reports.to_text(report).rstrip("\n")
-    if json_path is not None:
-        document = json.dumps(reports.to_json(report), indent=2) + "\n"
+    try:
         if json_path == "-":
             print(text, file=sys.stderr)
-            sys.stdout.write(document)
+            sys.stdout.write(_document(report))
             sys.stdout.flush()
-            return
-        try:
-            write_atomically(Path(json_path), document)
-        except OSError as problem:
+        else:
             print(text, flush=True)
-            raise LostFileError(f"{json_path} cannot be written: {problem.strerror}") from None
-    try:
-        print(text, flush=True)
     except BrokenPipeError:  # `| head -1`: the verdict is still in the exit code
         discard(sys.stdout)
+    except OSError as problem:
+        discard(sys.stdout)
+        raise LostFileError(f"the report cannot be printed: {problem.strerror}") from None
+
+
+def _document(report: Report) -> str:
+    return json.dumps(reports.to_json(report), indent=2) + "\n"

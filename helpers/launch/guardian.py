@@ -66,7 +66,7 @@ class Guardian:
         self._events = events
         self._orders = b""
         self._plan: dict[str, Any] = {}
-        self._command = 0
+        self._command, self._is_running = 0, False
         self._witnessed: dict[int, float] = {}
         self._signals: list[dict[str, Any]] = []
         self._backlog = b""
@@ -116,7 +116,9 @@ class Guardian:
         """
         command, self._mark, self._group = job["command"], job["mark"], job["group"]
         try:
-            pipe = os.open(f"{folder}/output/job", os.O_RDWR)  # see `output_pipes`
+            path = f"{folder}/output/job"  # see `output_pipes`
+            os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # for as long as the guardian lives: no SIGPIPE
+            pipe = os.open(path, os.O_WRONLY)
             actions = [(os.POSIX_SPAWN_DUP2, pipe, 1), (os.POSIX_SPAWN_DUP2, pipe, 2)]
             if job["silent"]:
                 # The write end stays open here for as long as the guardian lives.
@@ -136,7 +138,7 @@ class Guardian:
             self._report({"failed": f"{os.fsdecode(command[0])} cannot be started: {reason}"})
             self.stopping = True
         else:
-            self._command = pid
+            self._command, self._is_running = pid, True
             self._report({"started": pid, "time": time.time()})
         for descriptor in inheritable():  # the job's: who waits for their end waits for it alone
             os.close(descriptor)
@@ -153,10 +155,22 @@ class Guardian:
             everybody = self._witnessed.get(number, -SAME) >= received - SAME
             if everybody or now >= received + WITNESSED:
                 self._signals.remove(order)
-                if not everybody and self._command:
-                    _send(-self._command, number)
+                if not everybody:
+                    self._send_to_command(number)
         due = min((order["received"] for order in self._signals), default=None)
         return None if due is None else max(0.0, due + WITNESSED - now)
+
+    def _send_to_command(self, number: int) -> None:
+        """Send a signal to the process group of the command, or to what is left of that."""
+        if self._is_running:
+            _send(-self._command, number)
+            return
+        for pid in below(os.getpid(), parents()):
+            try:
+                if os.getpgid(pid) == self._command:
+                    _send(pid, number)
+            except OSError:  # it has ended
+                continue
 
     def end(self, folder: str) -> None:
         """End every process of the job and report what became of them.
@@ -249,7 +263,7 @@ class Guardian:
             if not pid:
                 return
             if pid == self._command:
-                self._command = 0
+                self._is_running = False
             self._report({"reaped": pid, "status": status})
 
     def _report(self, event: dict[str, Any]) -> None:

@@ -2,8 +2,8 @@
 
 The command has the FIFO `job`. A Python process takes a spare one when it starts, by renaming `spare-N`
 to `PID-N` (`beacon/output.py`). Spare ones are open for reading before any process can take them, so
-nothing that a process prints is lost, however soon it ends. A process opens its FIFO for reading *and*
-writing (Linux allows it, fifo(7)): no process is ended by SIGPIPE when its reader is gone.
+nothing that a process prints is lost, however soon it ends. The beacon of a process, and the guardian
+for the command, keep a second reader: no process is ended by SIGPIPE when this one is gone.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class OutputPipes:
             The pid of the process, None for the command, and the bytes.
         """
         ready = [descriptor for descriptor, _ in self._poller.poll(seconds * 1000)]
+        if len(ready) > 1:  # in the order of the last writing
+            ready.sort(key=lambda descriptor: os.fstat(descriptor).st_mtime_ns)
         if self._folder_has_changed() or any(map(self._is_unknown, ready)):
             self._take_stock()
         for descriptor in ready:

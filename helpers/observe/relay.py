@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import Protocol
 
 from ..launch.output_pipes import OutputPipes
@@ -12,7 +13,7 @@ from .logs import Logs
 TICK = 0.05
 """Seconds that it waits for output before it looks after what it holds."""
 
-NAMED, HELD = 0.5, 1 << 16
+NAMED, HELD = 0.4, 1 << 16
 """Seconds after which, and bytes above which, output is passed on although it is not known whose it is:
 that shows at the next look."""
 
@@ -20,9 +21,11 @@ that shows at the next look."""
 class Sink(Protocol):
     """Where output goes."""
 
-    def write(self, label: str, data: bytes) -> None:
-        """Take what a process has printed. It may block: then the job is held up, as by a pipe that is
-        not read."""
+    def write(self, pid: int | None, label: str, data: bytes) -> None:
+        """Take what a process has printed; None is the command.
+
+        It may block: then the job is held up, as by a pipe that is not read.
+        """
 
 
 class Relay:
@@ -36,7 +39,8 @@ class Relay:
 
     def __init__(self, pipes: OutputPipes, logs: Logs, sink: Sink | None) -> None:
         self._pipes, self._logs, self._sink = pipes, logs, sink
-        self._held: dict[int | None, tuple[float, bytearray]] = {}
+        self._held: deque[tuple[float, int | None, bytes]] = deque()
+        self._size = 0
         self._final, self._passed, self._over = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._run, name="relays output", daemon=True)
 
@@ -65,7 +69,8 @@ class Relay:
             for pid, data in self._pipes.read(0 if final else TICK):
                 self._logs.add(pid, data)
                 if self._sink is not None:
-                    self._held.setdefault(pid, (time.monotonic(), bytearray()))[1].extend(data)
+                    self._held.append((time.monotonic(), pid, data))
+                    self._size += len(data)
             self._hand_over(everything=final)
         self._passed.set()
         while not self._over.is_set():
@@ -73,10 +78,13 @@ class Relay:
                 pass
 
     def _hand_over(self, everything: bool) -> None:
-        now = time.monotonic()
-        for pid, (since, data) in list(self._held.items()):
+        """Pass on the oldest pieces: nothing overtakes one of a process that is not known yet."""
+        while self._held and self._sink is not None:
+            since, pid, data = self._held[0]
             label = self._logs.label(pid)
-            if everything or label is not None or now - since >= NAMED or len(data) >= HELD:
-                del self._held[pid]
-                if self._sink is not None:
-                    self._sink.write(label or "job", bytes(data))
+            waits = label is None and time.monotonic() - since < NAMED and self._size < HELD
+            if waits and not everything:
+                return
+            self._held.popleft()
+            self._size -= len(data)
+            self._sink.write(pid, label or "job", data)

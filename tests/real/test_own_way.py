@@ -133,6 +133,17 @@ def test_what_was_ignored_at_the_start_stays_ignored(box: Box, number: signal.Si
 
 
 @pytest.mark.nightly
+def test_what_is_left_of_the_command_s_group_gets_signals_too(box: Box) -> None:
+    box.write("job.py", SAVES)
+    shell = f"exec 3<&0; {sys.executable} job.py <&3 & exit 0"
+    process = box.start(box.words(["sh", "-c", shell], ()), stdin=subprocess.PIPE)
+    read_until(process, "] ready")
+    process.send_signal(signal.SIGTERM)
+    read_until(process, "] saving at SIGTERM")
+    assert "] saved 1" in box.finish(process, "saved\n").err
+
+
+@pytest.mark.nightly
 def test_ctrl_z_stops_the_job_too_and_it_goes_on_with_the_command_line(box: Box) -> None:
     box.write("job.py", "import os\nprint('pid', os.getpid(), flush=True)\ninput()\nprint('on')\n")
     process = box.start(box.words(python("job.py"), ()), stdin=subprocess.PIPE)
@@ -219,9 +230,43 @@ def test_a_reader_who_does_not_read_is_what_a_job_waits_for(box: Box) -> None:
 PRINTS_ON = """\
 import signal
 signal.signal(signal.SIGTERM, lambda *_: open("ended", "w").close() or exit())
+open("ready", "w").close()
 while True:
     print("x" * 1000, flush=True)
 """
+
+WRITES_AS_ASYNCIO_DOES = """\
+import asyncio, sys
+async def main():
+    loop = asyncio.get_running_loop()
+    pipe = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout)
+    writer = asyncio.StreamWriter(*pipe, None, loop)
+    for number in range(200):
+        writer.write(b"%d\\n" % number)
+        await writer.drain()
+        await asyncio.sleep(0.001)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.nightly
+def test_a_program_that_watches_its_output_pipe_finds_it_open(box: Box) -> None:
+    box.write("job.py", WRITES_AS_ASYNCIO_DOES)
+    code, _, err = raw(box)
+    assert code == 0
+    assert of_the_job(err) == b"".join(b"%d\n" % number for number in range(200))
+
+
+def test_a_job_saves_although_nobody_reads_what_is_printed(box: Box) -> None:
+    """A terminal that stands still (Ctrl-S) keeps neither signals nor files back."""
+    box.write("job.py", PRINTS_ON)
+    process = box.start(box.words(python("job.py"), ()))
+    until(lambda: (box.folder / "ready").exists())
+    time.sleep(1)  # until pipes are full, which nothing tells
+    process.send_signal(signal.SIGTERM)
+    until(lambda: (box.folder / "ended").exists(), 10)
+    until(box.file.exists, 10)
+    assert box.finish(process).report["outcome"] == "ok"
 
 
 @pytest.mark.nightly

@@ -16,7 +16,7 @@ def written(*pieces: tuple[str, bytes] | float, end: bool = True) -> bytes:
     stream, now, found = LineStream(), 0.0, b""
     for piece in pieces:
         if isinstance(piece, tuple):
-            found += stream.add(*piece, now)
+            found += stream.add(ord(piece[0]), *piece, now)
         else:
             now += piece
             found += stream.quiet(now)
@@ -44,7 +44,7 @@ def test_lines_and_names(pieces: list[tuple[str, bytes] | float], text: bytes) -
 
 def test_of_a_progress_bar_a_terminal_gets_what_it_shows_last() -> None:
     stream = LineStream(newest=True)
-    shown = stream.add("a", b"\r10%\r20%\nok\n30%\r40%\r", 0.0) + stream.quiet(QUIET)
+    shown = stream.add(1, "a", b"\r10%\r20%\nok\n30%\r40%\r", 0.0) + stream.quiet(QUIET)
     assert shown == b"[a] 20%\n[a] ok\n[a] 40%"
 
 
@@ -60,18 +60,25 @@ def test_a_line_that_never_ends_is_not_kept_back() -> None:
 
 def test_a_line_of_our_own_does_not_go_into_one_of_the_job() -> None:
     stream = LineStream()
-    stream.add("a", ASK, 0.0)
-    assert stream.quiet(QUIET) + stream.note("note") + stream.add("a", b"x\n", 1.0) == (
+    stream.add(1, "a", ASK, 0.0)
+    assert stream.quiet(QUIET) + stream.note("note") + stream.add(1, "a", b"x\n", 1.0) == (
         b"[a] name? \nnote\n[a] x\n"
     )
 
 
+def test_processes_of_one_name_do_not_write_into_each_other_s_lines() -> None:
+    stream = LineStream()
+    pieces = [(1, b"one "), (2, b"two "), (1, b"of one\n"), (2, b"of two\n")]
+    shown = b"".join(stream.add(pid, "job child", data, 0.0) for pid, data in pieces)
+    assert shown == b"[job child] one of one\n[job child] two of two\n"
+
+
 def test_a_person_s_answer_ends_the_line() -> None:
     stream = LineStream()
-    stream.add("a", ASK, 0.0)
-    assert (stream.unfinished(), stream.quiet(QUIET)) == ({"a": ASK}, b"[a] name? ")
+    stream.add(1, "a", ASK, 0.0)
+    assert (stream.unfinished(), stream.quiet(QUIET)) == ([("a", ASK)], b"[a] name? ")
     stream.answered()
-    assert (stream.unfinished(), stream.add("a", b"hello\n", 1.0)) == ({}, b"[a] hello\n")
+    assert (stream.unfinished(), stream.add(1, "a", b"hello\n", 1.0)) == ([], b"[a] hello\n")
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.binary(max_size=5)) | st.just(QUIET)))

@@ -128,7 +128,7 @@ def text_of(console: Console) -> str:
 def test_the_job_cannot_steer_a_terminal_with_a_table(code: str) -> None:
     console = terminal_of()
     with Terminal(console) as terminal:
-        terminal.write("rank 0", f"\x1b[31mred\x1b[0m {code}<here>".encode())
+        terminal.write(1, "rank 0", f"\x1b[31mred\x1b[0m {code}<here>".encode())
     written = text_of(console)
     assert "\x1b[31mred\x1b[0m" in written and "<here>" in written
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", re.sub(r"\x1b\[[0-9;]*m", "", written))
@@ -137,15 +137,15 @@ def test_the_job_cannot_steer_a_terminal_with_a_table(code: str) -> None:
 def test_without_a_table_every_byte_of_the_job_arrives() -> None:
     console = terminal_of()
     with Terminal(console, live=False) as terminal:
-        terminal.write("rank 0", b" 10%\r\x1b[2J 20%\r")
-        terminal.write("rank 0", b" 30%\n")
+        terminal.write(1, "rank 0", b" 10%\r\x1b[2J 20%\r")
+        terminal.write(1, "rank 0", b" 30%\n")
     assert text_of(console) == "[rank 0]  10%\r\x1b[2J 20%\r 30%\n"
 
 
 def test_quiet_shows_the_table_and_no_output() -> None:
     console = terminal_of()
     with Terminal(console, output=False) as terminal:
-        terminal.write("rank 0", b"printed\n")
+        terminal.write(1, "rank 0", b"printed\n")
         terminal.show(Sample(snapshot(rank(0)), Verdict("running", "none", summary="It runs.")))
         until(lambda: "It runs." in text_of(console))
     assert "printed" not in text_of(console)
@@ -161,7 +161,7 @@ def test_the_table_is_drawn_four_times_a_second_at_most_whatever_is_printed() ->
     with Terminal(console) as terminal:
         terminal.show(Sample(snapshot(rank(0)), Verdict("running", "none", summary="It runs.")))
         for number in range(20_000):
-            terminal.write("rank 0", b"%d\n" % number)
+            terminal.write(1, "rank 0", b"%d\n" % number)
         until(lambda: text_of(console).count("It runs.") >= 2)
     drawings = (time.monotonic() - begun) / PACE + 1
     assert text_of(console).count("It runs.") <= drawings
@@ -192,9 +192,9 @@ def test_a_progress_bar_is_shown_below_the_output_as_it_moves() -> None:
     console = terminal_of()
     with Terminal(console) as terminal:
         terminal.show(Sample(snapshot(rank(0)), Verdict("running", "none")))
-        terminal.write("rank 0", b" 10%\r 20%\r")
+        terminal.write(1, "rank 0", b" 10%\r 20%\r")
         until(lambda: "[rank 0]  20%" in text_of(console))
-        terminal.write("rank 0", b" 30%\r")
+        terminal.write(1, "rank 0", b" 30%\r")
         until(lambda: "[rank 0]  30%" in text_of(console))
 
 
@@ -204,11 +204,11 @@ def test_while_a_person_is_asked_the_terminal_is_theirs() -> None:
     with Terminal(console) as terminal:
         terminal.show(Sample(snapshot(rank(0)), Verdict("running", "none", summary="It runs.")))
         until(lambda: "It runs." in text_of(console))
-        terminal.write("rank 0", b"name? ")
+        terminal.write(1, "rank 0", b"name? ")
         terminal.show(Sample(snapshot(asks), Verdict("running", "none", summary="It asks.")))
         until(lambda: text_of(console).endswith("\x1b[J[rank 0] name? "))
         terminal.show(Sample(snapshot(rank(0)), Verdict("running", "none", summary="It goes on.")))
-        terminal.write("rank 0", b"hello\n")
+        terminal.write(1, "rank 0", b"hello\n")
         until(lambda: "It goes on." in text_of(console))
     assert "[rank 0] name? [rank 0] hello\n" in text_of(console)  # the answer was typed between them
     assert "It asks." not in text_of(console)
@@ -221,7 +221,7 @@ def test_a_reader_who_does_not_read_holds_up_the_output_and_nothing_else() -> No
         with Terminal(console) as terminal:
             text = b"x" * 99 + b"\n"
             writer = threading.Thread(
-                target=lambda: [terminal.write("a", text * 1000) for _ in range(40)]
+                target=lambda: [terminal.write(1, "a", text * 1000) for _ in range(40)]
             )
             writer.start()
             writer.join(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import subprocess
@@ -12,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from histories import snapshot, working
+from histories import launcher, snapshot, working
 from waiting import until
 
 from helpers.beacon import output
@@ -39,10 +40,12 @@ class Sink:
 
     def __init__(self) -> None:
         self.pieces: list[tuple[str, bytes]] = []
+        self.pids: list[int | None] = []
         self.room = threading.Event()
         self.room.set()
 
-    def write(self, label: str, data: bytes) -> None:
+    def write(self, pid: int | None, label: str, data: bytes) -> None:
+        self.pids.append(pid)
         self.pieces.append((label, data))
         self.room.wait()
 
@@ -110,6 +113,14 @@ def test_without_a_spare_pipe_a_process_prints_where_its_parent_does(
     pipes.close()
 
 
+def test_a_process_reads_nothing_of_what_it_prints(tmp_path: Path, pipes: OutputPipes) -> None:
+    """As asyncio finds out: a pipe that can be read is one whose reader has gone."""
+    script = "import fcntl; print(fcntl.fcntl(1, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY)"
+    process = program(tmp_path, script)
+    assert process.wait(60) == 0
+    assert read_all(pipes) == {process.pid: b"True\n"}
+
+
 @pytest.mark.parametrize("limit", [16, 64, 1024])
 def test_few_descriptors_are_taken_where_few_may_be_open(
     limit: int, monkeypatch: pytest.MonkeyPatch
@@ -148,6 +159,27 @@ def test_output_waits_until_it_is_known_whose_it_is(tmp_path: Path, pipes: Outpu
         until(lambda: sink.pieces)
         relay.finish(60)
     assert sink.pieces == [("rank 0", b"one\n")]
+
+
+def test_nothing_overtakes_the_output_of_a_process_that_is_not_known_yet(
+    tmp_path: Path, pipes: OutputPipes
+) -> None:
+    logs, sink = Logs(900), Sink()
+    logs.take(snapshot(launchers=[replace(launcher(), pid=900)]))
+    processes = []
+    with (
+        open(tmp_path / "output" / "job", "r+b", buffering=0) as job,
+        Relay(pipes, logs, sink) as relay,
+    ):
+        for word in ("one", "two"):
+            processes.append(program(tmp_path, f"print({word!r})"))
+            processes[-1].wait(60)
+            job.write(f"after {word}\n".encode())
+            until(lambda: f"after {word}" in logs.end(900))  # noqa: B023 (called at once)
+        relay.finish(60)
+    assert b"".join(data for _, data in sink.pieces) == b"one\nafter one\ntwo\nafter two\n"
+    turns = [pid for pid, _ in itertools.groupby(sink.pids)]
+    assert turns == [processes[0].pid, None, processes[1].pid, None]
 
 
 def test_what_comes_after_the_end_is_read_and_not_shown(tmp_path: Path, pipes: OutputPipes) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ..launch.launch import LaunchError
@@ -89,6 +90,9 @@ def watch(
                 _obey(session, one, grace, terminal)
                 obeyed += 1
             publish_due()
+    if not session.keep_running and any(one.number == signal.SIGINT for one in received):
+        # It may have come when all was decided: a job that is quick ends before it is passed on.
+        report = replace(report, interrupted=True)
     if recorder is not None and recorder.problem is not None:
         print(f"stuck-ranks: {recorder.problem}", file=sys.stderr)
     if report not in published:

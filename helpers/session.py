@@ -47,6 +47,9 @@ SHOWN = 0.5
 
 HELD = "the job held the lock file {path} when it was ended; remove it before the next run: rm {path}"
 
+NEWS = frozenset((signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH))
+"""Signals that tell a job something in passing: none of them is the last moment for a report."""
+
 LOOKS = 3
 """Looks that are taken in a row, at most, while each brings up something more to find out."""
 
@@ -332,7 +335,7 @@ class Session:
             keeper.begin(msgspec.structs.replace(eyes.watched, patience=self.settling.patience))
         first_rank: float | None = None
         decided: Report | None = None
-        reported = 0
+        reported: set[int] = set(NEWS)
         used = time.thread_time()
         while True:
             used, used_before = time.thread_time(), used
@@ -348,12 +351,13 @@ class Session:
             self.logs.take(snapshot)
             self._tell(Sample(snapshot, ruling.verdict))
             settled = decided is None and (ruling.settled or stopping)
-            if settled or len(self._signals) > reported:
+            signals = {number for number, _ in self._signals}
+            if settled or signals - reported:
                 newest = self._report(ruling.verdict, snapshot, first_rank, eyes.watched)
                 decided = newest if settled else decided
                 if ruling.settled or not settled:
                     self._tell(Decided(newest) if settled else Signalled(newest))
-                reported = len(self._signals)
+                reported |= signals
             if decided is not None and (stopping or ruling.over or not self.keep_running):
                 break
         if relay is not None:

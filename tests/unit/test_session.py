@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,18 @@ from looks import FakeEyes, FakeJob
 from helpers.beacon.record import NativeCall, Record
 from helpers.observe.look import Look, Output, Program, Told, Usage, Watched
 from helpers.observe.recording import Tape
-from helpers.session import EVERY, LONGEST, LOOKS, SHARE, Decided, Ended, Event, Sample, Session
+from helpers.session import (
+    EVERY,
+    LONGEST,
+    LOOKS,
+    SHARE,
+    Decided,
+    Ended,
+    Event,
+    Sample,
+    Session,
+    Signalled,
+)
 
 PID = 1000
 COMMAND = ("python", "train.py")
@@ -143,6 +155,30 @@ def test_a_run_that_is_stopped_is_interrupted() -> None:
     report = run.start().wait(60)
     assert (report.interrupted, report.verdict.outcome) == (True, "running")
     assert not any(isinstance(event, Decided) for event in events)
+
+
+@pytest.mark.parametrize(
+    ("sent", "reports"),
+    [
+        ([signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT], 0),
+        ([signal.SIGUSR1, signal.SIGUSR1, signal.SIGWINCH], 1),
+        ([signal.SIGUSR1, signal.SIGUSR1, signal.SIGTERM], 2),
+    ],
+)
+def test_a_report_is_due_at_the_first_of_each_signal_that_may_be_the_last(
+    sent: list[signal.Signals], reports: int
+) -> None:
+    todo = iter(sent)
+
+    def pause(_: float) -> bool:
+        if number := next(todo, None):
+            run.signal(number, 0.0)
+        return False
+
+    looks = [*(runs(moment / 10) for moment in range(2, 8)), ends(0.9, 0)]
+    run, _, events = session(looks, pause=pause)
+    run.start().wait(60)
+    assert sum(isinstance(event, Signalled) for event in events) == reports
 
 
 def test_a_run_that_is_kept_running_is_decided_once_and_ends_with_its_job() -> None:

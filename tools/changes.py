@@ -35,12 +35,13 @@ class Change:
 
 CHANGES = (
     Change(
-        "Standard output and error (file descriptors 1 and 2) are a pipe, one for each Python process, "
-        "from which they are shown. Python writes each line at once. A reader of the pipe is kept open in "
-        "the process, at a descriptor of 200 or more.",
+        "Standard output and error (file descriptors 1 and 2) are a pipe, one for each Python "
+        "process, from which they are shown. Python writes each line at once. A reader of the pipe is "
+        "kept open in the process, at a descriptor of 200 or more.",
         "every process",
         "All ranks share what a launcher gives them. `isatty` is false, so a progress bar may print "
-        "lines, and the C library buffers. A pipe that is not read holds the job up; SIGPIPE never comes.",
+        "lines, and the C library buffers. A pipe that is not read holds the job up; SIGPIPE never "
+        "comes.",
         (
             "descriptor 1",
             "descriptor 2",

@@ -28,7 +28,7 @@ PARTS: dict[str, Callable[[bool], Part]] = {
     "kills": lambda quick: kills.measure(10 if quick else 200, random.randrange(10**6)),
     "rounds": lambda quick: rounds.measure(2, ["05"]) if quick else rounds.measure(20, LABS),
     "learners": lambda quick: learners.measure(2 if quick else 8, "05"),
-    "own-way": lambda quick: own_way.measure(1 if quick else 6),
+    "own-way": lambda quick: own_way.measure(1 if quick else 4),
     "hostile": lambda quick: hostile.measure(quick=quick),
     "fuzz": lambda quick: fuzz.measure(300 if quick else fuzz.NUMBER, random.randrange(10**6)),
 }

@@ -24,11 +24,13 @@ def scalars(frame: FrameType) -> Dict[str, str]:
     Of objects, the attributes that the code of the frame names, as far as they are in the object's own
     dictionary; what is a secret by its name is left out.
     """
+    # All at once, so that what the frame holds is not held by us for longer than the job wants it.
+    plain = [(name, value) for name, value in _named(frame) if _is_plain(value)]
     found: Dict[str, str] = {}
-    for name, value in _named(frame):
+    for name, value in plain:
         if len(found) >= MOST:
             break
-        if _is_plain(value) and not is_secret(name, value):
+        if not is_secret(name, value):
             found[name] = repr(value)
     return found
 

@@ -76,6 +76,9 @@ _ABOUT = vocabulary(
 ASKS = vocabulary("is has use no with without need needs require requires enable show")
 """Before the name of a secret: a question, whose answer is a truth value."""
 
+_STEMS = ("pass", "pw", "secret", "cred", "auth", "key", "token", "cookie", "jwt", "bearer", "otp")
+"""One of these is in each word of a secret: most names need no closer look, and a look at a job none."""
+
 _NOTHING = vocabulary("none null nil undefined ~")
 _TRUTH = vocabulary("true false yes no on off")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -97,9 +100,10 @@ def is_secret(name: str, value: object) -> bool:
     Args:
         value: a text that reads like a number, a truth value or None counts as that.
     """
-    words = parts(name)
-    if value is None or not words:
+    lowered = name.lower()
+    if value is None or not any(stem in lowered for stem in _STEMS):
         return False
+    words = parts(name)
     text = str(value).strip()
     if not text or text.lower() in _NOTHING:
         return False

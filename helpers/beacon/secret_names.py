@@ -76,7 +76,9 @@ _ABOUT = vocabulary(
 ASKS = vocabulary("is has use no with without need needs require requires enable show")
 """Before the name of a secret: a question, whose answer is a truth value."""
 
-_STEMS = ("pass", "pw", "secret", "cred", "auth", "key", "token", "cookie", "jwt", "bearer", "otp")
+_STEMS = (
+    *("pass", "pw", "secret", "cred", "auth", "key", "token", "cookie", "jwt", "bearer", "otp", "_pat"),
+)
 """One of these is in each word of a secret: most names need no closer look, and a look at a job none."""
 
 _NOTHING = vocabulary("none null nil undefined ~")

@@ -29,6 +29,9 @@ _ON_A_FILE = frozenset(
     )
 )
 
+UNTIMED = frozenset(("read", "write", "readv", "writev", "pread", "flock", "wait4", "waitid", "fsync"))
+"""Calls without a time limit: whoever has left one has got what it waited for."""
+
 
 def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
     """The system call that blocks kernel thread `thread`; None while it runs, or where unknown.

@@ -86,7 +86,9 @@ class Watched:
         elif now - self.entry["since"] >= CALL_AFTER and (due or not self._looked):
             self.entry = self.entry.copy()
             if native_id is not None:
-                self.entry["native"] = native.blocking_call(native_id)
+                before, self.entry["native"] = self.entry["native"], native.blocking_call(native_id)
+                if before is not None and before["call"] in native.UNTIMED and not self.entry["native"]:
+                    self.entry["since"] = now  # it ends only once it is done
                 cpu = native.processor_time(native_id)
                 self._stood = _Place(self.entry, self._signature, now, cpu)
             if not self._looked:

@@ -163,15 +163,17 @@ class Observer:
     def _look_where_no_beacon_can_run(self, now: float) -> None:
         """Have the stacks of processes in a C call that holds the interpreter lock read from outside.
 
-        Once is enough: as long as the call goes on, no other line is reached.
+        Once is enough where the lock is held: as long as the call goes on, no other line is reached.
         """
         for pid in self.inbox.beacons:
-            row, written = self.table.rows[pid], self.inbox.written.get(pid)
-            if not process_view.is_held(row, self.records[pid], written, now):
+            row, record, written = self.table.rows[pid], self.records[pid], self.inbox.written.get(pid)
+            if not process_view.is_held(row, record, written, now):
                 self.held.pop(pid, None)
-            elif isinstance(dump := self._answers.get(Dump(pid)), dict):
+                continue
+            if isinstance(dump := self._answers.get(Dump(pid)), dict):
                 self.held[pid] = _record(dump)
-            elif pid not in self.held:
+            outside = self.held.get(pid)
+            if outside is None or not process_view.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
 
     def _look_at_recorders(self, now: float) -> bool:

@@ -83,7 +83,7 @@ def view(
     found: list[Wait] = []
     stack: tuple[Frame, ...] = ()
     since, asleep = now - row.idle(now), None
-    held = is_held(row, record, written, now)
+    held = is_held(row, record, written, now, outside)
     apart: Sequence[int] = ()
     if record is not None and not _is_over(record):
         thread, found = _waiting_thread(record, sources)
@@ -153,23 +153,35 @@ def view(
     )
 
 
-def is_held(row: Row, record: Record | None, written: float | None, now: float) -> bool:
+def is_held(
+    row: Row, record: Record | None, written: float | None, now: float, outside: Record | None = None
+) -> bool:
     """True for a live process in which a C call holds the interpreter lock.
 
-    Then its beacon cannot run. Without a beacon it is known of a call that waits, and so does not run
-    either: Python gives the lock back before it waits.
+    Then its beacon cannot run. On a busy machine it may also get no processor: a process that waits in
+    the kernel without the lock has given it up. Without a beacon it is known of a call that waits, and
+    so does not run either: Python gives the lock back before it waits.
 
     Args:
         written: monotonic time at which its record was last touched, now: that of this sample.
+        outside: what was read in it from outside since then.
     """
     if record is None or _is_over(record) or row.ended is not None or row.stopped:
         return False
     if record["source"] == "beacon":
-        return written is not None and now - written > STALE
+        stale = written is not None and now - written > STALE
+        return stale and not (outside is not None and _gave_up_the_lock(outside))
     return any(
         thread.get("holds_gil", False) and now - thread.get("scheduled", now) > STALE
         for thread in record["threads"]
     )
+
+
+def _gave_up_the_lock(outside: Record) -> bool:
+    """True when no thread holds the interpreter lock and the main one waits in the kernel."""
+    threads = outside["threads"]
+    waits_in_kernel = any(thread["main"] and thread["native"] is not None for thread in threads)
+    return waits_in_kernel and not any(thread.get("holds_gil", False) for thread in threads)
 
 
 def _is_over(record: Record) -> bool:

@@ -829,6 +829,13 @@ def test_the_thread_that_holds_the_interpreter_lock_is_shown(
     assert view.where == Frame(os.path.basename(where[0]), *where[1:])
 
 
+def test_a_beacon_without_a_processor_does_not_mean_that_the_lock_is_held() -> None:
+    """Seen from outside, the main thread waits in the kernel, and nobody holds the lock."""
+    printing = thread(USER, native=("write", 1, "/run/out/1000-1"))
+    view = process(record(printing), written=108.0, outside=record(printing))
+    assert (view.gil_held, [wait.op for wait in view.blocking]) == (False, ["write"])
+
+
 WITHOUT_BEACON = [
     ("it has not run for a while", {"holds_gil": True, "scheduled": 108.0}, {}, True),
     ("it has just run", {"holds_gil": True, "scheduled": 109.5}, {}, False),

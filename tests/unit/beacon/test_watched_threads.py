@@ -1,0 +1,47 @@
+"""When a thread that stays at one line has moved all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from helpers.beacon import native
+from helpers.beacon.record import NativeCall
+from helpers.beacon.threads import Watched
+
+
+def standing() -> Iterator[None]:
+    """Its frame stays where it is."""
+    yield
+
+
+def call(name: str | None) -> NativeCall | None:
+    return None if name is None else {"call": name, "fd": 1, "target": None, "limited": False}
+
+
+MOVES = [
+    ("a write that goes on", "write", "write", False),
+    ("a write that is done", "write", None, True),
+    ("a read that is done", "read", None, True),
+    ("a poll, which may have come to its time limit", "poll", None, False),
+    ("a sleep in slices", "nanosleep", None, False),
+    ("a lock, looked for in turns", "futex", None, False),
+    ("it has run all the time", None, None, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moves"), [row[1:] for row in MOVES], ids=[row[0] for row in MOVES]
+)
+def test_a_thread_that_has_left_a_call_without_a_time_limit_has_moved(
+    before: str | None, after: str | None, moves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = standing()
+    next(frames)
+    watched = Watched()
+    inside = iter((call(before), call(after)))
+    monkeypatch.setattr(native, "blocking_call", lambda _thread: next(inside))
+    for time in (100.0, 101.0, 105.0):
+        watched.look(frames.gi_frame, time, 1, "MainThread", 1, True, True)  # type: ignore[attr-defined]
+    assert watched.entry["since"] == (105.0 if moves else 100.0)

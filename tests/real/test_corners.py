@@ -118,6 +118,53 @@ def test_functions_of_which_notes_are_taken(lab: Lab, version: str) -> None:
     assert "KeyboardInterrupt" in lines and "SystemExit: bye" in lines
 
 
+GIVEN_BACK = """
+import gc, queue, subprocess, sys, threading, time, weakref
+gc.disable()
+count, freed, enough = 0, 0, threading.Event()
+class Checkpoint:
+    password, step = "x", 3
+def gone():
+    global freed
+    freed += 1
+    if freed == count:
+        enough.set()
+def hold(place, seconds):
+    checkpoint = Checkpoint()
+    weakref.finalize(checkpoint, gone)
+    state = {"model": checkpoint, "step": 7}
+    place(seconds)
+    return state["step"], checkpoint.step
+def joins(seconds):
+    thread = threading.Thread(target=time.sleep, args=(seconds,))
+    thread.start()
+    thread.join()
+def gets(seconds):
+    try:
+        queue.Queue().get(timeout=seconds)
+    except queue.Empty:
+        pass
+def waits(seconds):
+    subprocess.run([sys.executable, "-S", "-c", "import time; time.sleep(%f)" % seconds])
+places = [time.sleep, joins, gets, waits, lambda seconds: threading.Event().wait(seconds)]
+rounds = [(place, seconds) for seconds in (0.2, 0.4, 1.2) for place in places]
+count = len(rounds) + 3
+threads = [threading.Thread(target=hold, args=how) for how in rounds]
+for thread in threads: thread.start()
+for seconds in (0.2, 0.4, 1.2): hold(time.sleep, seconds)
+print(enough.wait(30), freed)
+for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "version", ["3.11", *(pytest.param(v, marks=pytest.mark.nightly) for v in SUPPORTED if v != "3.11")]
+)
+def test_what_a_job_gives_back_is_free_at_once(lab: Lab, version: str) -> None:
+    """No look keeps a frame, and what it names, until a cycle is collected, if ever."""
+    assert same(lab, GIVEN_BACK, python(version)).lines == ["True 18"]
+
+
 NAMESPACES = """
 import os, sys, time
 try:

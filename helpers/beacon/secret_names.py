@@ -14,10 +14,9 @@ A name is split into its parts at everything but letters and digits, and where i
 import re
 from typing import List
 
-# Compiled at the start: what is kept from a later moment may lie above memory that the job then gives
-# back, and the C library returns only the free end of its heap to the system.
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_GLUED = re.compile(
+# Patterns are compiled when a name is first asked about: every process of a job imports this file.
+_PART = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
+_GLUED = (
     r"(.*?)(pass(?:words?|wd|phrase|code)|secrets?|credentials?|pwd|auth|token"
     r"|(?:api|access|secret|private)keys?|(?:(?<=ssh)|(?<=db)|(?<=user)|(?<=smtp)|(?<=root))pass)"
 )
@@ -83,15 +82,15 @@ _STEMS = (
 
 _NOTHING = vocabulary("none null nil undefined ~")
 _TRUTH = vocabulary("true false yes no on off")
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_OF_VOCABULARY = re.compile(r"(?s:<.*>|\[.*\]|\|.*\||\W*)")
+_NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_OF_VOCABULARY = r"(?s:<.*>|\[.*\]|\|.*\||\W*)"
 
 
 def parts(name: str) -> List[str]:
     """The words of a name, in small letters: `WANDB_API_KEY`, `wandb.apiKey` -> wandb, api, key."""
     found: List[str] = []
-    for part in _PART.findall(name):
-        glued = _GLUED.fullmatch(part.lower())
+    for part in re.findall(_PART, name):
+        glued = re.fullmatch(_GLUED, part.lower())
         found += [word for word in (glued.groups() if glued else (part.lower(),)) if word]
     return found
 
@@ -111,7 +110,7 @@ def is_secret(name: str, value: object) -> bool:
         return False
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _VALUE):
         words.pop()
-    if text.lower() in _TRUTH or _NUMBER.fullmatch(text):
+    if text.lower() in _TRUTH or re.fullmatch(_NUMBER, text):
         asked = text.lower() in _TRUTH and words[0] in ASKS
         return not asked and _ends(words, name, text)
     return _ends(words, name, text) or (_anywhere(words) and words[-1] not in _ABOUT)
@@ -143,7 +142,7 @@ def _weak(last: str, before: List[str], name: str, text: str) -> bool:
         return _OF_WORK.isdisjoint(before)
     if last == "token":
         issued = not _ISSUED.isdisjoint(before)
-        return issued or (_OF_TEXT.isdisjoint(before) and not _OF_VOCABULARY.fullmatch(text))
+        return issued or (_OF_TEXT.isdisjoint(before) and not re.fullmatch(_OF_VOCABULARY, text))
     if not before or last == "tokens":
         return _anywhere([*before[-1:], last])
     if before[-1] in _OPENS:

@@ -108,9 +108,7 @@ def lanes(python: str, run: str, guide: Path) -> list[Lane]:
         pytest("notebooks", *OUTSIDE, *NBVAL, str(guide)), env={"STUCK_RANKS_NOTEBOOKS": str(guide)}
     )
     browser = pytest("browser", "tests/browser")
-    if run != "test":  # one after the other: a lab's memory limit leaves no room for a busy machine
-        return [(tests, notebooks, browser)]
-    return [(*linters, tests), (notebooks, browser)]
+    return [(*(linters if run == "test" else ()), tests), (notebooks, browser)]
 
 
 def count_report(junit: Path, code: int) -> Count:

@@ -80,8 +80,10 @@ _STEMS = (
 )
 """One of these is in each word of a secret: most names need no closer look, and a look at a job none."""
 
-_NOTHING = vocabulary("none null nil undefined ~")
+_NOTHING = vocabulary("none null nil undefined ~ not unset missing found required expired")
 _TRUTH = vocabulary("true false yes no on off")
+_NUMBERED = r"[A-Za-z_]+\d+"
+_IDENTIFIER = r"[A-Za-z_/]+"
 _NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _OF_VOCABULARY = r"(?s:<.*>|\[.*\]|\|.*\||\W*)"
 
@@ -150,4 +152,7 @@ def _weak(last: str, before: List[str], name: str, text: str) -> bool:
     if last == "keys" or before[-1] in _LOOKED_UP:
         return False
     digits = sum(map(str.isdigit, text))
-    return name.isupper() or (text.isalnum() and len(text) >= 8 and 3 <= digits < len(text))
+    if name.isupper():
+        return not re.fullmatch(_IDENTIFIER, text)
+    drawn = text.isalnum() and len(text) >= 8 and 3 <= digits < len(text)
+    return drawn and not re.fullmatch(_NUMBERED, text)

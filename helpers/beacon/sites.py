@@ -18,6 +18,9 @@ FILE_CALLS = frozenset(
 )
 """Functions by which a program looks for a lock file, makes one, or locks a file."""
 
+LONGEST = 200
+"""Characters of a text that are told."""
+
 
 def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Site]:
     """The position of a frame in its source, and the objects it can name.
@@ -72,8 +75,10 @@ def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str])
     """Note the text or the path that a name stands for, or its class."""
     pathlib = sys.modules.get("pathlib")
     if isinstance(value, (str, int)) or (pathlib and isinstance(value, pathlib.PurePath)):
-        if not is_secret(name, value):
-            strings[name] = str(value)[:200]
+        text = str(value)
+        cut = len(text) > LONGEST and "://" in text  # a URL without its end hides no secret in it
+        if not cut and not is_secret(name, value):
+            strings[name] = text[:LONGEST]
         return
     names.update(_named(name, value))
 

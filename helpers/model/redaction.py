@@ -25,7 +25,9 @@ Span = tuple[int, int, str]
 _QUOTE = r"\\{0,3}[\"']"
 
 _NAME = re.compile(
-    r"(?<!\w)(?:(?<=\\)[nrt])?(?P<dash>[-+~]{0,3})(?P<name>[A-Za-z_](?:[\w.]|-(?!-)){0,99})"
+    r"(?<!\w)(?:(?<=\\)[nrt])?(?P<dash>[-+~]{0,3})"
+    r"(?P<name>(?:(?:[Aa][Pp][Ii]|[Ss]ecret|[Aa]ccess|[Pp]rivate|[Aa]uth)[ ](?=[Kk]ey|[Tt]oken))?"
+    r"[A-Za-z_](?:[\w.]|-(?!-)){0,99})"
 )
 
 _TYPE = r"(?:[\w.]*Secret\w*|Final|str|bytes|int|Any|Optional\[[\w.]{1,40}\])(?:[ ]?\|[ ]?None)?"
@@ -33,9 +35,11 @@ _TYPE = r"(?:[\w.]*Secret\w*|Final|str|bytes|int|Any|Optional\[[\w.]{1,40}\])(?:
 _ASSIGNED = re.compile(
     rf"(?:{_QUOTE})?\]?"
     rf"(?:[ \t]{{0,8}}(?::[ ]?{_TYPE}[ ]?=(?!=)|=>|[:=!]?=|:(?!/{{2}}))[ \t]{{0,8}}"
-    rf"|[\s,]{{1,40}}(?:{_QUOTE})?[vV]alue(?:{_QUOTE})?[ ]?[:=][ ]?|>)"
+    rf"|[\s,]{{1,40}}(?:{_QUOTE})?[vV]alue(?:{_QUOTE})?[ ]?[:=][ ]?|>(?![\s\"'])"
+    rf"|[ ]\.{{3,100}}[ ])"
 )
-"""Between `NAME` and `VALUE`: `NAME: str = VALUE`, `name: NAME, value: VALUE`, `<NAME>VALUE</NAME>`."""
+"""Between `NAME` and `VALUE`: `NAME: str = VALUE`, `name: NAME, value: VALUE`, `<NAME>VALUE</NAME>`,
+`NAME ..... VALUE`."""
 _LISTED = re.compile(
     rf"{_QUOTE}[ ]?,\s{{0,40}}(?:\w{{1,20}}=[\w.]{{1,40}},\s?){{0,4}}(?:default=)?"
     rf"(?=[rbfuRBFU]?{_QUOTE}(?!-))"
@@ -68,15 +72,18 @@ _LOOKED_UP = re.compile(
     r"(?:[\w)\]]\[|\b(?:get\w*|pop|env\w*|input|getpass|prompt)\(\s*|\bhelp[\"']?\s?[=:]\s?)\Z"
 )
 """Before a text in a value that is no secret, but the name of one."""
+_MARKS = {"'": re.compile(r"(?<![\w\\])'|(?<!\\)'(?!\w)"), '"': re.compile(r"(?<!\\)\"")}
+"""Quotes that begin or end a text, which an apostrophe does not."""
 _BARE = re.compile(
     r"""(?:(?![,;]\s)(?!["'`]?[,;&]["']?[\w.-]{1,60}["']?\s?[=:])(?!["'`)\]};,:]+(?:\s|\\n|$))"""
     r"""(?!\\["'n])(?!</)(?!["'][,)\]}:])\S)+"""
 )
 """A value without quotes: up to a space, to the next `NAME=`, or to what closes the text around it."""
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest|negotiate|apikey)[ \t]+(?=\S)", re.IGNORECASE)
+_IN_PROSE = re.compile(r"(?=\D*\d)[^()\[\]=]+")
 _REST = re.compile(r"[^\n\"']+")
 _STAYS = re.compile(
-    r"(?:\*+|\.{3}|\$\w+|\$?\$?\{[^{}]*\}|\$\([^()]*\)|%\(?\w*\)?[sr]|<[^<>]*>|[\[({\\|]+|[^\w\s])"
+    r"(?:\*+|\.{3}|\$[A-Z_]\w*|\$?\$?\{[^{}]*\}|\$\([^()]*\)|%(?:\(\w+\))?[sr]|<[^<>]*>|[\[({\\|]+|[^\w\s])"
     r"(?=[\s\"',;)\]}&:@/]|\Z)"
 )
 """What stands for a value, or begins one of several lines."""
@@ -112,15 +119,25 @@ def redacted_words(command: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(_word, ("", *command), command))
 
 
+def redacted_value(name: str, value: str) -> str:
+    """The value of a name, without what may be a secret; checksums and ids are known by their names."""
+    if is_secret(name, value):
+        return HIDDEN
+    before = f"{name}: "
+    said = redacted(before + value)
+    return said[len(before) :] if said.startswith(before) else redacted(value)
+
+
 def _word(before: str, word: str) -> str:
     if before in ("-u", "--user", "--proxy-user"):
         return redacted(f"{before} {word}")[len(before) + 1 :]
     flag = _NAME.fullmatch(before)
-    if flag and "-" in flag["dash"] and not word.startswith("-"):
-        return HIDDEN if is_secret(flag["name"], word) else redacted(word)
+    names_next = flag is not None and ("-" in flag["dash"] or len(parts(before)) > 1)
+    if flag and names_next and not word.startswith("-"):
+        return redacted_value(flag["name"], word)
     name, equals, value = word.partition("=")
     flag = _NAME.fullmatch(name)
-    if equals and flag and flag["dash"] and is_secret(flag["name"], value):
+    if equals and flag and is_secret(flag["name"], value) and not _STAYS.fullmatch(value):
         return f"{name}={HIDDEN}"
     return redacted(word)
 
@@ -170,19 +187,26 @@ def _begin(name: re.Match[str]) -> int | None:
     """Where the value of a name begins; None where it has none."""
     text, end = name.string, name.end()
     before = text[max(0, name.start() - 130) : name.start()]
-    if after := _ASSIGNED.match(text, end):
-        closed = before[-1:] in ("'", '"') and text[after.end() : after.end() + 1] == before[-1:]
-        if (closed and after[0][:1] != before[-1:]) or (after[0] == ">" and before[-1:] != "<"):
-            return None
-        return after.end()
     flag = "-" in name["dash"]
+    if after := _ASSIGNED.match(text, end):
+        helps = flag and after[0].startswith(": ")  # `argument --token: expected one argument`
+        tag = after[0] == ">" and before[-1:] != "<"
+        return None if helps or tag or _closes(text, after.end()) else after.end()
     if (after := _LISTED.match(text, end)) and (flag or before[-4:].rstrip("\\\"'").endswith("(")):
         return after.end()
-    if (flag and parts(name["name"])[0] not in ASKS) or _COMMAND.search(before):
-        after = _SPACE.match(text, end)
-    elif _WORDS.search(name["name"]):
-        after = _SAID.match(text, end)
+    by_space = (flag and parts(name["name"])[0] not in ASKS) or _COMMAND.search(before)
+    said = _SPACE if by_space else _SAID if _WORDS.search(name["name"]) else None
+    after = said.match(text, end) if said else None
     return after.end() if after else None
+
+
+def _closes(text: str, at: int) -> bool:
+    """Whether the quote at a place ends a text that began before it in the same line."""
+    quote = text[at : at + 1]
+    if quote not in ("'", '"'):
+        return False
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return len(_MARKS[quote].findall(line)) % 2 == 1
 
 
 def _of_query(name: re.Match[str]) -> bool:
@@ -206,14 +230,18 @@ def _values(name: re.Match[str], begin: int, *, code: bool, prose: bool) -> tupl
     if literal := _LITERAL.match(text, begin):
         return literal.end(), _in_literal(name, literal)
     bare = None if _STAYS.match(text, begin) else _bare(name, begin)
-    if bare is None or (prose and not re.search(r"\d", bare[0])) or not _is_hidden(name, bare[0]):
+    if bare is None or (prose and not _IN_PROSE.fullmatch(bare[0])) or not _is_hidden(name, bare[0]):
         return begin, []
     return bare.end(), [(*bare.span(), HIDDEN)]
 
 
 def _is_hidden(name: re.Match[str], value: str) -> bool:
-    """Whether a value without quotes is a secret, and not the variable that holds it."""
-    same = value == name["name"].rpartition(".")[2] and not name["dash"]
+    """Whether a value without quotes is a secret, and not the variable that holds it.
+
+    Nor, after a flag, what stands for it in a help text: `--api-key API_KEY`.
+    """
+    last = name["name"].rpartition(".")[2]
+    same = value == (last.replace("-", "_").upper() if name["dash"] else last)
     passed = _PASSED.fullmatch(value) and _may_name_one(value.rpartition(".")[2])
     return _of_query(name) or (is_secret(name["name"], value) and not same and not passed)
 

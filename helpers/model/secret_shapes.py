@@ -11,12 +11,16 @@ HIDDEN = "***"
 _PEM = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
 )
+BEGIN_OF_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----\s*\Z")
+LINE_OF_KEY = re.compile(r"\s*(?:[A-Za-z0-9+/=]{0,80}|(?:Proc-Type|DEK-Info): .*)\s*")
+"""Where a text is read line by line: the line before those of a key, and each of these."""
 _LINE = re.compile(r"[^\n]+")
 _URL = re.compile(
-    r"(?<![\w.])(?P<scheme>[A-Za-z][\w+.-]{0,30}:(?:[\w.+-]{1,20}:){0,2}//)(?P<rest>[^\s\"'<>`]{1,2000})"
+    r"(?<![\w.])(?P<scheme>[A-Za-z][\w+.-]{0,30}:(?:[\w.+-]{1,20}:){0,2}//)(?P<rest>(?:[^\s/@\"':]{0,64}:"
+    r"(?!\d{1,5}[\"'\s/])[^\s@]{1,200}@(?=[\w\[]))?[^\s\"'<>`]{1,2000})"
 )
-_PORT = re.compile(r"\[|.*:\d*\Z")
-_STANDS = re.compile(r"\*+|\$\w+|\$?\{[^{}]*\}|<.*>|%s")
+_PORT = re.compile(r"\[|.*:\d+\Z")
+_STANDS = re.compile(r"\*+|\$[A-Z_]\w*|\$?\{[^{}]*\}|<.*>|%s")
 _ONLY_A_USER = re.compile(r"(?:.*ssh|sftp|rsync|git|abfss?|wasbs?|hdfs|s3a?|gs)://", re.IGNORECASE)
 """Where the name before `@` is that of an account or a container."""
 
@@ -33,7 +37,9 @@ _ISSUED = (
     ),
     # jdbc:oracle:thin:user/password@host
     re.compile(r"(\bthin:\w{1,60}/)[^\s@]{1,100}(?=@)"),
-    re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =][\"']?(?!\d)[^\s:\"'/]{1,60}:)[^\s\"']{1,200}"),
+    re.compile(
+        r"((?<!\S)(?:-u|--user|--proxy-user)[ =][\"']?(?!\d)[^\s:\"'/]{1,60}:)(?!//)[^\s\"']{1,200}"
+    ),
     re.compile(r"(\bsshpass\s+-p\s*)\S+"),
     re.compile(r"((?i:\b(?:key|token|password)(?: was)? (?:provided|given|used)): )[^\s,;]+"),
     re.compile(r"((?i:\bidentified by)\s+[\"'])[^\"'\n]{1,200}"),
@@ -65,10 +71,9 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _DIGEST = vocabulary(
     "commit sha blake md crc hash hashes digest checksum checksums rev revision uuid guid fingerprint"
     " etag id ids tree blob parent version build image layer ref head tag trace span run integrity merge"
-    " index base object snapshot snapshots container sum"
+    " index base object snapshot snapshots container sum git branch checkout"
 )
-"""Before a number that looks random, but is known to all."""
-_BEFORE = re.compile(r"([A-Za-z][\w.-]{0,60})[\"']?\]?\W{1,4}\Z")
+"""Before a number, in its line, that looks random but is known to all."""
 _BEFORE_A_FILE = re.compile(r" [ *]\S|\t\S")
 
 
@@ -135,7 +140,9 @@ def _drawn(run: str) -> bool:
 def _digest(run: re.Match[str]) -> bool:
     """Whether a run is a checksum or an id: after a name that says so, or before the name of a file."""
     text, bare = run.string, run[0].strip("-=")
-    before = _BEFORE.search(text[max(0, run.start() - 70) : run.start()])
-    named = before is not None and not _DIGEST.isdisjoint(parts(before[1]))
-    checksum = _HEX.fullmatch(bare) or bare.startswith(("sha256-", "sha384-", "sha512-"))
+    line = text[max(0, text.rfind("\n", 0, run.start()) + 1, run.start() - 300) : run.start()]
+    named = not _DIGEST.isdisjoint(parts(line)) or line.endswith("@")
+    checksum = _HEX.fullmatch(bare.replace("-", "")) or bare.startswith(
+        ("sha256-", "sha384-", "sha512-")
+    )
     return bool(checksum and (bare[0] == "s" or named or _BEFORE_A_FILE.match(text, run.end())))

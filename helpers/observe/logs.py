@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ..launch.processes import is_launcher
 from ..model.facts import Snapshot
 from ..model.redaction import redacted
+from ..model.secret_shapes import BEGIN_OF_KEY, HIDDEN, LINE_OF_KEY
 
 KEEP = 2000
 """Lines that are given of each process at most."""
@@ -28,6 +29,7 @@ class _Kept:
         data: its bytes; fresh: how many of them, at the end, are not among `lines` yet.
         lines: the last whole ones, as they are shown.
         count: of all lines that were ever whole.
+        in_key: whether the newest of `lines` is of a private key that goes on.
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,7 @@ class _Kept:
         self.fresh = 0
         self.lines: deque[str] = deque(maxlen=KEEP)
         self.count = 0
+        self.in_key = False
 
     def add(self, data: bytes) -> None:
         self.count += data.count(b"\n")
@@ -43,6 +46,13 @@ class _Kept:
         if len(self.data) > OWN + OWN // 4:  # moving the rest each time would cost more than reading it
             del self.data[: self.data.find(b"\n", len(self.data) - OWN) + 1 or len(self.data) - OWN]
         self.fresh = min(self.fresh, len(self.data))
+
+    def show(self, line: bytes) -> str:
+        """A line as a terminal would show it, without what may be a secret; called in their order."""
+        text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
+        of_key = self.in_key and LINE_OF_KEY.fullmatch(text) is not None
+        self.in_key = of_key or BEGIN_OF_KEY.search(text) is not None
+        return HIDDEN if of_key else redacted(text)
 
     def take_fresh(self) -> bytes:
         """Whole lines that are not shown yet, and what follows them."""
@@ -102,8 +112,8 @@ class Logs:
             newest: list[str] = []
             for one, text in zip(kept, fresh, strict=True):
                 *whole, rest = text.split(b"\n")
-                one.lines += map(_shown, whole)
-                newest += [*one.lines, _shown(rest)] if rest else one.lines
+                one.lines += map(one.show, whole)
+                newest += [*one.lines, one.show(rest)] if rest else one.lines
         dropped = count - sum(len(one.lines) for one in kept)
         if not dropped or lines + 1 < len(newest):
             return newest[-lines:]
@@ -115,10 +125,6 @@ class Logs:
         with self._lock:
             kept = self._kept.get(pid) or self._kept.get(self.root)
             return "" if kept is None else kept.data[-END:].decode("utf-8", "replace")
-
-
-def _shown(line: bytes) -> str:
-    return redacted(line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2])
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:

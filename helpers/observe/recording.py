@@ -26,10 +26,8 @@ from typing import Protocol
 
 import msgspec
 
-from ..beacon.secret_names import is_secret
 from ..model.facts import Snapshot
-from ..model.redaction import redacted, redacted_source
-from ..model.secret_shapes import HIDDEN
+from ..model.redaction import redacted, redacted_source, redacted_value
 from .look import Look, Watched, merged
 from .observer import Observer
 
@@ -249,7 +247,7 @@ def _redacted(value: object) -> object:
 def _field(name: str, value: object) -> object:
     if name == "sources":
         return _source(value)
-    return HIDDEN if isinstance(value, str) and is_secret(name, value) else _redacted(value)
+    return redacted_value(name, value) if isinstance(value, str) else _redacted(value)
 
 
 def _source(value: object) -> object:

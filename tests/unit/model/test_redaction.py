@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.beacon.secret_names import is_secret
-from helpers.model.redaction import redacted, redacted_source, redacted_words
+from helpers.model.redaction import redacted, redacted_source, redacted_value, redacted_words
 from helpers.model.wording import printable
 
 TAKEN = [
@@ -164,7 +164,10 @@ def test_a_private_key_goes_whole_or_in_parts(text: str) -> None:
         ("self.args.apiKey", "x", True),
         ("dbPassword", "x", True),
         ("secretary", "x", False),
-        ("ACME_KEY", "x", True),
+        ("ACME_KEY", "x1", True),
+        ("IMAGE_KEY", "image", False),
+        ("split_key", "train2017", False),
+        ("HF_TOKEN", "unset", False),
         ("cache_key", "x", False),
         ("acme_key", "Zx81kkQ7", True),
         ("PWD", "/home/me", False),
@@ -241,3 +244,29 @@ def test_a_word_after_the_flag_that_names_it() -> None:
     hidden = ["train.py", "--token", "***", "--password", "--lr", "3", "HF_TOKEN=***", "-u", "me:***"]
     assert redacted_words(command) == tuple(hidden)
     assert redacted_words(["--pw=a b"]) == ("--pw=***",)
+
+
+WORDS_OF_COMMANDS = [
+    (("--revision", "916c466aaf4bcb9ab43e0e7b1f5d1e9ce2f09be1"), None),
+    (("--monitor", "val_loss"), None),
+    (("token=${oc.env:HF}",), None),
+    (("db.password=a b9x7",), ("db.password=***",)),
+    (("-genv", "HF_TOKEN", "hunter2"), ("-genv", "HF_TOKEN", "***")),
+    (("git", "config", "user.password", "hunter2"), ("git", "config", "user.password", "***")),
+    (("--token", "$ecret1"), ("--token", "***")),
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), WORDS_OF_COMMANDS)
+def test_a_word_of_a_command_may_say_what_the_next_is(
+    words: tuple[str, ...], shown: tuple[str, ...] | None
+) -> None:
+    assert redacted_words(words) == (shown or words)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("commit", "916c466aaf4bcb9ab43e0e7b1f5d1e9ce2f09be1"), ("x", "***"), ("api_key", "***")],
+)
+def test_a_value_is_what_its_name_says(name: str, shown: str) -> None:
+    assert redacted_value(name, "916c466aaf4bcb9ab43e0e7b1f5d1e9ce2f09be1") == shown

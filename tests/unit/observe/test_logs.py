@@ -132,3 +132,22 @@ def test_the_last_words_of_a_process() -> None:
     assert logs.end(1000).endswith("xTraceback\n") and len(logs.end(1000)) == logs_module.END
     assert logs.end(1001) == logs.end(ROOT) == "of the command\n"
     assert Logs(ROOT).end(1000) == ""
+
+
+def test_a_private_key_that_comes_line_by_line_is_no_line_s() -> None:
+    """Not each of its lines looks random."""
+    logs = Logs(7)
+    body = [
+        "Proc-Type: 4,ENCRYPTED",
+        "",
+        "GiipqbAxaaaaaaaaaaaa",
+        "MIIEowIBAAKCAQEAr7Xz0Pq3k9vJ2mN5sT8wY1bC4d",
+    ]
+    lines = ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----", "step 1"]
+    for line in lines:
+        logs.add(7, f"{line}\n".encode())
+        logs.tail("job")
+    shown = logs.tail("job")
+    assert len(shown) == len(lines)
+    assert set(shown[1:-2]) == {"***"}
+    assert shown[-1] == "step 1"

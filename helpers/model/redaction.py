@@ -87,6 +87,7 @@ _STAYS = re.compile(
     r"(?=[\s\"',;)\]}&:@/]|\Z)"
 )
 """What stands for a value, or begins one of several lines."""
+_NO_WORD = re.compile(r"(?:\\.|\{[\d,]*\}|\W)*")
 _PASSED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _CALL = re.compile(r"[a-z_.]+")
 _WORDS = re.compile(r"pass(?:word|phrase|wd)|secret|api_?key", re.IGNORECASE)
@@ -295,5 +296,6 @@ def _of_token(name: re.Match[str], begin: int, part: re.Match[str], *, inside: b
     before = name.string[max(begin, part.start() - 40) : part.start()]
     after = name.string[part.end() : part.end() + 1]
     names = _LOOKED_UP.search(before) or (inside and (_PATH.match(value) or after == ":"))
-    if value and not names and not _STAYS.fullmatch(value) and is_secret(name["name"], value):
+    stays = _STAYS.fullmatch(value) or _NO_WORD.fullmatch(value)
+    if value and not names and not stays and is_secret(name["name"], value):
         yield (first, part.end("text"), HIDDEN)

@@ -16,8 +16,8 @@ from .secret_shapes import HIDDEN, without_issued, without_random
 SHORT = 400
 """Length of a text that is likely to come again soon: then it is not searched again."""
 
-LONGEST = 2000
-"""Characters of an expression that are looked at."""
+LONGEST, LINE = 2000, 400
+"""Characters of an expression, and of a line before a value, that are looked at."""
 
 Span = tuple[int, int, str]
 """Where a secret begins and ends, and what takes its place."""
@@ -192,7 +192,7 @@ def _begin(name: re.Match[str]) -> int | None:
     if after := _ASSIGNED.match(text, end):
         helps = flag and after[0].startswith(": ")  # `argument --token: expected one argument`
         tag = after[0] == ">" and before[-1:] != "<"
-        return None if helps or tag or _closes(text, after.end()) else after.end()
+        return None if helps or tag or _closes(text, after.end(), name) else after.end()
     if (after := _LISTED.match(text, end)) and (flag or before[-4:].rstrip("\\\"'").endswith("(")):
         return after.end()
     by_space = (flag and parts(name["name"])[0] not in ASKS) or _COMMAND.search(before)
@@ -201,13 +201,15 @@ def _begin(name: re.Match[str]) -> int | None:
     return after.end() if after else None
 
 
-def _closes(text: str, at: int) -> bool:
-    """Whether the quote at a place ends a text that began before it in the same line."""
+def _closes(text: str, at: int, name: re.Match[str]) -> bool:
+    """Whether the quote after a name ends a text that began before it in the same line."""
     quote = text[at : at + 1]
     if quote not in ("'", '"'):
         return False
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    return len(_MARKS[quote].findall(line)) % 2 == 1
+    begin = text.rfind("\n", max(0, at - LINE), at) + 1
+    if begin == 0 and at > LINE:  # too long a line to be counted again for each name in it
+        return text[name.start() - 1] == quote != text[name.end()]
+    return len(_MARKS[quote].findall(text, begin, at)) % 2 == 1
 
 
 def _of_query(name: re.Match[str]) -> bool:

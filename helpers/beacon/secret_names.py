@@ -75,9 +75,7 @@ _ABOUT = vocabulary(
 ASKS = vocabulary("is has use no with without need needs require requires enable show")
 """Before the name of a secret: a question, whose answer is a truth value."""
 
-_STEMS = (
-    *("pass", "pw", "secret", "cred", "auth", "key", "token", "cookie", "jwt", "bearer", "otp", "_pat"),
-)
+_STEMS = vocabulary("pass pw secret cred auth key token cookie jwt bearer otp _pat")
 """One of these is in each word of a secret: most names need no closer look, and a look at a job none."""
 
 _NOTHING = vocabulary("none null nil undefined ~ not unset missing found required expired")
@@ -151,8 +149,8 @@ def _weak(last: str, before: List[str], name: str, text: str) -> bool:
         return True
     if last == "keys" or before[-1] in _LOOKED_UP:
         return False
-    digits = sum(map(str.isdigit, text))
     if name.isupper():
         return not re.fullmatch(_IDENTIFIER, text)
+    digits = sum(map(str.isdigit, text))
     drawn = text.isalnum() and len(text) >= 8 and 3 <= digits < len(text)
     return drawn and not re.fullmatch(_NUMBERED, text)

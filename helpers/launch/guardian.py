@@ -213,7 +213,7 @@ class Guardian:
         members = below(os.getpid(), parents())
         if thorough or not members:
             members |= carriers(self._mark)
-        return {pid for pid in members if _session(pid) not in self._plan.get("spare", ())}
+        return {pid for pid in members if session_of(pid) not in self._plan.get("spare", ())}
 
     def _left(self) -> set[int]:
         """The processes that are left as they are."""
@@ -371,7 +371,7 @@ def _runs(pid: int) -> bool:
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] not in ([], [b"Z"])
 
 
-def _session(pid: int) -> int:
+def session_of(pid: int) -> int:
     """The session of a process, 0 when it has gone."""
     try:
         return os.getsid(pid)

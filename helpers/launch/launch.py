@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import run_folder
-from .guardian import as_line, from_line, inheritable
+from .guardian import as_line, from_line, inheritable, session_of
 from .output_pipes import OutputPipes
 
 if TYPE_CHECKING:
@@ -129,11 +129,8 @@ class Launch:
 
     def sessions(self) -> dict[int, int]:
         """The session of each of its processes that has another one than its command."""
-        found = {}
-        for process in self.processes():
-            with suppress(OSError):
-                found[process.pid] = os.getsid(process.pid)
-        return {pid: session for pid, session in found.items() if session != self.session}
+        found = {process.pid: session_of(process.pid) for process in self.processes()}
+        return {pid: session for pid, session in found.items() if session not in (self.session, 0)}
 
     def signal(self, number: int, received: float) -> None:
         """Pass a signal to the command's process group, unless everybody has got it.

@@ -122,16 +122,18 @@ def redacted_words(command: Sequence[str]) -> tuple[str, ...]:
 
 def redacted_value(name: str, value: str) -> str:
     """The value of a name, without what may be a secret; checksums and ids are known by their names."""
-    if is_secret(name, value):
-        return HIDDEN
-    before = f"{name}: "
-    said = redacted(before + value)
-    return said[len(before) :] if said.startswith(before) else redacted(value)
+    return HIDDEN if is_secret(name, value) else _after(f"{name}: ", value)
+
+
+def _after(before: str, text: str) -> str:
+    """A text without what may be a secret, of which the words before it may tell."""
+    shown = redacted(before + text)
+    return shown[len(before) :] if shown.startswith(before) else redacted(text)
 
 
 def _word(before: str, word: str) -> str:
     if before in ("-u", "--user", "--proxy-user"):
-        return redacted(f"{before} {word}")[len(before) + 1 :]
+        return _after(f"{before} ", word)
     flag = _NAME.fullmatch(before)
     names_next = flag is not None and ("-" in flag["dash"] or len(parts(before)) > 1)
     if flag and names_next and not word.startswith("-"):

@@ -8,10 +8,9 @@ from ..beacon.secret_names import parts, vocabulary
 
 HIDDEN = "***"
 
-_PEM = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
-)
-BEGIN_OF_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----\s*\Z")
+_BEGIN = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
+_PEM = re.compile(rf"{_BEGIN}(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{{0,40}}-----)?")
+BEGIN_OF_KEY = re.compile(rf"{_BEGIN}-----\s*\Z")
 LINE_OF_KEY = re.compile(r"\s*(?:[A-Za-z0-9+/=]{0,80}|(?:Proc-Type|DEK-Info): .*)\s*")
 """Where a text is read line by line: the line before those of a key, and each of these."""
 _LINE = re.compile(r"[^\n]+")

@@ -88,11 +88,9 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
 def held_against(waiter: int) -> list[tuple[str, int]]:
     """(path, pid) of each file that a process has open and another has locked, from `/proc/locks`."""
     try:
-        lines = Path("/proc/locks").read_text().splitlines()
+        holders = {file: pid for file, pid in _granted() if pid not in (waiter, 0, -1)}
     except OSError:
         return []
-    table = [fields for fields in map(str.split, lines) if "->" not in fields and len(fields) > 5]
-    holders = {fields[5]: int(fields[4]) for fields in table if int(fields[4]) not in (waiter, 0, -1)}
     found = []
     for path in _open_files(waiter) if holders else ():
         with suppress(OSError):
@@ -103,12 +101,18 @@ def held_against(waiter: int) -> list[tuple[str, int]]:
 
 def lock_files(pids: Iterable[int]) -> list[str]:
     """The lock files whose existence is the lock that some processes have open."""
+    found = {path for pid in pids for path in _open_files(pid) if _LOCK_NAME.search(path)}
+    of_kernel = {file for file, _ in _granted()} if found else set()
+    return sorted(path for path in found if _is_existing(path, of_kernel))
+
+
+def _granted() -> list[tuple[str, int]]:
+    """The locks that processes have, from `/proc/locks`: (file as `_number` has it, pid)."""
     with suppress(OSError):
-        lines = Path("/proc/locks").read_text().splitlines()
-        table = [fields for fields in map(str.split, lines) if "->" not in fields and len(fields) > 5]
-        of_kernel = {fields[5] for fields in table}
-        found = {path for pid in pids for path in _open_files(pid) if _LOCK_NAME.search(path)}
-        return sorted(path for path in found if _is_existing(path, of_kernel))
+        lines = map(str.split, Path("/proc/locks").read_text().splitlines())
+        return [
+            (fields[5], int(fields[4])) for fields in lines if "->" not in fields and len(fields) > 5
+        ]
     return []
 
 

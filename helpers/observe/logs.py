@@ -47,12 +47,16 @@ class _Kept:
             del self.data[: self.data.find(b"\n", len(self.data) - OWN) + 1 or len(self.data) - OWN]
         self.fresh = min(self.fresh, len(self.data))
 
-    def show(self, line: bytes) -> str:
-        """A line as a terminal would show it, without what may be a secret; called in their order."""
-        text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
+    def take_line(self, line: bytes) -> None:
+        """Take in the next whole line, as it is shown."""
+        text = _as_shown(line)
         of_key = self.in_key and LINE_OF_KEY.fullmatch(text) is not None
+        self.lines.append(HIDDEN if of_key else redacted(text))
         self.in_key = of_key or BEGIN_OF_KEY.search(text) is not None
-        return HIDDEN if of_key else redacted(text)
+
+    def show_rest(self, rest: bytes) -> str:
+        """What there is of a line that has not ended: what it will be is not known yet."""
+        return HIDDEN if self.in_key else redacted(_as_shown(rest))
 
     def take_fresh(self) -> bytes:
         """Whole lines that are not shown yet, and what follows them."""
@@ -112,8 +116,9 @@ class Logs:
             newest: list[str] = []
             for one, text in zip(kept, fresh, strict=True):
                 *whole, rest = text.split(b"\n")
-                one.lines += map(one.show, whole)
-                newest += [*one.lines, one.show(rest)] if rest else one.lines
+                for line in whole:
+                    one.take_line(line)
+                newest += [*one.lines, one.show_rest(rest)] if rest else one.lines
         dropped = count - sum(len(one.lines) for one in kept)
         if not dropped or lines + 1 < len(newest):
             return newest[-lines:]
@@ -125,6 +130,11 @@ class Logs:
         with self._lock:
             kept = self._kept.get(pid) or self._kept.get(self.root)
             return "" if kept is None else kept.data[-END:].decode("utf-8", "replace")
+
+
+def _as_shown(line: bytes) -> str:
+    """A line as a terminal would show it."""
+    return line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
 
 
 def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ..beacon import record
 from ..job_files import ask, read, text
+from ..launch.guardian import session_of
 from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
@@ -303,7 +304,7 @@ class _Process:
             started=now - (time.time() - process.create_time()),
             command=redacted_words(process.cmdline()),
             environment=_environment(process),
-            apart=session != 0 and _session(process.pid) not in (session, 0),
+            apart=session != 0 and session_of(process.pid) not in (session, 0),
         )
         self.told = False
         self._unanswered: dict[str, float] = {}
@@ -400,13 +401,6 @@ def _thread_name(pid: int, thread: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
     return ""
-
-
-def _session(pid: int) -> int:
-    """The session of a process, 0 when it has gone."""
-    with suppress(OSError):
-        return os.getsid(pid)
-    return 0
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str] | None:

@@ -35,7 +35,7 @@ def check_writable(path: str) -> None:
         raise UnwritableError(f"{path} cannot be written: {problem.strerror}") from None
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file that its owner alone may read; what was there before stays until all is written.
 
     Raises:
@@ -44,8 +44,8 @@ def write_atomically(path: Path, text: str) -> None:
     staged = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with open(fd, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(fd, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         os.replace(staged, path)
     except BaseException:
         staged.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot
 from ...observe.recording import Recording, pack, provenance
+from ...report.files import write_atomically
 from ...report.page import to_html
 from ...report.source_lines import Sources
 from ..show.templates import html
@@ -124,10 +125,7 @@ class ExportBar(VBox):
         content = kind.make(self.run)
         path = Path.cwd() / FOLDER / (self.run.stem + kind.suffix)
         path.parent.mkdir(exist_ok=True)
-        staged = path.with_name(f".{path.name}.new")
-        staged.touch(mode=0o600)
-        staged.write_bytes(content)
-        staged.replace(path)
+        write_atomically(path, content)
         self._said.value = saved(path, kind.mime, content)
         return path
 

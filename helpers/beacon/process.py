@@ -108,12 +108,13 @@ class Process:
         seen: Dict[int, threads.Watched] = {}
         self._turn += 1
         shifts = 1 + len(known) // AT_ONCE
+        # Ours is among them and holds `frames`: both would stay, with all others and with what the job
+        # has in these, until a cycle is collected. So ours goes, and each other one once it is looked at.
         frames.pop(mine, None)
         for number, ident in enumerate(tuple(frames)):
             name, native_id, main = known.get(ident, (f"thread {ident}", None, False))
             thread = self._threads.get(ident) or threads.Watched()
             due = main or (number + self._turn) % shifts == 0
-            # A frame that is kept keeps what the job has in it, and its own memory is not given back.
             thread.look(frames.pop(ident), now, ident, name, native_id, main, due)
             call = thread.entry["call"]
             if call is not None:

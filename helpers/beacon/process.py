@@ -109,7 +109,7 @@ class Process:
         self._turn += 1
         shifts = 1 + len(known) // AT_ONCE
         # Ours is among them and holds `frames`: both would stay, with all others and with what the job
-        # has in these, until a cycle is collected. So ours goes, and each other one once it is looked at.
+        # has in these, until a cycle is collected. So ours goes, each other one once it is seen.
         frames.pop(mine, None)
         for number, ident in enumerate(tuple(frames)):
             name, native_id, main = known.get(ident, (f"thread {ident}", None, False))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Optional
+import sys
+import time
+from typing import List, Optional, Tuple
 
 from .record import NativeCall
 
@@ -29,6 +31,24 @@ _ON_A_FILE = frozenset(
     )
 )
 
+_LIMITS = {
+    "x86_64": {
+        7: (2, "ms"), 23: (4, "us"), 35: (0, "ns"), 202: (3, "futex"), 230: (2, "clock"), 232: (3, "ms"),
+        270: (4, "ns"), 271: (2, "ns"), 281: (3, "ms"),
+    },
+    "aarch64": {
+        22: (3, "ms"), 72: (4, "ns"), 73: (2, "ns"), 98: (3, "futex"), 101: (0, "ns"), 115: (2, "clock"),
+    },
+}.get(platform.machine(), {})  # fmt: skip
+"""Number of a system call -> which of its arguments limits its time, and how that is given: as
+milliseconds, or as the address of a `timeval` (us) or of a `timespec`."""
+
+_TIMER_ABSTIME = 1  # of clock_nanosleep, linux/time.h
+_FUTEX_WAIT_BITSET, _FUTEX_COMMAND, _FUTEX_CLOCK_REALTIME = 9, 0x7F, 0x100  # linux/futex.h
+_CLOCK_REALTIME, _CLOCK_MONOTONIC = 0, 1  # linux/time.h
+_LONGEST_TIME = 1 << 40
+"""Seconds above which a time span that was read is none."""
+
 UNTIMED = frozenset(("read", "write", "readv", "writev", "pread", "flock", "wait4", "waitid", "fsync"))
 """Calls without a time limit: whoever has left one has got what it waited for."""
 
@@ -39,19 +59,78 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
     Args:
         process: pid of the thread's process, `self` for this one.
     """
+    fields = _arguments(thread, process)
+    if not fields:
+        return None
+    number, arguments = int(fields[0]), [int(field, 16) for field in fields[1:7]]
+    call = _CALLS.get(number, f"syscall {number}")
+    if call == "select" and arguments[0] == 0:
+        call = "nanosleep"  # on no file at all: how `time.sleep` sleeps before Python 3.11
+    fd = arguments[0] if call in _ON_A_FILE else None
+    found: NativeCall = {
+        "call": call,
+        "fd": fd,
+        "target": _target(fd, process),
+        "limited": call == "futex" and arguments[3] != 0,
+    }
+    lasts, until = _limit(number, arguments, process)
+    if (lasts, until) != (None, None) and _arguments(thread, process) == fields:
+        if lasts is not None:
+            found["lasts"] = lasts
+        if until is not None:
+            found["until"] = until
+    return found
+
+
+def _arguments(thread: int, process: str) -> List[str]:
+    """The number of the system call that blocks a thread, then its arguments in base 16."""
     try:
         with open(f"/proc/{process}/task/{thread}/syscall", encoding="utf-8") as file:
             fields = file.read().split()
     except OSError:
+        return []
+    return fields if len(fields) > 6 and fields[0].isdigit() else []
+
+
+def _limit(number: int, arguments: List[int], process: str) -> Tuple[Optional[float], Optional[float]]:
+    """How many seconds a system call lasts at most, or until which monotonic time; neither: no limit."""
+    place, kind = _LIMITS.get(number, (0, ""))
+    if not kind:
+        return None, None
+    value = arguments[place]
+    if kind == "ms":
+        milliseconds = value & 0xFFFFFFFF
+        return (milliseconds / 1e3 if milliseconds < 1 << 31 else None), None
+    seconds = _time_at(value, process, 1e6 if kind == "us" else 1e9)
+    clock = None
+    if kind == "clock" and arguments[1] & _TIMER_ABSTIME:
+        clock = arguments[0]
+    elif kind == "futex" and arguments[1] & _FUTEX_COMMAND == _FUTEX_WAIT_BITSET:
+        clock = _CLOCK_REALTIME if arguments[1] & _FUTEX_CLOCK_REALTIME else _CLOCK_MONOTONIC
+    if seconds is None or clock is None:
+        return seconds, None
+    since = {_CLOCK_REALTIME: time.monotonic() - time.time(), _CLOCK_MONOTONIC: 0.0}.get(clock)
+    return None, None if since is None else round(since + seconds, 1)
+
+
+def _time_at(address: int, process: str, parts: float) -> Optional[float]:
+    """The `timespec` or `timeval` at an address, in seconds; None for none, or one that cannot be read.
+
+    Args:
+        parts: into how many its second number divides a second.
+    """
+    if address == 0:
         return None
-    if len(fields) < 2 or not fields[0].isdigit():
+    try:
+        memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
+        try:
+            raw = os.pread(memory, 16, address)
+        finally:
+            os.close(memory)
+    except (OSError, OverflowError):
         return None
-    call = _CALLS.get(int(fields[0]), f"syscall {fields[0]}")
-    if call == "select" and int(fields[1], 16) == 0:
-        call = "nanosleep"  # on no file at all: how `time.sleep` sleeps before Python 3.11
-    fd = int(fields[1], 16) if call in _ON_A_FILE else None
-    limited = call == "futex" and len(fields) > 4 and int(fields[4], 16) != 0
-    return {"call": call, "fd": fd, "target": _target(fd, process), "limited": limited}
+    whole, part = (int.from_bytes(raw[start : start + 8], sys.byteorder) for start in (0, 8))
+    return whole + part / parts if part < parts and whole < _LONGEST_TIME else None
 
 
 def processor_time(thread: int) -> Optional[float]:

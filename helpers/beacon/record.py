@@ -37,10 +37,17 @@ FrameEntry = Tuple[str, int, str, bool]
 """File, line, function, and whether it is the user's own code."""
 
 
-class NativeCall(TypedDict):
+class _NotAlwaysOfNativeCall(TypedDict, total=False):
+    lasts: float
+    until: float
+
+
+class NativeCall(_NotAlwaysOfNativeCall):
     """The system call that blocks a thread.
 
     Attributes:
+        lasts: seconds after which it ends by itself, counted from its start; until: monotonic time at
+            which it does; not both, and neither where it has no limit.
         call: its name.
         fd: the descriptor that it names, target: what that descriptor points to; None for calls that
             name none.

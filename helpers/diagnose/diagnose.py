@@ -137,7 +137,7 @@ def _live_line(facts: Facts) -> str | None:
         peers = facts.graph.waited_for[rank]
         if view.process is None or not peers or not view.process.blocked:
             continue
-        if view.process.still < WORTH_TELLING:
+        if view.process.unmoved < WORTH_TELLING:
             continue
         waited_for = facts.graph.waited_for
         waiting = [r for r in sorted(facts.alive) if waited_for[r] is peers or waited_for[r] == peers]
@@ -237,5 +237,5 @@ def _since(facts: Facts, verdict: Verdict) -> float | None:
     """When the stall began: the time from which the newest of the waiting ranks has not moved."""
     if verdict.outcome != "hang":
         return None
-    held = [process.still for process in facts.processes(sorted(facts.stuck))]
+    held = [process.unmoved for process in facts.processes(sorted(facts.stuck))]
     return max(0.0, facts.snapshot.time - min(held)) if held else None

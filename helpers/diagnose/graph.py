@@ -21,6 +21,9 @@ from ..model.waits import READER, OnIO, Wait
 from .loops import loops
 from .needs import NOBODY, Need, Needs
 
+SOON = 300.0
+"""Seconds within which a wait that ends by itself is one that goes on."""
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -92,12 +95,14 @@ class Graph:
         """Ranks that are assumed to do nothing by themselves any more.
 
         While other ranks move, one that no rank waits for may rest as long as it likes, and one that was
-        never started may still come.
+        never started may still come. Ranks may always wait for what is outside of the job, if all do.
         """
         if self.patience == math.inf:
             return NOBODY
         unmoved = frozenset(rank for rank in self.alive if self._unmoved(rank))
         if unmoved and unmoved == self.alive.keys():
+            if all(rank not in self.awaited and self._waits_outside(rank) for rank in unmoved):
+                return NOBODY
             return unmoved | {rank for rank, view in self.ranks.items() if view.state == "missing"}
         return unmoved & self.awaited
 
@@ -158,24 +163,25 @@ class Graph:
             return True
         if view.process is None or not view.process.blocked:
             return False
-        stopped = view.process.state == "stopped"
         return (
-            stopped
+            view.process.stopped_for_memory
             or self._at_rest(view.process)
             or any(self.needs.hopeless(rank, wait) for wait in self.waits(rank))
         )
 
     def _unmoved(self, rank: int) -> bool:
-        """True for a rank that has not moved for `patience` seconds, and has used no CPU.
+        """True for a rank that has been still for `patience` seconds, and what it waits for in turn."""
+        return all(self._is_still(process) for process in self.needs.in_turn(rank))
 
-        Nor has any child that it waits for.
-        """
-        process = self.alive[rank]
-        children = [child.process for child in self.ranks[rank].children if child.process.alive]
-        needed = [process, *(children if process.waits_for_child else [])]
-        if any(one.traced or _waits_for_reader(one) for one in needed):
-            return False
-        return process.still >= self.patience and all(one.idle >= self.patience for one in needed)
+    def _is_still(self, process: ProcessView) -> bool:
+        """True for a process that has not moved for `patience` seconds, and is not about to."""
+        left = math.inf if process.ends is None else process.ends - self.snapshot.time
+        free = process.traced or process.frozen or _waits_for_reader(process) or left <= SOON
+        return not free and min(process.unmoved, process.idle) >= self.patience
+
+    def _waits_outside(self, rank: int) -> bool:
+        """True for a rank that waits for something outside of the job."""
+        return any(self.needs.is_outside(wait) for wait in self.waits(rank))
 
     def _at_rest(self, process: ProcessView) -> bool:
         """True when no thread of the process does anything that could end a wait.
@@ -217,8 +223,6 @@ class Graph:
             return
         if process.stopped_for_memory:
             yield self.needs.anybody  # whoever goes on may give memory back
-        elif process.state == "stopped":
-            yield from self.needs.of_stopped
         for wait in waits:
             yield from self.needs.otherwise(rank, wait)
 

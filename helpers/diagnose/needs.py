@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
 from ..model.waits import (
+    DATA_LOADER,
     AtRendezvous,
     ForRanks,
     InCollective,
@@ -20,6 +21,7 @@ from ..model.waits import (
     InStore,
     JoinsRPC,
     OnChild,
+    OnCondition,
     OnInput,
     OnIO,
     OnLock,
@@ -101,7 +103,7 @@ class Needs:
             case OnLock(holder=int(pid)):
                 holder = self.rank_of(pid)
                 return NOBODY if holder is None or holder == rank else frozenset((holder,))
-            case InStore() | OnLock() | OnThread() | OnChild() | OnInput() | OnIO():
+            case InStore() | OnLock() | OnThread() | OnCondition() | OnChild() | OnInput() | OnIO():
                 return NOBODY
         return away - {rank} if rank in away else away
 
@@ -120,12 +122,14 @@ class Needs:
         match wait:
             case InCollective() | InP2P() | AtRendezvous() | InRPC(meets_all=True):
                 return NEVER if self.absent(rank, wait) else BY_ITSELF
-            case InRPC() | OnThread(circular=False):
+            case InRPC() | OnThread(circular=False) | OnCondition():
                 return BY_ITSELF  # threads that serve calls do so whatever the others of theirs wait for
             case OnThread():
                 return NEVER
             case InStore():
                 return BY_ITSELF if self._others_act else NEVER
+            case OnLock(holder=int(pid)) if pid in self._children:
+                return self._of_process(pid, ())
             case OnLock():
                 by_nobody_else = isinstance(wait.holder, str) and wait.holder != "unknown"
                 return NEVER if by_nobody_else or self.absent(rank, wait) else BY_ITSELF
@@ -160,16 +164,6 @@ class Needs:
         return any(group.id in self.disputed for group in process.groups if group.name == wait.group)
 
     @cached_property
-    def of_stopped(self) -> tuple[Need, ...]:
-        """What lets a stopped process go on: another process of the job on this machine that still acts.
-
-        A rank that waits for others does not, whatever its other threads do.
-        """
-        processes = {rank: view.process for rank, view in self.ranks.items()}
-        act = [r for r, p in processes.items() if p and p.alive and (p.may_act or not p.blocked)]
-        return (Need(frozenset(act), any_one=True), *(BY_ITSELF if self._others_act else NEVER))
-
-    @cached_property
     def anybody(self) -> Need:
         """Any rank that goes on."""
         return Need(frozenset(self.ranks), any_one=True)
@@ -184,6 +178,53 @@ class Needs:
             return gone or (view.state == "missing" and not self._may_start_more)
         ended = view.process.ended
         return ended is not None and self.snapshot.time - ended >= STILL
+
+    def in_turn(self, rank: int) -> list[ProcessView]:
+        """The process of a rank, and those that it waits for, or that could end its wait, in turn."""
+        first = self._process(rank)
+        found: dict[int, ProcessView] = {}
+        left = [first] if first is not None else []
+        while left:
+            process = left.pop()
+            found[process.pid] = process
+            pids = {pid for wait in process.blocking for pid in self._ending(process.pid, wait)}
+            left += [self._by_pid[pid] for pid in pids & self._by_pid.keys() - found.keys()]
+        return list(found.values())
+
+    def is_outside(self, wait: Wait) -> bool:
+        """True for a wait that something outside of the job may end at any time."""
+        if isinstance(wait, OnIO):
+            return self._by_pid.keys().isdisjoint(wait.ends)
+        return isinstance(wait, OnCondition)
+
+    def _ending(self, waiter: int, wait: Wait) -> Collection[int]:
+        """Pids of the processes that could end a wait of process `waiter`, as far as they are known."""
+        match wait:
+            case OnIO():
+                return wait.ends
+            case OnLock(holder=int(pid)):
+                return (pid,)
+            case OnChild() | OnCondition():
+                children = self._below(waiter)
+                workers = [child.pid for child in children if child.kind == "dataloader-worker"]
+                loads = wait.op == DATA_LOADER and workers
+                return workers if loads else [child.pid for child in children if child.kind == "process"]
+            case _:
+                return ()
+
+    def _below(self, pid: int) -> list[ProcessView]:
+        """The processes below a rank, or those that one of its children has started."""
+        if pid in self._children:
+            return [one for one in self._by_pid.values() if one.parent == pid]
+        views = (view for view in self.ranks.values() if view.process and view.process.pid == pid)
+        return [child.process for view in views for child in view.children if child.process.alive]
+
+    @cached_property
+    def _by_pid(self) -> dict[int, ProcessView]:
+        """Pid -> process of the job, where it runs."""
+        own = (view.process for view in self.ranks.values() if view.process is not None)
+        processes = (*self._children.values(), *self.snapshot.launchers, *own)
+        return {process.pid: process for process in processes if process.alive}
 
     def rank_of(self, pid: int) -> int | None:
         """The rank that process `pid` is, or belongs to."""
@@ -264,8 +305,6 @@ class Needs:
         Args:
             passed: pids of processes that wait for it, which can do nothing for it then.
         """
-        if process.state == "stopped" and not process.traced:
-            return self.of_stopped
         if not process.blocked or process.acting_thread is not None:
             return BY_ITSELF
         if any(isinstance(wait, InCollective | AtRendezvous) for wait in process.blocking):
@@ -286,7 +325,7 @@ class Needs:
 
     @cached_property
     def _others_act(self) -> bool:
-        """True while a process that is not a rank may still set a key, or let a stopped one go on."""
+        """True while a process that is not a rank may still set a key."""
         return self._may_start_more or any(
             child.kind == "process" and child.where is not None and child.may_act
             for child in self._children.values()

@@ -228,11 +228,11 @@ def _wait_for_each_other(snapshot: Snapshot) -> bool:
         process is not None
         and process.blocked
         and all(isinstance(wait, ForRanks) for wait in process.waits)
-        and min(process.still, process.idle) >= WATCHED_LEAST
+        and min(process.unmoved, process.idle) >= WATCHED_LEAST
         for process in views
     )
 
 
 def _rests(process: ProcessView) -> bool:
     """True when a process neither moves nor uses CPU, or waits without moving."""
-    return process.blocked or min(process.still, process.idle) >= STILL
+    return process.blocked or min(process.unmoved, process.idle) >= STILL

@@ -6,6 +6,7 @@ Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` b
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -161,7 +162,11 @@ class ProcessView:
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
             known from a dump.
         idle: seconds since the process last used a noticeable amount of CPU.
+        woken: seconds since the thread that it is judged by has last run, or another one that could end
+            what it waits for; what the place polls by itself is left out. Infinite where unknown.
+        ends: seconds at which what it waits in ends by itself, where that is known.
         asleep: the system call it is in, when that is a sleep: `nanosleep`.
+        frozen: True while a control group keeps it from running.
         traced: True while a debugger stops it, which may let it go on at any time.
         gil_held: True when the beacon's own thread cannot run although the process is alive.
         stopped_for_memory: True while the kernel stops it, because the job is at its limit of memory.
@@ -196,7 +201,10 @@ class ProcessView:
     ports: tuple[Port, ...] = ()
     still: float = 0.0
     idle: float = 0.0
+    woken: float = math.inf
+    ends: float | None = None
     asleep: str | None = None
+    frozen: bool = False
     traced: bool = False
     gil_held: bool = False
     stopped_for_memory: bool = False
@@ -225,6 +233,11 @@ class ProcessView:
         return self.ended is None
 
     @property
+    def unmoved(self) -> float:
+        """Seconds since the thread that it is judged by has moved, as far as anything shows it."""
+        return min(self.still, self.woken)
+
+    @property
     def users_stack(self) -> tuple[Frame, ...]:
         """The frames of the user's own code, the outermost first."""
         return tuple(frame for frame in reversed(self.stack) if frame.user)
@@ -239,10 +252,8 @@ class ProcessView:
         """True when it has not moved for a while, since it waits or something stops it."""
         if self.alive and self.stopped_for_memory:
             return self.idle >= STILL
-        if not self.alive or self.still < STILL or self.traced:
+        if not self.alive or self.unmoved < STILL or self.traced or self.state == "stopped":
             return False
-        if self.state == "stopped":
-            return True
         return bool(self.blocking) and not self.gil_held
 
     @property

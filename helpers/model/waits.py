@@ -22,6 +22,7 @@ WaitKind = Literal[
     "process",
     "input",
     "io",
+    "condition",
 ]
 
 Sizes = tuple[tuple[int, ...], ...]
@@ -35,6 +36,9 @@ ANY_CHILD = "wait"
 
 READER = "the reader of its output"
 """What a process waits for whose output is not read: the user's terminal or pipe takes no more."""
+
+ENDLESS = "True"
+"""The condition of a loop that tests nothing."""
 
 SENDS = ("send", "isend", "send_object_list")
 
@@ -203,6 +207,19 @@ class OnThread(_Waiting):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnCondition(_Waiting):
+    """A condition that a loop tests again and again and between two tests does nothing but sleep.
+
+    Attributes:
+        op: the condition, as the source has it.
+        values: of the names in it, as `name = value`, where they can be read.
+    """
+
+    kind = "condition"
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnChild(_Waiting):
     """A process that this one has started: its end, or the next batch of a DataLoader's worker."""
 
@@ -244,4 +261,4 @@ ForRanks = Communication | AtRendezvous | InRPC
 ForOutside = OnChild | OnIO
 """A child or a device ends these: a process that waits in one still acts."""
 
-Wait = ForRanks | InStore | OnLock | OnThread | ForOutside | OnInput
+Wait = ForRanks | InStore | OnLock | OnThread | OnCondition | ForOutside | OnInput

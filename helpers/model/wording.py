@@ -15,6 +15,7 @@ from .frames import Frame, innermost_user
 from .redaction import Source, redacted, redacted_source
 from .waits import (
     DATA_LOADER,
+    ENDLESS,
     READER,
     AtRendezvous,
     Communication,
@@ -24,6 +25,7 @@ from .waits import (
     InRPC,
     InStore,
     OnChild,
+    OnCondition,
     OnInput,
     OnIO,
     OnLock,
@@ -212,7 +214,7 @@ def call(wait: Wait) -> str:
     """The operation by its name and number: `all_reduce #7`, `recv`."""
     if isinstance(wait, InCollective) and wait.seq is not None:
         return f"{wait.op} #{wait.seq}"
-    return wait.op
+    return operation(wait) if isinstance(wait, OnCondition) else wait.op
 
 
 _INSIDE = {
@@ -244,6 +246,9 @@ def operation(wait: Wait) -> str:
             return f"another thread ({wait.op}){never}"
         case OnChild():
             return "a DataLoader worker" if wait.op == DATA_LOADER else "a child process"
+        case OnCondition():
+            values = f" ({', '.join(wait.values)})" if wait.values else ""
+            return f"a change of `{wait.op}`{values}" if wait.op != ENDLESS else "nothing"
         case OnInput():
             return "input from stdin"
         case OnIO(target=target) if target == READER:
@@ -288,13 +293,13 @@ def subject(wait: Wait) -> str | None:
             return wait.address
         case InCollective():
             return wait.barrier_key
-        case InP2P() | InRPC() | OnThread() | OnChild():
+        case InP2P() | InRPC() | OnThread() | OnChild() | OnCondition():
             return None
 
 
 def wait_label(wait: Wait) -> str:
     """A wait in a word or two, for a picture: `all_reduce #7`, `store get`, `lock`, `DataLoader`."""
-    if isinstance(wait, AtRendezvous | OnLock | OnThread | OnInput):
+    if isinstance(wait, AtRendezvous | OnLock | OnThread | OnCondition | OnInput):
         return wait.kind
     return f"store {wait.op}" if isinstance(wait, InStore) else call(wait)
 
@@ -326,7 +331,9 @@ def doing(process: ProcessView | None) -> str:
         return "inside a C call that holds the interpreter lock"
     if process.compiles:
         return f"compiling {process.compiles}"
-    if process.asleep:
+    if process.frozen:
+        return "frozen by its control group"
+    if process.asleep and not _tests(process):
         return "asleep"
     if process.state == "importing":
         return "importing"
@@ -335,6 +342,12 @@ def doing(process: ProcessView | None) -> str:
         inside = isinstance(wait, ForRanks | OnIO) and operation(wait) != READER
         return f"{'in' if inside else 'waiting for'} {operation(wait)}"
     return "working" if process.idle < STILL else "idle"
+
+
+def _tests(process: ProcessView) -> bool:
+    """True for a process that polls a condition."""
+    first = process.blocking[0] if process.blocking else None
+    return isinstance(first, OnCondition) and first.op != ENDLESS
 
 
 def activities(process: ProcessView) -> tuple[str, ...]:

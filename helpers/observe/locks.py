@@ -31,6 +31,9 @@ TIMED_FILE = "existing file, maybe for a time"
 """The same in a loop that may give up, or remove the file when it is old."""
 
 
+ASKED_AGAIN = frozenset((*POLLED, OWN_FILE, TIMED_FILE, "lock file"))
+"""Operations in which a program or a library looks again and again whether the lock is free."""
+
 PIDS = range(100, 2**22)
 """Numbers in a lock file that are taken for a pid: smaller ones may be a rank, larger ones a time."""
 

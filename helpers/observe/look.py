@@ -120,6 +120,17 @@ class Threads(Question, frozen=True):
     pid: int
 
 
+class Movement(Question, frozen=True):
+    """Of some threads of a process: [the kernel's id, whether it runs or could, its context switches].
+
+    Attributes:
+        threads: the kernel's ids of them.
+    """
+
+    pid: int
+    threads: tuple[int, ...]
+
+
 AnyQuestion = (
     Output
     | Failure
@@ -134,6 +145,7 @@ AnyQuestion = (
     | Store
     | Issued
     | Threads
+    | Movement
 )
 
 
@@ -194,6 +206,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
             control group has.
         sockets: (address, port) of its listening TCP sockets; None when they were not looked at.
         unanswered: `address:port` of the other ends that do not answer, see `sockets.REPEATED`.
+        frozen: True while a control group keeps it from running.
     """
 
     pid: int
@@ -205,6 +218,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     stalled: bool = False
     sockets: tuple[tuple[str, int], ...] | None = None
     unanswered: tuple[str, ...] = ()
+    frozen: bool = False
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -25,11 +25,23 @@ from ..model.facts import (
 )
 from ..model.frames import Frame, innermost_user
 from ..model.network import Interface, StoreView
-from . import debug_server, libraries, no_beacon, process_view, ranks, tracebacks, waits
+from . import debug_server, libraries, no_beacon, polling, process_view, ranks, tracebacks, waits
 from .compilers import compiling
 from .identity import Identity, spawned_number, task
 from .inbox import Inbox
-from .look import AnyQuestion, Dump, ErrorFile, Failure, Issued, Look, Output, Store, Threads, Watched
+from .look import (
+    AnyQuestion,
+    Dump,
+    ErrorFile,
+    Failure,
+    Issued,
+    Look,
+    Movement,
+    Output,
+    Store,
+    Threads,
+    Watched,
+)
 from .outside import Outside
 from .process_table import Row, Table
 from .rendezvous import rendezvous
@@ -38,6 +50,10 @@ from .store import NOT_LISTED, addresses_to_look_at, store_view
 
 KERNEL_CLOCK = 2.0
 """Seconds within which the kernel tells when a process was started."""
+
+
+MOST_WATCHED = 64
+"""Threads of a process whose wake-ups are counted: each takes 0.02 ms a look."""
 
 
 class Observer:
@@ -72,6 +88,7 @@ class Observer:
         self._asked = False
         self._asked_at: float | None = None
         self._recorder = False
+        self._counts_wakes = False
 
     def take(self, look: Look) -> Snapshot:
         """Take in a look; return everything that is known now."""
@@ -196,13 +213,26 @@ class Observer:
         return told is None and now - self._asked_at < debug_server.ANSWERS
 
     def _look_at_threads(self, now: float) -> None:
-        """Of processes whose main thread stands, take in what each thread uses of the processor."""
+        """Of processes whose main thread stands, take in what each thread does.
+
+        Recordings of an earlier version do not tell how often one was scheduled.
+        """
+        self._counts_wakes = self._counts_wakes or any(isinstance(q, Movement) for q in self._answers)
         for pid, row in self.table.rows.items():
-            if row.ended is None and _stands(self.records.get(pid)):
-                row.take_threads(now, self._ask(Threads(pid)) or ())
-            else:
+            record = self.held.get(pid) or self.records.get(pid)
+            program = pid != self.watched.pid and not row.is_python
+            stands = row.stopped or (program if record is None else _stands(record))
+            if row.ended is not None or not stands:
                 row.threads.clear()
+                row.motions.clear()
+                row.roused = now if self._counts_wakes else row.roused
                 self._answers.pop(Threads(pid), None)
+                continue
+            if record is not None:
+                row.take_threads(now, self._ask(Threads(pid)) or ())
+            polls = {pid: 0.0} if record is None else _polling(record)
+            if (seen := self._ask(Movement(pid, tuple(sorted(polls))))) is not None:
+                row.take_motions(now, seen, polls)
 
     def _debug_server(self) -> str | None:
         """Where the debug server of the job listens, which is a child of a rank."""
@@ -468,7 +498,13 @@ def _does_not_parse(error: Error) -> bool:
     )
 
 
-def _stands(record: Record | None) -> bool:
+def _stands(record: Record) -> bool:
     """True when the main thread of a process has not moved for a moment."""
-    threads = record["threads"] if record is not None else ()
-    return any(thread["main"] and thread["native"] is not None for thread in threads)
+    return any(thread["main"] and thread["native"] is not None for thread in record["threads"])
+
+
+def _polling(record: Record) -> dict[int, float]:
+    """The kernel's id of each thread -> wake-ups a second that are its place's own."""
+    main_first = sorted(record["threads"], key=lambda thread: not thread["main"])
+    found = ((thread.get("native_id"), thread) for thread in main_first[:MOST_WATCHED])
+    return {number: polling.wakes(thread) for number, thread in found if number is not None}

@@ -1,10 +1,14 @@
-"""The lock file that a loop in a program's source waits for."""
+"""What wakes up only to look around: loops in a program's source, and libraries that poll. No I/O."""
 
 from __future__ import annotations
 
 import ast
+import math
+import re
+from collections.abc import Iterable, Iterator
 
-from ..beacon.record import Site
+from ..beacon.record import Site, Thread
+from ..model.waits import ENDLESS
 from . import source
 from .source import Sources
 
@@ -16,6 +20,120 @@ _HARMLESS = frozenset(
     )
 )
 """Calls that neither end a loop that waits for a lock file, nor remove the file."""
+
+_IDLE = frozenset(("sleep", "wait", "join", "print", "debug", "info", "warning", "log", "flush"))
+"""Calls of a loop between two tests that change nothing of what it tests."""
+
+_CLOCKS = re.compile(r"\b(?:time|monotonic|perf_counter|now)\(\)|deadline|elapsed|timeout(?!=)")
+
+_POLLING = {
+    # MP_STATUS_CHECK_INTERVAL, 5 s: torch/utils/data/_utils/__init__.py, 2.0 to 2.15
+    "_try_get_data": ("torch/utils/data/dataloader.py", 5.0),
+    "_worker_loop": ("torch/utils/data/_utils/worker.py", 5.0),
+    # logging_interval, 10 s: torch/distributed/distributed_c10d.py, 2.0 to 2.15
+    "_store_based_barrier": ("torch/distributed/distributed_c10d.py", 10.0),
+}
+"""A function that looks around again and again -> its file, and seconds between two looks."""
+
+_POLLING_CALLS = ("store", "rendezvous", "lock")
+"""Calls of torch and of lock files that poll many times a second, in C++ too: `TCPStore::waitForWorkers`
+and `FileStore` every 0.01 s, `FileBaton` and `filelock` every 0.1 s."""
+
+_WAKES = 4.0
+"""How often a thread is scheduled, at most, when it looks around once: it may have to wait for the
+interpreter lock."""
+
+
+def wakes(thread: Thread) -> float:
+    """Wake-ups a second that are those of the library in which a thread waits."""
+    call = thread["call"]
+    if call is not None and call["kind"] in _POLLING_CALLS:
+        return math.inf
+    for file, _, function, user in thread["frames"]:
+        if user:
+            break
+        name, period = _POLLING.get(function, ("", 0.0))
+        if name and file.endswith(name):
+            return _WAKES / period
+    return 0.0
+
+
+def condition(file: str, line: int, sources: Sources) -> str | None:
+    """What the loop around a line tests, which does nothing else but sleep; None for no such loop.
+
+    It is `True` for a loop that tests nothing. A loop that counts, or looks at a clock, ends by itself.
+    """
+    around = (
+        node
+        for node in ast.walk(sources.tree(file))
+        if isinstance(node, ast.While | ast.For | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= line <= (node.body[-1].end_lineno or line)
+    )
+    loop = max(around, key=lambda node: node.lineno, default=None)
+    if not isinstance(loop, ast.While):
+        return None
+    tests = [*_tests([loop])]
+    said = " or ".join(ast.unparse(test) for test in tests) or ENDLESS
+    counted = {name for node in ast.walk(loop) for name in _counted(node)}
+    tested = {name for test in tests for name in _names(test)}
+    if counted & tested or _CLOCKS.search(said) or not all(_is_idle(s, tested) for s in loop.body):
+        return None
+    return said
+
+
+def _tests(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
+    """What decides in a loop whether it goes on: conditions, and calls whose failure does."""
+    for statement in body:
+        if isinstance(statement, ast.While | ast.If):
+            leaves = any(
+                isinstance(node, ast.Break | ast.Return | ast.Raise) for node in ast.walk(statement)
+            )
+            decides = leaves or isinstance(statement, ast.While)
+            if decides and not isinstance(statement.test, ast.Constant):
+                yield statement.test
+            yield from _tests([*statement.body, *statement.orelse])
+        elif isinstance(statement, ast.Try):
+            for attempt in statement.body:
+                value = getattr(attempt, "value", None)
+                if isinstance(value, ast.Call):
+                    yield value
+            yield from _tests(part for handler in statement.handlers for part in handler.body)
+
+
+def _is_idle(statement: ast.stmt, tested: Iterable[str]) -> bool:
+    """True for a statement that tests, sleeps, says something, or leaves the loop."""
+    match statement:
+        case ast.Pass() | ast.Continue() | ast.Break() | ast.Return() | ast.Raise():
+            return True
+        case ast.If():
+            return all(_is_idle(part, tested) for part in [*statement.body, *statement.orelse])
+        case ast.Try():
+            rest = [*statement.orelse, *statement.finalbody]
+            rest += [part for handler in statement.handlers for part in handler.body]
+            return all(_is_idle(part, tested) for part in rest) and all(
+                isinstance(getattr(part, "value", None), ast.Call) or _is_idle(part, tested)
+                for part in statement.body
+            )
+        case ast.Expr(value=ast.Call() as call):
+            return _name(call) in _IDLE
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
+            return name in tested or not any(isinstance(n, ast.Call) for n in ast.walk(statement))
+        case _:
+            return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _counted(node: ast.AST) -> set[str]:
+    """The names to which a statement gives a value that is made of the one they have."""
+    if isinstance(node, ast.AugAssign):
+        return _names(node.target)
+    if isinstance(node, ast.Assign):
+        bound = {name for target in node.targets for name in _names(target)}
+        return bound & _names(node.value)
+    return set()
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def lock_file(site: Site, sources: Sources) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,48 @@ class Work:
             self.active, self._due = now, 0.0
 
 
+SEEN_FOR = 1.2
+"""Seconds after a look for which what it has shown counts: no more than two looks take at most. What a
+thread does later, before the next look, is not known to be nothing."""
+
+WAKES_SAVED, MOST_WAKES = 8.0, 1e6
+"""Wake-ups of a place's own polling that may come ahead of their time: on a busy machine they come in a
+row; and more than any place has in a second."""
+
+
+class Motion:
+    """Whether a thread does anything, by how often it is scheduled.
+
+    Args:
+        now: monotonic time of the first look at it.
+        switches: how often it had been scheduled by then.
+
+    Attributes:
+        moved: monotonic time from which on it has done nothing but what its place does in any case.
+    """
+
+    def __init__(self, now: float, switches: int) -> None:
+        self.moved = now
+        self._now, self._switches = now, switches
+        self._explained = 0.0
+
+    def take(self, now: float, runs: bool, switches: int, polls: float) -> None:
+        """Take in a look.
+
+        Args:
+            runs: whether it runs, or would if it got a processor, or if nothing kept it from that.
+            polls: wake-ups a second that are its place's own.
+        """
+        elapsed, woken = now - self._now, switches - self._switches
+        self._now, self._switches = now, switches
+        self._explained += min(polls, MOST_WAKES) * elapsed - woken
+        if (runs and not polls) or (woken and self._explained < -WAKES_SAVED * (polls > 0)):
+            self.moved, self._explained = now, 0.0
+        else:
+            self._explained = min(self._explained, 0.0)
+            self.moved += max(0.0, elapsed - SEEN_FOR)
+
+
 @dataclass(eq=False)
 class Row:
     """One process of the job.
@@ -57,7 +100,9 @@ class Row:
         ended: monotonic time at which it was seen to have ended.
         found: monotonic time at which it was first seen.
         work: what it uses of the processor; threads: the same of its threads, by the kernel's ids, from
-            when on that was asked for.
+            when on that was asked for; motions: what they do, likewise.
+        roused: monotonic time of the newest look at which its main thread did not stand.
+        frozen: True while a control group keeps it from running.
         stalled: True while it waits for memory that its control group has not.
         traced: True while a debugger stops it.
         waits_for_child: True while its main thread sleeps in a wait for a child.
@@ -76,11 +121,14 @@ class Row:
     number: int | None = None
     stopped: bool = False
     traced: bool = False
+    frozen: bool = False
     stalled: bool = False
     waits_for_child: bool = False
     ended: float | None = None
     status: int | None = None
     threads: dict[int, Work] = field(default_factory=dict)
+    motions: dict[int, Motion] = field(default_factory=dict)
+    roused: float = -math.inf
     cpu_seconds: float = 0.0
     cpu: float = 0.0
     memory: int = 0
@@ -131,6 +179,24 @@ class Row:
             new = Work(now, 0.0, self.started) if known else Work(now, seconds, now)
             self.threads[thread] = work = known.get(thread, new)
             work.take(now, seconds)
+
+    def take_motions(
+        self, now: float, seen: Sequence[tuple[int, bool, int]], polls: Mapping[int, float]
+    ) -> None:
+        """Take in whether each thread runs, and how often it has been scheduled.
+
+        Args:
+            polls: thread -> wake-ups a second that are its place's own.
+        """
+        known, self.motions = self.motions, {}
+        for thread, runs, switches in seen:
+            self.motions[thread] = motion = known.get(thread) or Motion(now, switches)
+            motion.take(now, runs or self.frozen, switches, polls.get(thread, 0.0))
+
+    def moved(self, thread: int | None) -> float:
+        """Monotonic time from which on a thread has not moved, as far as its wake-ups tell."""
+        motion = self.motions.get(self.pid if thread is None else thread)
+        return self.roused if motion is None else max(self.roused, motion.moved)
 
     def precedes(self, other: Row) -> bool:
         """True when this process had ended before the other one was there."""
@@ -216,6 +282,7 @@ class Table:
             for work in (row.work, *row.threads.values()):
                 work.active = now
         row.stopped, row.traced, row.stalled = usage.stopped, usage.traced, usage.stalled
+        row.frozen = usage.frozen
         row.waits_for_child = usage.waits_for_child
         row.memory = usage.memory
         row.work.take(now, usage.cpu)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,18 @@ from ..model.waits import (
     AtRendezvous,
     Communication,
     ForOutside,
+    ForRanks,
     InCollective,
+    InStore,
     OnChild,
+    OnCondition,
     OnLock,
     OnThread,
     Wait,
 )
+from . import locks, polling, threads, tracebacks, waits
 from . import pyspy_record as dumped
-from . import threads, tracebacks, waits
+from .freeing import freeing
 from .issued import issued
 from .process_table import Row
 from .source import Sources, literals
@@ -82,7 +87,7 @@ def view(
     alive = row.ended is None
     found: list[Wait] = []
     stack: tuple[Frame, ...] = ()
-    since, asleep = now - row.idle(now), None
+    since, asleep, judged = now - row.idle(now), None, None
     held = is_held(row, record, written, now, outside)
     apart: Sequence[int] = ()
     if record is not None and not _is_over(record):
@@ -92,7 +97,7 @@ def view(
             values = thread.get("values", {})
             if alive and thread["native"] is not None:
                 stack = _explained(stack, sources, values)
-            since, asleep = thread["since"], waits.asleep(thread)
+            since, asleep, judged = thread["since"], waits.asleep(thread), thread
         apart = _threads_apart(record, thread, found)
         flight = record["flight"]
         first = found[0] if found else None
@@ -100,7 +105,7 @@ def view(
             since = max(since, flight["since"])
         read = record if record["source"] == "py-spy" else outside
         if held and read is not None and (holder := _holder(read)) is not None:
-            stack, found = _frames(holder, cwd) or stack, []
+            stack, found, judged = _frames(holder, cwd) or stack, [], holder
             if read is record:
                 since = holder["since"]  # others may wake up now and then, to ask for the lock
         elif stacks and (held or row.signal is not None):
@@ -114,6 +119,7 @@ def view(
         found = [OnChild(op=ANY_CHILD)]
     late = written is not None and now - written > FRESH and not (held or row.stopped)
     seen = written if written is not None and late else now
+    woken, ends = _unmoved(row, record, judged, found, sources, now)
     error = _error(row, record, sources, start, log_tail, told)
     in_call = not alive and any(isinstance(wait, Communication) for wait in found)
     if not alive or (record is not None and (record["ended"] or record["error"])):
@@ -133,7 +139,10 @@ def view(
         unanswered=row.unanswered if alive else (),
         still=max(0.0, seen - since),
         idle=row.idle(now, apart),
+        woken=woken,
+        ends=None if ends is None else ends - start,
         asleep=asleep,
+        frozen=row.frozen,
         gil_held=held,
         traced=row.traced,
         beacon=record is not None and record["source"] == "beacon",
@@ -151,6 +160,46 @@ def view(
         memory=row.memory,
         cpu=row.cpu,
     )
+
+
+def _unmoved(
+    row: Row,
+    record: Record | None,
+    judged: Thread | None,
+    found: Sequence[Wait],
+    sources: Sources,
+    now: float,
+) -> tuple[float, float | None]:
+    """Seconds since anything has moved that a process's going on depends on, and when its wait ends.
+
+    Args:
+        judged: the thread that it is judged by; found: what that one waits for.
+        now: monotonic time, as is the end.
+    """
+    if judged is None or record is None:
+        return now - row.moved(None), None
+    first = found[0] if found else None
+    moved, ends = _moves(row, judged, first)
+    if first is not None and (_in_process(found) or isinstance(first, OnCondition)):
+        for thread in freeing(first, judged, record, sources):
+            own = waits.thread_waits(thread, record, sources)
+            then, end = _moves(row, thread, own[0] if own else None)
+            moved, ends = max(moved, then), min(filter(None, (ends, end)), default=None)
+    return max(0.0, now - moved), ends
+
+
+def _moves(row: Row, thread: Thread, wait: Wait | None) -> tuple[float, float | None]:
+    """When a thread last moved, as far as its wake-ups tell, and when its system call ends by itself.
+
+    Where it polls, that call is a part of the wait only; the end of a wait for other ranks is a failure.
+    """
+    if isinstance(wait, OnCondition) or (isinstance(wait, OnLock) and wait.op in locks.ASKED_AGAIN):
+        return -math.inf, None
+    moved, call = row.moved(thread.get("native_id")), thread["native"]
+    if call is None or polling.wakes(thread) or isinstance(wait, ForRanks | InStore):
+        return moved, None
+    lasts = call.get("lasts")
+    return moved, call.get("until") if lasts is None else max(thread["since"], moved) + lasts
 
 
 def is_held(

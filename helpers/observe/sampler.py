@@ -33,6 +33,7 @@ from .look import (
     Holder,
     Issued,
     Look,
+    Movement,
     Output,
     Owner,
     Peer,
@@ -64,6 +65,10 @@ ENVIRONMENT = frozenset(
     (*record.ENVIRONMENT, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
 )
 """The variables of a process that a look tells; others may be secrets."""
+
+
+FREEZER = ("__refrigerator", "do_freezer_trap")
+"""Where the kernel keeps a thread whose control group is frozen: kernel/freezer.c, kernel/signal.c."""
 
 
 class Running(Protocol):
@@ -241,6 +246,8 @@ class Sampler:
             case Threads(pid):
                 process = self._processes.get(pid)
                 return process.threads() if process is not None else PENDING
+            case Movement(pid, threads):
+                return [found for thread in threads if (found := _movement(pid, thread)) is not None]
 
     def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""
@@ -330,6 +337,7 @@ class _Process:
             self.told = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        function = _kernel_function(process.pid)
         listening = {one.here for one in opened or () if one.state == psutil.CONN_LISTEN}
         return Usage(
             pid=process.pid,
@@ -337,7 +345,8 @@ class _Process:
             memory=memory_used,
             stopped=stopped,
             traced=stopped and _tracer(process.pid) != 0,
-            waits_for_child=_kernel_function(process.pid) in ("do_wait", "wait_consider_task"),
+            frozen=function in FREEZER,
+            waits_for_child=function in ("do_wait", "wait_consider_task"),
             sockets=tuple(sorted(listening)) if opened is not None else None,
             unanswered=self._unanswered_of(opened, now) if opened is not None else (),
         )
@@ -394,6 +403,19 @@ def _tracer(pid: int) -> int:
             if line.startswith("TracerPid:"):
                 return int(line.split()[1])
     return 0
+
+
+def _movement(pid: int, thread: int) -> tuple[int, bool, int] | None:
+    """Whether a thread runs or could run, and how often it has been scheduled (Linux).
+
+    A thread that has not been scheduled has done nothing. `status` needs no right of a debugger.
+    """
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/task/{thread}/status").read_text().splitlines()
+        fields = dict(line.partition(":\t")[::2] for line in lines)
+        switches = sum(int(count) for name, count in fields.items() if name.endswith("ctxt_switches"))
+        return thread, fields["State"].startswith("R"), switches
+    return None
 
 
 def _thread_name(pid: int, thread: int) -> str:

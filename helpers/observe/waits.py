@@ -36,6 +36,7 @@ from ..model.waits import (
     InStore,
     JoinsRPC,
     OnChild,
+    OnCondition,
     OnInput,
     OnIO,
     OnLock,
@@ -273,6 +274,8 @@ def _other(
     prompts = system_call in READS + _POLLS and _among(frames[:8], _PROMPT_FILES)
     if prompts or _is_prompt(native):
         return [OnInput(op="read", source=target or None, **common)]
+    if (tested := _condition(native, common["where"], sources)) is not None:
+        return [OnCondition(op=tested, **common)]
     if system_call in ("flock", "fcntl"):
         return [OnLock(op=system_call, path=_path(target, sources.cwd), **common)]
     if system_call in _CHILD_CALLS or _among(_called(frames), _CHILD_FILES):
@@ -305,6 +308,14 @@ def _other(
         if named is not None and record["flight"] is None:
             return [InCollective(op=named, **common)]
     return []
+
+
+def _condition(native: NativeCall, where: Frame | None, sources: Sources) -> str | None:
+    """The condition that the loop around a line tests while the thread sleeps, or waits for a time."""
+    timed = native["call"] == "nanosleep" or native["limited"] or native.get("lasts") is not None
+    if not timed or where is None:
+        return None
+    return polling.condition(where.file, where.line, sources)
 
 
 def _may_wait_for_work(innermost: Frame, sources: Sources) -> bool:

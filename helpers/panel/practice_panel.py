@@ -104,7 +104,7 @@ class PracticePanel(RunPanel):
         recording, history = hang.recording(), History()
         for snapshot in recording.snapshots():
             history.add(snapshot)
-        report = report_of(history.snapshots)
+        report = report_of(history.snapshots, recording.watched.patience)
         finished = Finished(
             name=f"Hang {hang.name}",
             report=report,

@@ -21,7 +21,7 @@ from ..model.facts import (
 )
 from ..model.frames import Frame
 from ..model.parting import Parting
-from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, Wait
+from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, OnCondition, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .parts import confirmed, fits
 from .stable import stable_text
@@ -187,6 +187,7 @@ def _wait(wait: Wait) -> dict[str, object]:
         "sizes": wait.sizes if isinstance(wait, Communication) else (),
         "peers": wait.peers if isinstance(wait, InP2P | InRPC) else (),
         "key": subject(wait),
+        "detail": ", ".join(wait.values) or None if isinstance(wait, OnCondition) else None,
         "thread": wait.thread,
         "where": wait.where,
     }

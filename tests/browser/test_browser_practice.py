@@ -32,7 +32,10 @@ def test_a_hang_is_solved_and_the_next_one_runs_live(
     tmp_path: Path, processes_left: Callable[[], list[psutil.Process]]
 ) -> None:
     recording = all_hangs()[0].recording()
-    asked = practised(report_of(tuple(recording.snapshots())), Sources(None, recording.sources).line)
+    asked = practised(
+        report_of(tuple(recording.snapshots()), recording.watched.patience),
+        Sources(None, recording.sources).line,
+    )
     practice = serve(tmp_path, "practice")
     with practice as jupyter, notebook_page(jupyter, "practice/practice.ipynb", width=DOCKED) as page:
         cell = run_cell(page, "open_practice")

@@ -34,13 +34,17 @@ pytestmark = [
 SCRIPT = Path(sys.executable).with_name("stuck-ranks")
 EXPORT = 'export PYTHONPATH="$STUCK_RANKS_PATH:$PYTHONPATH"'
 
-# A rank that is stopped: the shortest hang that is proved, and torch is not needed for it. What it
-# prints first says that it is there; when it is continued it ends well.
-STOPPED = (
-    "import os, signal\n"
-    "print('stops', os.getpid(), flush=True)\n"
-    "os.kill(os.getpid(), signal.SIGSTOP)\n"
-    "print('continued', flush=True)\n"
+# A rank that asks for a lock which it holds: a hang that is proved, for which torch is not needed. What
+# it prints first says that it is there; when SIGUSR1 releases the lock it ends well.
+BLOCKED = (
+    "import os, signal, threading\n"
+    "lock = threading.Lock()\n"
+    "signal.signal(signal.SIGUSR1, lambda *_: lock.release())\n"
+    "print('blocks', os.getpid(), flush=True)\n"
+    "with lock:\n"
+    "    with lock:\n"
+    "        print('continued', flush=True)\n"
+    "        os._exit(0)\n"
 )
 ONE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
 OUTPUT = "import sys, time\nprint('here', flush=True)\nprint('err', file=sys.stderr, flush=True)\n"
@@ -163,13 +167,13 @@ def test_an_exception_with_its_line(box: Box) -> None:
 
 
 def test_a_proved_hang_is_2(box: Box) -> None:
-    box.write("job.py", STOPPED)
+    box.write("job.py", BLOCKED)
     done = box.run(*python("job.py"), env=ONE_RANK)
     assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
     report = done.report
     assert report["proved"] is True
-    assert report["where"] == {"file": "job.py", "line": 3, "function": "<module>"}
-    assert [(rank["rank"], rank["state"]) for rank in report["ranks"]] == [(0, "stopped")]
+    assert report["where"] == {"file": "job.py", "line": 6, "function": "<module>"}
+    assert [(rank["rank"], rank["state"]) for rank in report["ranks"]] == [(0, "waiting")]
 
 
 def test_still_running_at_max_seconds_is_3(box: Box) -> None:
@@ -535,14 +539,14 @@ def test_attach_to_a_job_whose_instrument_was_killed_stops_nothing(box: Box) -> 
 
 
 def test_keep_running_reports_at_the_verdict_and_lets_the_job_go_on(box: Box) -> None:
-    box.write("job.py", STOPPED)
+    box.write("job.py", BLOCKED)
     process = box.start(box.words(python("job.py"), ["--keep-running"]), env=ONE_RANK)
-    pid = int(read_until(process, "] stops").split()[-1])
+    pid = int(read_until(process, "] blocks").split()[-1])
     until(box.file.exists, 20)  # the report is there while the job still stands
     assert process.poll() is None
-    assert psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    assert psutil.pid_exists(pid)
     assert json.loads(box.file.read_text())["outcome"] == "hang"
-    os.kill(pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGUSR1)
     done = box.finish(process)
     assert "] continued" in done.err
     assert (done.code, done.verdict) == (2, ("hang", "missing-rank", [0]))
@@ -550,10 +554,10 @@ def test_keep_running_reports_at_the_verdict_and_lets_the_job_go_on(box: Box) ->
 
 
 def test_keep_running_until_ctrl_c_keeps_the_verdict_s_exit_code(box: Box) -> None:
-    box.write("job.py", STOPPED)
+    box.write("job.py", BLOCKED)
     process = box.start(box.words(python("job.py"), ["--keep-running"]), env=ONE_RANK)
-    pid = int(read_until(process, "] stops").split()[-1])
-    read_until(process, "rank 0 is stopped".capitalize())
+    pid = int(read_until(process, "] blocks").split()[-1])
+    read_until(process, "Rank 0 is waiting for a lock that it already holds")
     until(box.file.exists, 10)
     process.send_signal(signal.SIGINT)
     done = box.finish(process)
@@ -565,7 +569,7 @@ def test_keep_running_goes_on_when_the_report_cannot_be_written_and_writes_it_at
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "job.py").write_text(
-        f"open('pid', 'w').write(str(__import__('os').getpid()))\n{STOPPED}"
+        f"open('pid', 'w').write(str(__import__('os').getpid()))\n{BLOCKED}"
     )
     monkeypatch.chdir(tmp_path)
     for name, value in ONE_RANK.items():
@@ -574,7 +578,7 @@ def test_keep_running_goes_on_when_the_report_cannot_be_written_and_writes_it_at
 
     def no_space_yet(path: Path, text: str) -> None:
         monkeypatch.setattr(watch, "write_atomically", write)
-        os.kill(int(Path("pid").read_text()), signal.SIGCONT)
+        os.kill(int(Path("pid").read_text()), signal.SIGUSR1)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(watch, "write_atomically", no_space_yet)
@@ -588,7 +592,7 @@ def test_keep_running_goes_on_when_the_report_cannot_be_written_and_writes_it_at
     "kind", ["hang", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("error", "ok"))]
 )
 def test_a_record_is_read_to_the_same_verdict(box: Box, kind: str) -> None:
-    program = {"hang": STOPPED, "error": "raise ValueError('x')\n", "ok": "print()\n"}[kind]
+    program = {"hang": BLOCKED, "error": "raise ValueError('x')\n", "ok": "print()\n"}[kind]
     box.write("job.py", program)
     done = box.run(*python("job.py"), options=["--record", "kept/", "--html", "live"], env=ONE_RANK)
     assert done.report["outcome"] == kind

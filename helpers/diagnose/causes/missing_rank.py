@@ -95,7 +95,7 @@ def _is_untraced(process: ProcessView | None) -> bool:
 def _late(facts: Facts) -> list[int]:
     """The ranks at work for which others have waited longer than patience."""
     alive = facts.graph.alive
-    long = [rank for rank, process in alive.items() if process.still >= facts.patience]
+    long = [rank for rank, process in alive.items() if process.unmoved >= facts.patience]
     late = facts.graph.awaited_by(long) & alive.keys()
     return sorted(peer for peer in late if not facts.graph.waited_for[peer])
 
@@ -162,5 +162,5 @@ def _evidence(facts: Facts, rank: int) -> str:
     process = view.process
     if _is_untraced(process):
         return f"rank {rank} has issued nothing{_last(view)}"
-    still = f", unmoved for {process.still:.0f} s" if process and process.still < UNTOLD else ""
+    still = f", unmoved for {process.unmoved:.0f} s" if process and process.unmoved < UNTOLD else ""
     return f"rank {rank} is {doing(process)} at {place(process.where if process else None)}{still}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...model.waits import InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
+from ...model.waits import ForRanks, InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
 from ..events import refused, stack_of
 from ..messages import CANNOT_CONNECT, NO_INTERFACE, NO_SHARED_MEMORY
 from ..network import unanswered
@@ -183,7 +183,8 @@ def started_by_launcher(case: Case) -> bool:
 @situation
 def late_to_join(case: Case) -> bool:
     """A rank is alive at a line of its own before it joins."""
-    return any(one.alive and one.where is not None and not one.waits for one in case.culprits)
+    late = (one for one in case.culprits if one.alive and one.where is not None)
+    return any(not any(isinstance(wait, ForRanks) for wait in one.waits) for one in late)
 
 
 @situation

@@ -150,7 +150,7 @@ def _process(
         ports=(),
         log_tail="",
     )
-    return replace(process, still=UNTOLD, idle=0.0 if process.idle < TAKEN else UNTOLD)
+    return replace(process, still=UNTOLD, woken=UNTOLD, idle=0.0 if process.idle < TAKEN else UNTOLD)
 
 
 def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:

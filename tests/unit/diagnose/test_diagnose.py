@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from histories import (
     LIBRARY,
+    NOW,
     SPAWN,
     Case,
     absent,
@@ -46,7 +47,7 @@ from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
 from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.network import StoreView
-from helpers.model.waits import InCollective, OnChild, OnIO, OnThread
+from helpers.model.waits import InCollective, OnChild, OnCondition, OnIO, OnThread
 
 IN_USE = (
     "The server socket has failed to listen on any local network address. "
@@ -379,6 +380,8 @@ def test_how_an_earlier_attempt_failed_is_evidence() -> None:
     assert diagnose([well]).evidence == told[:1]
 
 
+STOPPED_WORKER = worker(0, state="stopped", still=40.0, idle=40.0)
+
 WORKER_STALL = [
     Case(
         "a worker crashed and its rank says so",
@@ -438,16 +441,18 @@ WORKER_STALL = [
         says=("DataLoader worker 1", "exit code 3"),
     ),
     Case(
-        "a worker is stopped by a signal",
+        "a worker is stopped by a signal: only patience tells",
         snapshot(
-            rank(0, loading(), children=[worker(0, state="stopped")]),
-            in_collective(1, "all_reduce"),
-            in_collective(2, "all_reduce"),
+            resting(rank(0, loading(), children=[STOPPED_WORKER])),
+            resting(in_collective(1, "all_reduce")),
+            resting(in_collective(2, "all_reduce")),
         ),
         "hang",
         "worker-stall",
         (0,),
         where="data.py:7 __getitem__",
+        proved=False,
+        final=True,
         says=("Rank 0 waits", "DataLoader worker 0", "stopped"),
     ),
     Case(
@@ -520,12 +525,14 @@ WORKER_STALL = [
     Case(
         "the workers of both ranks are stopped: no majority, so both ranks must change",
         snapshot(
-            rank(0, loading(), children=[worker(0, state="stopped")]),
-            rank(1, loading(), children=[worker(1, state="stopped")]),
+            resting(rank(0, loading(), children=[STOPPED_WORKER])),
+            resting(rank(1, loading(), children=[worker(1, state="stopped", still=40.0, idle=40.0)])),
         ),
         "hang",
         "worker-stall",
         (0, 1),
+        proved=False,
+        final=True,
     ),
 ]
 
@@ -1697,12 +1704,14 @@ GAVE_UP = "Timed out waiting 5000ms for recv operation to complete"
 
 MISSING_RANK = [
     Case(
-        "a rank is stopped by a signal",
-        snapshot(in_collective(0, "all_reduce"), stopped(1, "train.py:12 fit")),
+        "a rank is stopped by a signal: only patience tells",
+        snapshot(resting(in_collective(0, "all_reduce")), resting(stopped(1, "train.py:12 fit"))),
         "hang",
         "missing-rank",
         (1,),
         where="train.py:12 fit",
+        proved=False,
+        final=True,
         says=("Rank 1", "stopped by a signal", "train.py:12", "rank 0 waits"),
     ),
     Case(
@@ -1784,7 +1793,7 @@ MISSING_RANK = [
     ),
     Case(
         "everybody asleep",
-        snapshot(sleeping(0, still=40.0, idle=40.0), sleeping(1, still=40.0, idle=40.0)),
+        snapshot(resting(sleeping(0)), resting(sleeping(1))),
         "hang",
         "missing-rank",
         (0, 1),
@@ -1843,11 +1852,39 @@ MISSING_RANK = [
     ),
     Case(
         "a rank that is stopped counts, not the one that waits for a key meanwhile",
-        snapshot(rank(0, key("ready")), stopped(1, "train.py:12 fit"), in_collective(2, "barrier")),
+        snapshot(
+            resting(rank(0, key("ready"))),
+            resting(stopped(1, "train.py:12 fit")),
+            resting(in_collective(2, "barrier")),
+        ),
         "hang",
         "missing-rank",
         (1,),
         where="train.py:12 fit",
+        proved=False,
+        final=True,
+    ),
+    Case(
+        "a rank tests a condition again and again while the other waits",
+        snapshot(
+            resting(in_collective(0, "all_reduce")),
+            resting(rank(1, wait(OnCondition, "not path.exists()", values=("path = 'go'",)))),
+        ),
+        "hang",
+        "missing-rank",
+        (1,),
+        proved=False,
+        final=True,
+        says=("a change of `not path.exists()` (path = 'go')", "rank 0 waits"),
+    ),
+    Case(
+        "one is asleep, and the other is stopped by a signal",
+        snapshot(resting(sleeping(0)), resting(stopped(1))),
+        "hang",
+        "missing-rank",
+        (0, 1),
+        proved=False,
+        final=True,
     ),
 ]
 
@@ -2196,6 +2233,41 @@ HEALTHY = [
         "none",
     ),
     Case(
+        "everybody tests a condition that something outside of the job may change",
+        snapshot(*(resting(rank(n, wait(OnCondition, "not path.exists()"))) for n in (0, 1))),
+        "running",
+        "none",
+        final=True,
+    ),
+    Case(
+        "a rank is stopped by a signal while the other waits, within patience",
+        snapshot(in_collective(0, "all_reduce"), stopped(1, "train.py:12 fit")),
+        "running",
+        "none",
+        final=True,
+        says=("Rank 0 waits for rank 1", "train.py:12", "stopped by a signal"),
+    ),
+    Case(
+        "a worker is stopped by a signal while the other rank waits, within patience",
+        snapshot(
+            rank(0, loading(), children=[worker(0, state="stopped")]), in_collective(1, "all_reduce")
+        ),
+        "running",
+        "none",
+        final=True,
+    ),
+    Case(
+        "a rank's sleep ends in half a minute while the other waits: it is named, and no hang",
+        snapshot(resting(in_collective(0, "all_reduce")), resting(sleeping(1, ends=NOW + 31.0))),
+        "running",
+        "missing-rank",
+        (1,),
+        where="prep.py:12 wait_a_bit",
+        proved=False,
+        final=True,
+        says=("Rank 1 is asleep", "rank 0 waits"),
+    ),
+    Case(
         "a rank that works may give back the memory for which another is blocked",
         snapshot(frozen(0), working(1), limit=FULL),
         "running",
@@ -2274,14 +2346,16 @@ UNSEEN = [
     Case(
         "nor a rank that a signal has stopped",
         snapshot(
-            in_collective(0, "all_reduce", members=(0, 1, 2)),
-            stopped(1),
+            resting(in_collective(0, "all_reduce", members=(0, 1, 2))),
+            resting(stopped(1)),
             absent(2, "unseen"),
             single_node=False,
         ),
         "hang",
         "missing-rank",
         (1,),
+        proved=False,
+        final=True,
     ),
 ]
 
@@ -2467,15 +2541,17 @@ def test_the_stall_began_when_the_last_of_the_waiting_stood_still(case: Case) ->
 
 
 def test_a_rank_that_moved_in_between_breaks_the_proof() -> None:
-    history = list(steady(MISSING_RANK[0].newest))
+    history = list(steady(snapshot(in_collective(0, "barrier"), rank(1, reading()))))
+    assert diagnose(history).outcome == "hang"
     moved = history[-2]
     history[-2] = replace(moved, ranks=(moved.ranks[0], working(1)))
     assert diagnose(history).outcome == "running"
 
 
 def test_a_proof_of_something_else_in_between_breaks_it_too() -> None:
-    history = list(steady(snapshot(in_collective(0, "barrier"), stopped(1))))
-    history[-2] = replace(history[-2], ranks=(stopped(0), in_collective(1, "barrier")))
+    history = list(steady(snapshot(in_collective(0, "barrier"), rank(1, reading()))))
+    assert diagnose(history).outcome == "hang"
+    history[-2] = replace(history[-2], ranks=(rank(0, reading()), in_collective(1, "barrier")))
     assert diagnose(history).outcome == "running"
 
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 from histories import (
+    NOW,
     absent,
     child,
     collective,
     ended,
+    frozen,
     gone,
     in_collective,
     irecv,
@@ -32,10 +34,10 @@ from histories import (
     working,
 )
 
-from helpers.diagnose.graph import Graph
+from helpers.diagnose.graph import SOON, Graph
 from helpers.diagnose.matching import addresses, divergence
-from helpers.model.facts import Blocker, RankView, Snapshot
-from helpers.model.waits import InP2P, InStore, OnChild, OnIO, Wait
+from helpers.model.facts import Blocker, ChildView, RankView, Snapshot
+from helpers.model.waits import InP2P, InStore, OnChild, OnCondition, OnIO, Wait
 
 
 def stuck(*ranks: RankView, **facts: object) -> set[int]:
@@ -86,30 +88,24 @@ LISTENING = [replace(recv(source), thread="listener") for source in (0, 1)]
 STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ("a chain that ends at one who works", (rank(0, recv(1)), rank(1, recv(2)), working(2)), set()),
     ("a chain that ends at one who left", (rank(0, recv(1)), rank(1, recv(2)), ended(2)), {0, 1}),
-    ("a receive from anybody while one works", (rank(0, recv(None)), stopped(1), working(2)), set()),
+    ("a receive from anybody while one works", (rank(0, recv(None)), ended(1), working(2)), set()),
     ("a receive from anybody of those who left", (rank(0, recv(None)), ended(1)), {0}),
-    ("a key that only a stopped rank could set", (rank(0, key("k")), stopped(1)), {0, 1}),
-    ("a stopped rank that another may let go on", (stopped(0), working(1)), set()),
-    ("a stopped rank for which another waits", (stopped(0), rank(1, recv(0))), {0, 1}),
     (
-        "a stopped rank for which another waits that has a thread beside",
-        (stopped(0), in_collective(1, "barrier", acting_thread="heartbeat")),
-        {0},
-    ),
-    ("a stopped rank, and one on another node", (stopped(0), absent(1, "unseen")), {0}),
-    (
-        "a stopped rank that its own child may let go on",
-        (rank(0, state="stopped", children=[child(0)]), rank(1, recv(0))),
+        "reading a file is nobody's to end",
+        (rank(0, wait(OnIO, "read")), in_collective(1, "barrier")),
         set(),
     ),
     (
-        "a stopped rank with a child that is stopped, too",
-        (rank(0, state="stopped", children=[child(0, state="stopped")]), rank(1, recv(0))),
-        {0, 1},
+        "a condition that a loop tests may change",
+        (rank(0, wait(OnCondition, "not done")), in_collective(1, "barrier")),
+        set(),
     ),
-    ("reading a file is nobody's to end", (rank(0, wait(OnIO, "read")), stopped(1)), set()),
     ("a rank on another node may come", (in_collective(0, "barrier"), absent(1, "unseen")), set()),
-    ("the interpreter lock is no wait", (rank(0, joining(), gil_held=True), stopped(1)), set()),
+    (
+        "the interpreter lock is no wait",
+        (rank(0, joining(), gil_held=True), in_collective(1, "barrier")),
+        set(),
+    ),
     ("its own lock", (rank(0, lock("l", 1000)),), set()),
     ("its own child's lock", (rank(0, lock("l", 3000), children=[child(0)]),), set()),
     ("a program that cannot be seen", (rank(0, wait(OnChild, "wait")),), set()),
@@ -120,31 +116,24 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ),
     (
         "a child that has ended wakes its rank",
-        (rank(0, wait(OnChild, "wait"), children=[gone(child(0), 0)]), stopped(1)),
+        (rank(0, wait(OnChild, "wait"), children=[gone(child(0), 0)]), in_collective(1, "barrier")),
         set(),
     ),
     (
         "a rank that waits only for some time for its child",
         (
-            rank(0, wait(OnChild, "wait", limited=True), children=[child(0, state="stopped")]),
+            rank(0, wait(OnChild, "wait", limited=True), children=[child(0, joining())]),
             rank(1, recv(0)),
         ),
         set(),
     ),
     (
         "one of two workers goes on",
-        (rank(0, loading(), children=[worker(0, 0, state="stopped"), worker(0, 1)]), stopped(1)),
+        (
+            rank(0, loading(), children=[worker(0, 0, joining()), worker(0, 1)]),
+            in_collective(1, "barrier"),
+        ),
         set(),
-    ),
-    (
-        "a stopped worker that another rank may let go on",
-        (rank(0, loading(), children=[worker(0, 0, state="stopped")]), working(1)),
-        set(),
-    ),
-    (
-        "a stopped worker while the other ranks wait",
-        (rank(0, loading(), children=[worker(0, 0, state="stopped")]), in_collective(1, "barrier")),
-        {0, 1},
     ),
     (
         "a worker that joins a group which will not meet",
@@ -153,7 +142,7 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ),
     (
         "an asynchronous operation does not block",
-        (rank(0, collective("all_reduce", blocking=False)), stopped(1)),
+        (rank(0, collective("all_reduce", blocking=False)), in_collective(1, "barrier")),
         set(),
     ),
     (
@@ -233,14 +222,14 @@ STUCK: list[tuple[str, tuple[RankView, ...], set[int]]] = [
     ),
     (
         "a key that a program of a rank may set",
-        (rank(0, key("k"), children=[child(0)]), stopped(1)),
+        (rank(0, key("k"), children=[child(0)]), in_collective(1, "barrier")),
         set(),
     ),
     (
         "a key that a child will not set: it waits itself, has no code of the user's, or is a worker",
         (
             rank(0, key("k"), children=[child(0, key("k")), child(0, at=None), worker(0, 0)]),
-            stopped(1),
+            in_collective(1, "barrier"),
         ),
         {0, 1},
     ),
@@ -296,7 +285,7 @@ CORE: list[tuple[str, tuple[RankView, ...], set[int]]] = [
         ),
         {0, 1},
     ),
-    ("who waits for the one that is stopped is behind it", (rank(0, recv(1)), stopped(1)), {1}),
+    ("who waits for one that is stopped for memory is behind it", (rank(0, recv(1)), frozen(1)), {1}),
     ("a chain behind a ring", (rank(0, recv(1)), rank(1, recv(2)), rank(2, recv(1))), {1, 2}),
     (
         "a key that nobody of a ring will set",
@@ -319,7 +308,23 @@ def test_on_whom_the_stuck_ranks_wait(ranks: tuple[RankView, ...], expected: set
 
 
 RESTING_CHILD = child(0, still=40.0, idle=40.0)
+ROUSED_CHILD = child(0, still=40.0, idle=40.0, woken=29.0)
 POLLS = [launcher(wait(OnIO, "poll"))]
+
+
+def pipe(*ends: int) -> OnIO:
+    """What stands at a pipe whose other end these processes hold."""
+    return wait(OnIO, "read", target="pipe:[7]", ends=ends)
+
+
+def polling() -> OnCondition:
+    return wait(OnCondition, "not done")
+
+
+def family(*waits: Wait, of: ChildView) -> RankView:
+    """Rank 0, which rests, with a child."""
+    return resting(rank(0, *waits, children=[of]))
+
 
 GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
     ("asleep while another waits for it", (in_collective(0, "barrier"), resting(sleeping(1))), {1}, {1}),
@@ -404,6 +409,210 @@ GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
         {0},
         set(),
     ),
+    (
+        "who waits for one that a signal has stopped is behind it",
+        (resting(rank(0, recv(1))), resting(stopped(1))),
+        {0, 1},
+        {1},
+    ),
+    (
+        "a signal has stopped it, while the other one is asleep",
+        (resting(sleeping(0)), resting(stopped(1))),
+        {0, 1},
+        {0, 1},
+    ),
+    (
+        "everybody asleep but one, which waits for them",
+        (resting(in_collective(0, "barrier")), resting(sleeping(1)), resting(sleeping(2))),
+        {0, 1, 2},
+        {1, 2},
+    ),
+    (
+        "everybody waits for what is outside of the job",
+        (resting(rank(0, pipe(4711))), resting(rank(1, polling()))),
+        set(),
+        set(),
+    ),
+    (
+        "everybody waits for what is outside of the job, but one for a process of it",
+        (resting(rank(0, pipe(1001))), resting(rank(1, pipe(4711)))),
+        {0, 1},
+        {0, 1},
+    ),
+    (
+        "asleep, but it ran lately",
+        (in_collective(0, "barrier"), resting(sleeping(1, woken=29.0))),
+        set(),
+        set(),
+    ),
+    (
+        "asleep, and it has not run for as long as patience",
+        (in_collective(0, "barrier"), resting(sleeping(1, woken=30.0))),
+        {1},
+        {1},
+    ),
+    (
+        "its sleep ends in half a minute",
+        (in_collective(0, "barrier"), resting(sleeping(1, ends=NOW + 31))),
+        set(),
+        set(),
+    ),
+    (
+        "its sleep ends soon, if only just",
+        (in_collective(0, "barrier"), resting(sleeping(1, ends=NOW + SOON))),
+        set(),
+        set(),
+    ),
+    (
+        "its sleep does not end soon",
+        (in_collective(0, "barrier"), resting(sleeping(1, ends=NOW + SOON + 1))),
+        {1},
+        {1},
+    ),
+    (
+        "its control group keeps it from running",
+        (in_collective(0, "barrier"), resting(sleeping(1, frozen=True))),
+        set(),
+        set(),
+    ),
+    (
+        "the child that it waits for ran lately",
+        (family(wait(OnChild, "wait"), of=ROUSED_CHILD), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "a child that it does not wait for ran lately",
+        (resting(sleeping(0, children=[ROUSED_CHILD])), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "the child that it waits for is frozen",
+        (family(wait(OnChild, "wait"), of=child(0, still=40, idle=40, frozen=True)), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "the sleep of the child that it waits for ends soon",
+        (family(wait(OnChild, "wait"), of=child(0, still=40, idle=40, ends=NOW)), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "the child at the other end of its pipe ran lately",
+        (family(pipe(3000), of=ROUSED_CHILD), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "the child at the other end of its pipe rests, too",
+        (family(pipe(3000), of=RESTING_CHILD), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "the rank at the other end of its pipe ran lately",
+        (resting(rank(0, pipe(1001))), resting(sleeping(1, woken=29.0)), rank(2, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "the rank at the other end of its pipe rests, too",
+        (resting(rank(0, pipe(1001))), resting(sleeping(1)), rank(2, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "at the other end of its pipe is none of the job's",
+        (family(pipe(4711), of=ROUSED_CHILD), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "the child that holds its lock ran lately",
+        (family(lock("l", 3000), of=ROUSED_CHILD), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "the child that holds its lock rests, too",
+        (family(lock("l", 3000), of=RESTING_CHILD), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "another rank's child holds its lock, and ran lately",
+        (
+            resting(rank(0, lock("l", 3001))),
+            working(1, children=[child(1, still=40, idle=40, woken=29.0)]),
+            rank(2, recv(0)),
+        ),
+        set(),
+        set(),
+    ),
+    (
+        "another rank's child holds its lock, and rests, too, while that rank works",
+        (
+            resting(rank(0, lock("l", 3001))),
+            working(1, children=[child(1, still=40, idle=40)]),
+            rank(2, recv(0)),
+        ),
+        {0},
+        set(),
+    ),
+    (
+        "its child waits for a rank that ran lately",
+        (
+            family(wait(OnChild, "wait"), of=child(0, pipe(1001), still=40, idle=40)),
+            resting(sleeping(1, woken=29.0)),
+            rank(2, recv(0)),
+        ),
+        set(),
+        set(),
+    ),
+    (
+        "two that wait for each other's pipe",
+        (resting(rank(0, pipe(1001))), resting(rank(1, pipe(1000))), rank(2, recv(0))),
+        {0},
+        {0, 1},
+    ),
+    (
+        "it tests a condition again and again while another waits for it",
+        (resting(rank(0, polling())), in_collective(1, "barrier")),
+        {0},
+        {0},
+    ),
+    (
+        "it tests a condition again and again, and all others wait for it",
+        (resting(rank(0, polling())), resting(in_collective(1, "barrier"))),
+        {0, 1},
+        {0},
+    ),
+    (
+        "it tests a condition that a child at work may change while another waits for it",
+        (family(polling(), of=ROUSED_CHILD), in_collective(1, "barrier")),
+        set(),
+        set(),
+    ),
+    (
+        "it tests a condition that a child might change which rests, too",
+        (family(polling(), of=RESTING_CHILD), in_collective(1, "barrier")),
+        {0},
+        {0},
+    ),
+    (
+        "it tests a condition, and nobody waits for it",
+        (resting(rank(0, polling())), working(1)),
+        set(),
+        set(),
+    ),
+    (
+        "all test a condition",
+        (resting(rank(0, polling())), resting(rank(1, polling()))),
+        set(),
+        set(),
+    ),
 ]
 
 
@@ -418,6 +627,104 @@ def test_which_ranks_are_given_up_after_patience(
     assert graph.given_up == given_up
     assert graph.core == core
     assert Graph.of(newest).given_up == set()
+
+
+def rests(view: RankView) -> RankView:
+    """The same rank, which rests, and its children with it."""
+    children = (replace(c, process=replace(c.process, still=40.0, idle=40.0)) for c in view.children)
+    return replace(resting(view), children=tuple(children))
+
+
+STOPPED: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
+    ("a key that only a stopped rank could set", (rank(0, key("k")), stopped(1)), {0, 1}, {0, 1}),
+    (
+        "a key that a stopped rank could set, for which nobody else waits, while another works",
+        (rank(0, key("k")), stopped(1), working(2, idle=0)),
+        set(),
+        set(),
+    ),
+    ("nobody waits for it, and another works", (stopped(0), working(1)), set(), set()),
+    ("another waits for it", (stopped(0), rank(1, recv(0))), {0, 1}, {0, 1}),
+    (
+        "another waits for it that has a thread beside",
+        (stopped(0), in_collective(1, "barrier", acting_thread="heartbeat")),
+        {0, 1},
+        {0, 1},
+    ),
+    ("the other one is on another node", (stopped(0), absent(1, "unseen")), {0}, {0}),
+    (
+        "it has a child that works: whether that would let it go on, nothing shows",
+        (rank(0, state="stopped", children=[child(0)]), rank(1, recv(0))),
+        {0, 1},
+        {0, 1},
+    ),
+    (
+        "its child is stopped, too",
+        (rank(0, state="stopped", children=[child(0, state="stopped")]), rank(1, recv(0))),
+        {0, 1},
+        {0, 1},
+    ),
+    ("everybody is stopped", (stopped(0), stopped(1)), {0, 1}, {0, 1}),
+    (
+        "a worker, and nobody waits for its rank, while another works",
+        (rank(0, loading(), children=[worker(0, 0, state="stopped")]), working(1)),
+        set(),
+        set(),
+    ),
+    (
+        "a worker while the other ranks wait",
+        (rank(0, loading(), children=[worker(0, 0, state="stopped")]), in_collective(1, "barrier")),
+        {0, 1},
+        {0, 1},
+    ),
+    (
+        "a child for which its rank waits while another waits for that one",
+        (
+            rank(0, wait(OnChild, "wait"), children=[child(0, state="stopped")]),
+            rank(1, recv(0)),
+        ),
+        {0, 1},
+        {0, 1},
+    ),
+    ("a debugger holds it", (rank(0, state="stopped", traced=True), rank(1, recv(0))), set(), set()),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "given_up", "expected"), [row[1:] for row in STOPPED], ids=[row[0] for row in STOPPED]
+)
+def test_what_a_signal_has_stopped_is_stuck_only_after_patience(
+    ranks: tuple[RankView, ...], given_up: set[int], expected: set[int]
+) -> None:
+    assert stuck(*ranks) == set()
+    at_work = [view for view in ranks if view.process is not None and view.process.cpu]
+    long = snapshot(
+        *(view if view in at_work or view.process is None else rests(view) for view in ranks)
+    )
+    assert Graph.of(long).stuck == set(), "somebody may undo it at any time"
+    graph = Graph.of(long, patience=30.0)
+    assert (graph.given_up, graph.stuck) == (given_up, expected)
+    assert Graph.of(long, patience=41.0).stuck == set()
+
+
+@pytest.mark.parametrize(
+    ("other", "given_up"),
+    [
+        pytest.param(worker(0, 1, still=0.0, idle=0.0), set(), id="works"),
+        pytest.param(worker(0, 1, still=40.0, idle=40.0, woken=29.0), set(), id="ran lately"),
+        pytest.param(worker(0, 1, still=40.0, idle=40.0), {0, 1}, id="rests"),
+    ],
+)
+def test_a_stopped_worker_is_given_up_once_no_other_one_moves(
+    other: ChildView, given_up: set[int]
+) -> None:
+    """The next batch may come from any of them."""
+    halted = worker(0, 0, state="stopped", still=40.0, idle=40.0)
+    loads = resting(rank(0, loading(), children=[halted, other]))
+    newest = snapshot(loads, resting(in_collective(1, "barrier")))
+    assert Graph.of(newest).stuck == set()
+    graph = Graph.of(newest, patience=30.0)
+    assert (graph.given_up, graph.stuck) == (given_up, given_up)
 
 
 def test_a_tail_that_begins_later_means_that_the_operation_is_done() -> None:
@@ -512,7 +819,8 @@ STANDS = [
     ("in a wait", rank(0, reading()), True),
     ("in a wait, but moving", rank(0, reading(), still=0.9), False),
     ("asleep", sleeping(0), False),
-    ("stopped", stopped(0), True),
+    ("stopped by a signal, which somebody may undo", stopped(0), False),
+    ("stopped for memory", frozen(0), True),
     ("holding the interpreter lock", rank(0, reading(), gil_held=True), False),
     ("with something pending only", rank(0, collective("barrier", blocking=False)), False),
     ("ended", ended(0), False),

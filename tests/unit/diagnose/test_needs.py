@@ -148,7 +148,15 @@ def test_a_rank_that_a_debugger_holds_is_no_hang_and_no_suspicion() -> None:
     assert verdict.outcome == "running"
     assert "held by a debugger" in verdict.summary
     assert suspected(*ranks).outcome == "running"
-    assert judged(in_collective(0, "barrier"), stopped(1)).outcome == "hang"
+
+
+def test_a_rank_that_a_signal_has_stopped_is_a_suspicion() -> None:
+    ranks = in_collective(0, "barrier"), stopped(1)
+    verdict = judged(*ranks)
+    assert verdict.outcome == "running"
+    assert "Rank 0 waits for rank 1" in verdict.summary and "stopped by a signal" in verdict.summary
+    verdict = suspected(*ranks)
+    assert (verdict.outcome, verdict.culprits, verdict.proved) == ("hang", (1,), False)
 
 
 # Remote calls

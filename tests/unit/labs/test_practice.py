@@ -43,7 +43,7 @@ def test_a_program_is_that_of_its_job_without_what_gives_it_away(hang: Hang) -> 
 def test_its_recording_is_judged_as_its_job_and_asks_something(hang: Hang) -> None:
     _, job = CHOSEN[hang.name]
     recording = hang.recording()
-    report = report_of(tuple(recording.snapshots()))
+    report = report_of(tuple(recording.snapshots()), recording.watched.patience)
     verdict = report.verdict
     assert (verdict.outcome, verdict.cause, verdict.culprits) == (job.outcome, job.cause, job.culprits)
     asked = practised(report, Sources(None, recording.sources).line)

@@ -29,7 +29,7 @@ def panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PracticePanel:
 def answer(panel: PracticePanel, *, right: bool) -> None:
     """Answer every question on the hang that is shown."""
     recording = panel.hang.recording()
-    report = report_of(tuple(recording.snapshots()))
+    report = report_of(tuple(recording.snapshots()), recording.watched.patience)
     for asked in practised(report, Sources(None, recording.sources).line):
         (field,) = [one for one in choices(panel) if asked.choices[0] in one._values]
         wanted = [n for n, text in enumerate(asked.choices) if (text in asked.right) == right]

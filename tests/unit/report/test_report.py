@@ -28,6 +28,7 @@ from helpers.model.waits import (
     InP2P,
     InStore,
     OnChild,
+    OnCondition,
     OnInput,
     OnIO,
     OnLock,
@@ -260,6 +261,7 @@ def test_json_of_a_hang() -> None:
             "sizes": [[1, 4]],
             "peers": [],
             "key": None,
+            "detail": None,
             "thread": "MainThread",
             "where": {"file": "train.py", "line": 41, "function": "save"},
         }
@@ -283,6 +285,11 @@ OF_EACH_KIND = [
     (OnChild(op="wait"), {}),
     (OnInput(op="read", source="/dev/pts/0"), {"key": "/dev/pts/0"}),
     (OnIO(op="read", target="pipe:[7]"), {"key": "pipe:[7]"}),
+    (OnCondition(op="not done"), {"detail": None}),
+    (
+        OnCondition(op="not (done or path.exists())", values=("done = False", "path = 'go'")),
+        {"detail": "done = False, path = 'go'"},
+    ),
 ]
 
 
@@ -292,7 +299,8 @@ def test_json_of_a_wait_has_the_keys_of_every_kind(wait: Wait, own: dict[str, ob
     process = ProcessView(pid=1, kind="rank", waits=(wait,))
     snapshot = replace(report.snapshot, ranks=(RankView(0, process=process),))
     (said,) = to_json(replace(report, snapshot=snapshot))["ranks"][0]["waits"]
-    lacks = {"group": None, "group_ranks": [], "seq": None, "sizes": [], "peers": [], "key": None}
+    lacks = {"group": None, "group_ranks": [], "seq": None, "sizes": [], "peers": []}
+    lacks |= {"key": None, "detail": None}
     all_keys = {"kind": wait.kind, "op": wait.op, **lacks, "thread": "MainThread", "where": None}
     assert json.dumps(said) == json.dumps({**all_keys, **own})
 

@@ -1,0 +1,116 @@
+"""Which other threads of a process could end what one of its threads waits for. No I/O.
+
+A thread that only beats (it sleeps, prints, measures) could not. Whether one could is told by what the
+functions on its stack do: a queue is filled by `put`, a lock is given back by `release` or at the end of
+a `with`, a condition changes with a name in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..beacon.record import Record, Thread
+from ..model.waits import OnCondition, Wait
+from .source import Sources
+
+_ENDED_BY = {
+    "get": frozenset(("put", "put_nowait")),
+    "put": frozenset(("get", "get_nowait")),
+    "acquire": frozenset(("release", "__exit__")),
+    "wait": frozenset(("set", "notify", "notify_all", "wait()", "abort")),
+    "result": frozenset(("set_result", "set_exception", "cancel")),
+}
+"""What a thread waits in -> the methods by which another one ends that: those of `queue`, `threading`
+and `concurrent.futures`."""
+
+_EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+DEEPEST = 4
+"""Calls within the user's own module that are followed."""
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Effects(NamedTuple):
+    """What a function does, with those of its module that it calls.
+
+    Attributes:
+        methods: the names of what it calls, `__exit__` for a `with` that may be for a lock; `wait()` for
+            a `wait` without a time limit, by which a barrier opens.
+        changed: the names that it binds, and those of which it calls a method, but for modules.
+    """
+
+    methods: frozenset[str]
+    changed: frozenset[str]
+
+
+def freeing(wait: Wait, waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
+    """The threads beside `waiter` that could end a wait of its for something inside the process."""
+    return [one for one in record["threads"] if one is not waiter and _could_end(wait, one, sources)]
+
+
+def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
+    for file, line, name, user in thread["frames"]:
+        if name == "run" and file.endswith(_EXECUTOR):
+            return True  # its end is what a future waits for
+        if not user:
+            continue
+        effects = _effects(sources.tree(file), name, line)
+        if isinstance(wait, OnCondition):
+            if not effects.changed.isdisjoint(_NAME.findall(wait.op)):
+                return True
+        elif not effects.methods.isdisjoint(_ENDED_BY.get(wait.op, ())):
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=512)
+def _effects(tree: ast.AST, name: str, line: int) -> Effects:
+    """What the innermost function of that name around a line does."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
+    around = [f for f in functions if f.name == name and f.lineno <= line <= (f.end_lineno or line)]
+    if not around:
+        return Effects(frozenset(), frozenset())
+    by_name = {function.name: function for function in functions}
+    reached = [max(around, key=lambda function: function.lineno)]
+    for _ in range(DEEPEST):
+        called = {name for function in reached for name in _methods(function)}
+        reached += [by_name[name] for name in called & by_name.keys() if by_name[name] not in reached]
+    return Effects(
+        frozenset(name for function in reached for name in _methods(function)),
+        frozenset(name for function in reached for name in _changed(function)) - _imported(tree),
+    )
+
+
+def _methods(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            yield name if node.args or node.keywords or name != "wait" else "wait()"
+        elif isinstance(node, ast.With) and not all(
+            isinstance(item.context_expr, ast.Call) for item in node.items
+        ):
+            yield "__exit__"
+
+
+def _changed(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(
+            node.ctx, ast.Load
+        ):
+            yield from _NAME.findall(ast.unparse(node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from _NAME.findall(ast.unparse(node.func.value))
+
+
+def _imported(tree: ast.AST) -> frozenset[str]:
+    """The names of modules and of what is taken from them, and `self`, which tells nothing."""
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    names = (alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names)
+    return frozenset((*names, "self"))

@@ -138,7 +138,9 @@ class Needs:
             case OnInput():
                 return NEVER if self.snapshot.stdin == "silent" else BY_ITSELF
             case OnIO():
-                return [need for pid in wait.ends for need in self._of_process(pid, ())] or BY_ITSELF
+                waiter = self._process(rank)
+                ends = {*wait.ends} - {waiter.pid if waiter is not None else None}
+                return [need for pid in ends for need in self._of_process(pid, ())] or BY_ITSELF
 
     def hopeless(self, rank: int, wait: Wait) -> bool:
         """True for a wait that no rank can end any more, whatever the threads of this one do."""
@@ -313,6 +315,8 @@ class Needs:
         if len(ends) < len(process.blocking) or not all(ends):
             return BY_ITSELF
         left = {pid for held in ends for pid in held} - {process.pid, *passed}
+        if not left and any(process.pid in held for held in ends):
+            return BY_ITSELF  # another thread of it may
         return [need for pid in left for need in self._of_process(pid, {process.pid, *passed})]
 
     def _of_process(self, pid: int, passed: Collection[int]) -> Sequence[Need]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..model.facts import STILL, ProcessView, Snapshot, Verdict
 from ..model.waits import ForRanks
 from .diagnose import diagnose
-from .graph import Graph
+from .graph import SOON, Graph
 
 HISTORY = 16
 """Snapshots that `diagnose` is given: about three seconds."""
@@ -29,6 +29,10 @@ the finding, since it may well end with exit code 0."""
 
 WATCHED_LEAST = 3.0
 """Seconds that a job is watched in any case which was running before anybody looked."""
+
+MOST_PATIENCES = 3.0
+"""Times its patience that a job is watched at most while one of its ranks comes near to it: where looks
+are late, what a rank does between them is not known, and does not count."""
 
 ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
 
@@ -73,7 +77,7 @@ class Settling:
     def take(self, snapshot: Snapshot) -> Ruling:
         """Take in the newest snapshot."""
         self._history.append(snapshot)
-        out_of_time = self.max_seconds is not None and snapshot.time >= self.max_seconds
+        out_of_time = self._is_out_of_time(snapshot)
         verdict = self._diagnose(final=False)
         over, settled = is_over(snapshot), self._settled(verdict, snapshot)
         if out_of_time or self.stop_on_suspicion:
@@ -82,6 +86,9 @@ class Settling:
                 verdict = last
         settled = settled or out_of_time or over or _is_suspected(verdict)
         return Ruling(verdict, settled, over or out_of_time)
+
+    def _is_out_of_time(self, snapshot: Snapshot) -> bool:
+        return self.max_seconds is not None and snapshot.time >= self.max_seconds
 
     def _diagnose(self, *, final: bool) -> Verdict:
         return diagnose(tuple(self._history), patience=self.patience, final=final)
@@ -145,7 +152,19 @@ class SettlingOfAttached(Settling):
 
     def _count_from(self, time: float) -> None:
         self._since = time
+        self._last_moment = time + MOST_PATIENCES * max(self.patience, 1.0)
         self.max_seconds = time + max(self.patience + 1.0, WATCHED_LEAST)
+
+    def _is_out_of_time(self, snapshot: Snapshot) -> bool:
+        """True once patience is over, unless a rank has rested for half of it, and may do so for all."""
+        over = super()._is_out_of_time(snapshot)
+        views = (view.process for view in snapshot.ranks if view.process and view.process.alive)
+        near = any(
+            self.patience / 2 <= min(process.unmoved, process.idle) < self.patience
+            and (process.ends is None or process.ends - snapshot.time > SOON)
+            for process in views
+        )
+        return over and (not near or snapshot.time >= self._last_moment)
 
     def _settled(self, verdict: Verdict, snapshot: Snapshot) -> bool:
         if snapshot.job.ended is not None:

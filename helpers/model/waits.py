@@ -244,7 +244,8 @@ class OnIO(_Waiting):
 
     Attributes:
         target: the file, or the address at the other end; `READER`.
-        ends: of a pipe, the pids of the other processes that hold its other end; empty when unknown.
+        ends: of a pipe, the pids of the other processes that hold its other end, or that of the process
+            itself where no other one does; empty when unknown.
     """
 
     kind = "io"

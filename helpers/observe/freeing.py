@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..beacon.record import Record, Thread
+from ..beacon.record import FrameEntry, Record, Thread
 from ..model.waits import OnCondition, Wait
 from .source import Sources
 
@@ -23,12 +24,14 @@ _ENDED_BY = {
     "put": frozenset(("get", "get_nowait")),
     "acquire": frozenset(("release", "__exit__")),
     "wait": frozenset(("set", "notify", "notify_all", "wait()", "abort")),
+    "read": frozenset(("write", "send", "send_bytes", "close")),
     "result": frozenset(("set_result", "set_exception", "cancel")),
 }
-"""What a thread waits in -> the methods by which another one ends that: those of `queue`, `threading`
-and `concurrent.futures`."""
+"""What a thread waits in -> the methods by which another one ends that: those of `queue`, `threading`,
+`concurrent.futures`, and of the two ends of a pipe."""
 
 _EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
+_THREADING = os.sep + "threading.py"
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 DEEPEST = 4
@@ -55,10 +58,22 @@ def freeing(wait: Wait, waiter: Thread, record: Record, sources: Sources) -> lis
     return [one for one in record["threads"] if one is not waiter and _could_end(wait, one, sources)]
 
 
+def given_task(frames: Sequence[FrameEntry]) -> bool:
+    """True for a thread of an executor that is at a task, and for that of a timer before its time."""
+    if any(name == "run" and file.endswith(_EXECUTOR) for file, _, name, _ in frames):
+        return True
+    return any(  # `Timer.run` itself calls `Event.wait`
+        (inner[2], outer[2]) == ("wait", "run")
+        and inner[0].endswith(_THREADING)
+        and outer[0].endswith(_THREADING)
+        for inner, outer in itertools.pairwise(frames)
+    )
+
+
 def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
+    if given_task(thread["frames"]):
+        return True  # nothing tells what it was given
     for file, line, name, user in thread["frames"]:
-        if name == "run" and file.endswith(_EXECUTOR):
-            return True  # its end is what a future waits for
         if not user:
             continue
         effects = _effects(sources.tree(file), name, line)

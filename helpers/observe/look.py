@@ -131,6 +131,12 @@ class Movement(Question, frozen=True):
     threads: tuple[int, ...]
 
 
+class SystemCall(Question, frozen=True):
+    """The system call that blocks the main thread of a process, see `beacon.native`; None for none."""
+
+    pid: int
+
+
 AnyQuestion = (
     Output
     | Failure
@@ -146,6 +152,7 @@ AnyQuestion = (
     | Issued
     | Threads
     | Movement
+    | SystemCall
 )
 
 

@@ -39,6 +39,7 @@ from .look import (
     Movement,
     Output,
     Store,
+    SystemCall,
     Threads,
     Watched,
 )
@@ -220,8 +221,8 @@ class Observer:
         self._counts_wakes = self._counts_wakes or any(isinstance(q, Movement) for q in self._answers)
         for pid, row in self.table.rows.items():
             record = self.held.get(pid) or self.records.get(pid)
-            program = pid != self.watched.pid and not row.is_python
-            stands = row.stopped or (program if record is None else _stands(record))
+            program = record is None and pid != self.watched.pid and not row.is_python
+            stands = row.stopped or program or (record is not None and _stands(record))
             if row.ended is not None or not stands:
                 row.threads.clear()
                 row.motions.clear()
@@ -230,6 +231,8 @@ class Observer:
                 continue
             if record is not None:
                 row.take_threads(now, self._ask(Threads(pid)) or ())
+            if program:
+                row.native = self._ask(SystemCall(pid))
             polls = {pid: 0.0} if record is None else _polling(record)
             if (seen := self._ask(Movement(pid, tuple(sorted(polls))))) is not None:
                 row.take_motions(now, seen, polls)

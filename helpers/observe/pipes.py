@@ -16,7 +16,7 @@ def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
     """Pids of the processes that hold the other end; None where none can be seen.
 
     Args:
-        pid: the process that waits; what it holds itself does not count.
+        pid: the process that waits; it counts where no other process holds that end.
         target: `pipe:[NUMBER]`, or the path of a FIFO, as its descriptor's link names it.
         reads: whether it waits to read, so that the other ends are those that write.
 
@@ -26,7 +26,8 @@ def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
     if not target.startswith("pipe:") and not ask(_is_fifo, target):
         return None
     others = (int(other) for other in psutil.pids() if other != pid)
-    return tuple(sorted(other for other in others if _holds(other, target, writes=reads))) or None
+    found = tuple(sorted(other for other in others if _holds(other, target, writes=reads)))
+    return found or ((pid,) if _holds(pid, target, writes=reads) else None)
 
 
 def _is_fifo(path: str) -> bool:

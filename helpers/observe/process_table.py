@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..beacon.record import NativeCall
 from ..launch.processes import BOOKKEEPING, is_python
 from .look import Look, Program, Usage
 
@@ -101,6 +102,7 @@ class Row:
         found: monotonic time at which it was first seen.
         work: what it uses of the processor; threads: the same of its threads, by the kernel's ids, from
             when on that was asked for; motions: what they do, likewise.
+        native: the system call that blocks its main thread, of a program that is no Python.
         roused: monotonic time of the newest look at which its main thread did not stand.
         frozen: True while a control group keeps it from running.
         stalled: True while it waits for memory that its control group has not.
@@ -128,6 +130,7 @@ class Row:
     status: int | None = None
     threads: dict[int, Work] = field(default_factory=dict)
     motions: dict[int, Motion] = field(default_factory=dict)
+    native: NativeCall | None = None
     roused: float = -math.inf
     cpu_seconds: float = 0.0
     cpu: float = 0.0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..beacon.record import FrameEntry, Record, Thread
+from ..beacon.record import FrameEntry, NativeCall, Record, Thread
 from ..beacon.torch_names import RPC_SERVED, is_rpc_file
 from ..model.facts import ErrorView, Port, ProcessView, State
 from ..model.frames import Frame, innermost_user
@@ -23,13 +21,14 @@ from ..model.waits import (
     InStore,
     OnChild,
     OnCondition,
+    OnIO,
     OnLock,
     OnThread,
     Wait,
 )
 from . import locks, polling, threads, tracebacks, waits
 from . import pyspy_record as dumped
-from .freeing import freeing
+from .freeing import freeing, given_task
 from .issued import issued
 from .process_table import Row
 from .source import Sources, literals
@@ -51,8 +50,6 @@ _WRAPPED = re.compile(
 _ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
 SIGABRT = 6
 NOTHING: Mapping[int, Mapping[str, str]] = {}
-EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
-THREADING = os.sep + "threading.py"
 
 
 def view(
@@ -90,6 +87,7 @@ def view(
     since, asleep, judged = now - row.idle(now), None, None
     held = is_held(row, record, written, now, outside)
     apart: Sequence[int] = ()
+    helping: list[Thread] = []
     if record is not None and not _is_over(record):
         thread, found = _waiting_thread(record, sources)
         if thread is not None:
@@ -97,8 +95,9 @@ def view(
             values = thread.get("values", {})
             if alive and thread["native"] is not None:
                 stack = _explained(stack, sources, values)
-            since, asleep, judged = thread["since"], waits.asleep(thread), thread
-        apart = _threads_apart(record, thread, found)
+            since, asleep, judged = thread["since"], waits.asleep(thread["native"]), thread
+        helping = _helping(record, thread, found, sources) if thread is not None else []
+        apart = _threads_apart(record, thread, helping)
         flight = record["flight"]
         first = found[0] if found else None
         if flight is not None and isinstance(first, InCollective) and first.seq is not None:
@@ -117,9 +116,11 @@ def view(
         since = max(since, written or since)  # Python has come to its end: the process leaves
     elif row.waits_for_child:
         found = [OnChild(op=ANY_CHILD)]
+    elif row.native is not None:
+        asleep = waits.asleep(row.native)
     late = written is not None and now - written > FRESH and not (held or row.stopped)
     seen = written if written is not None and late else now
-    woken, ends = _unmoved(row, record, judged, found, sources, now)
+    woken, ends = _unmoved(row, record, judged, found, helping, sources, now)
     error = _error(row, record, sources, start, log_tail, told)
     in_call = not alive and any(isinstance(wait, Communication) for wait in found)
     if not alive or (record is not None and (record["ended"] or record["error"])):
@@ -167,24 +168,25 @@ def _unmoved(
     record: Record | None,
     judged: Thread | None,
     found: Sequence[Wait],
+    helping: Sequence[Thread],
     sources: Sources,
     now: float,
 ) -> tuple[float, float | None]:
     """Seconds since anything has moved that a process's going on depends on, and when its wait ends.
 
     Args:
-        judged: the thread that it is judged by; found: what that one waits for.
+        judged: the thread that it is judged by; found: what that one waits for; helping: the threads
+            that could end that.
         now: monotonic time, as is the end.
     """
     if judged is None or record is None:
-        return now - row.moved(None), None
+        return now - row.moved(None), _call_ends(row.native, row.moved(None))
     first = found[0] if found else None
     moved, ends = _moves(row, judged, first)
-    if first is not None and (_in_process(found) or isinstance(first, OnCondition)):
-        for thread in freeing(first, judged, record, sources):
-            own = waits.thread_waits(thread, record, sources)
-            then, end = _moves(row, thread, own[0] if own else None)
-            moved, ends = max(moved, then), min(filter(None, (ends, end)), default=None)
+    for thread in helping:
+        own = waits.thread_waits(thread, record, sources)
+        then, end = _moves(row, thread, own[0] if own else None)
+        moved, ends = max(moved, then), min(filter(None, (ends, end)), default=None)
     return max(0.0, now - moved), ends
 
 
@@ -198,8 +200,14 @@ def _moves(row: Row, thread: Thread, wait: Wait | None) -> tuple[float, float | 
     moved, call = row.moved(thread.get("native_id")), thread["native"]
     if call is None or polling.wakes(thread) or isinstance(wait, ForRanks | InStore):
         return moved, None
-    lasts = call.get("lasts")
-    return moved, call.get("until") if lasts is None else max(thread["since"], moved) + lasts
+    return moved, _call_ends(call, max(thread["since"], moved))
+
+
+def _call_ends(call: NativeCall | None, since: float) -> float | None:
+    """Monotonic time at which a system call ends by itself, at the latest; None without a limit."""
+    if call is None:
+        return None
+    return since + call["lasts"] if "lasts" in call else call.get("until")
 
 
 def is_held(
@@ -298,7 +306,7 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
         needed = _merged([inside[id(thread)] for thread in distributed])
         return (shown, needed) if main is None or shown is None else _through(main, shown, found, needed)
     serving = next((thread for thread in others if _serves(thread)), None)
-    if serving is not None and (found or waits.asleep(main)):
+    if serving is not None and (found or waits.asleep(main["native"])):
         return serving, [*inside[id(serving)], *(replace(wait, blocking=False) for wait in found)]
     if not any(wait.blocking for wait in found):
         where = innermost_user(_frames(main, sources.cwd))
@@ -328,13 +336,24 @@ def _through(
     return main, [*(replace(wait, blocking=False) for wait in found), *waits_here]
 
 
-def _threads_apart(record: Record, shown: Thread | None, found: Sequence[Wait]) -> list[int]:
+def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sources) -> list[Thread]:
+    """The threads of a process that could end what the one that is shown waits for."""
+    first = found[0] if found else None
+    if _in_process(found):
+        chain, _ = threads.awaited(shown, record, sources)
+        return chain or freeing(found[0], shown, record, sources)
+    pipe = isinstance(first, OnIO) and (first.target or "").startswith("pipe:")
+    return freeing(found[0], shown, record, sources) if pipe or isinstance(first, OnCondition) else []
+
+
+def _threads_apart(record: Record, shown: Thread | None, helping: Sequence[Thread]) -> list[int]:
     """The kernel's ids of threads whose work is not that of the thread that is shown.
 
-    Those are Python's other threads, unless that one waits for them, and the beacon. Threads that Python
-    does not know carry messages.
+    Those are Python's other threads, unless they could end what that one waits for, and the beacon.
+    Threads that Python does not know carry messages.
     """
-    others = [] if _in_process(found) else [one for one in record["threads"] if one is not shown]
+    counted = [shown, *helping]
+    others = [one for one in record["threads"] if not any(one is thread for thread in counted)]
     known = [one.get("native_id") for one in others]
     return [number for number in (*known, record.get("beacon_thread")) if number is not None]
 
@@ -346,7 +365,9 @@ def _acting_thread(record: Record, sources: Sources) -> str | None:
     thread, for a rank or for a key of the store cannot act by itself, unless its wait ends before long.
     """
     for thread in record["threads"]:
-        if thread["main"] or not _has_task(thread["frames"]):
+        frames = thread["frames"]
+        at_task = given_task(frames) or any(entry[3] for entry in frames)
+        if thread["main"] or not at_task:
             continue
         found = waits.thread_waits(thread, record, sources)
         if not found or found[0].limited or isinstance(found[0], ForOutside):
@@ -359,21 +380,6 @@ def _serves(thread: Thread) -> bool:
     return any(
         function == RPC_SERVED and is_rpc_file(file) for file, _, function, _ in thread["frames"]
     ) and any(entry[3] for entry in thread["frames"])
-
-
-def _has_task(frames: Sequence[FrameEntry]) -> bool:
-    executed = any(name == "run" and file.endswith(EXECUTOR) for file, _, name, _ in frames)
-    return executed or _is_timer(frames) or any(entry[3] for entry in frames)
-
-
-def _is_timer(frames: Sequence[FrameEntry]) -> bool:
-    """True for the thread of a `threading.Timer` before its time: `run` itself calls `wait` there."""
-    return any(
-        (inner[2], outer[2]) == ("wait", "run")
-        and inner[0].endswith(THREADING)
-        and outer[0].endswith(THREADING)
-        for inner, outer in itertools.pairwise(frames)
-    )
 
 
 def _in_process(found: Sequence[Wait]) -> bool:

@@ -129,6 +129,7 @@ def record(
     """
     main = next((thread["frames"] for thread in dump if _is_main(thread, pid)), [])
     target = main_file(main)
+    idents = {own: thread["thread_id"] for thread in dump if (own := _own_object(thread["frames"]))}
     threads: list[Thread] = [
         {
             "name": thread["thread_name"] or f"thread {thread['thread_id']}",
@@ -139,7 +140,9 @@ def record(
             "native": None,
             "site": _site(thread["frames"][0], cwd) if entries and entries[0][3] else None,
             "values": _plain(thread["frames"], entries),
+            "ident": thread["thread_id"],
             "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
+            "joins": idents.get(_joined(thread["frames"])),
             "holds_gil": thread.get("owns_gil", False),
         }
         for thread in dump
@@ -159,6 +162,22 @@ def record(
         "phase": "importing" if importing else "running" if ran else "starting",
         "threads": threads,
     }
+
+
+def _own_object(frames: Sequence[Frame]) -> str:
+    """The `threading.Thread` that runs these frames, as py-spy prints it; empty for the main thread."""
+    outermost = frames[-1:]
+    return next((_locals(frame).get("self", "") for frame in outermost if _is_threading(frame)), "")
+
+
+def _joined(frames: Sequence[Frame]) -> str:
+    """The thread for whose end a thread waits, as py-spy prints it; empty for none."""
+    joins = (frame for frame in frames[:3] if _function(frame) == "join" and _is_threading(frame))
+    return next((_locals(frame).get("self", "") for frame in joins), "")
+
+
+def _is_threading(frame: Frame) -> bool:
+    return os.path.basename(frame["filename"]) == "threading.py"
 
 
 def blank() -> Record:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import psutil
 from msgspec.structs import replace
 
-from ..beacon import record
+from ..beacon import native, record
 from ..job_files import ask, read, text
 from ..launch.guardian import session_of
 from ..launch.memory_limit import Enforcer
@@ -40,6 +40,7 @@ from .look import (
     Program,
     Source,
     Store,
+    SystemCall,
     Threads,
     Usage,
     Watched,
@@ -246,6 +247,8 @@ class Sampler:
             case Threads(pid):
                 process = self._processes.get(pid)
                 return process.threads() if process is not None else PENDING
+            case SystemCall(pid):
+                return native.blocking_call(pid, str(pid))
             case Movement(pid, threads):
                 return [found for thread in threads if (found := _movement(pid, thread)) is not None]
 

@@ -345,9 +345,9 @@ def _either(pending: Sequence[InCollective], operation: str) -> list[Wait]:
     return [replace(wait, blocking=oldest.get(wait.group) is wait) for wait in pending]
 
 
-def asleep(thread: Thread) -> str | None:
-    """`nanosleep` when the thread sleeps for a time of its own choosing."""
-    call = thread["native"]["call"] if thread["native"] is not None else None
+def asleep(native: NativeCall | None) -> str | None:
+    """`nanosleep` for a thread that sleeps for a time of its own choosing."""
+    call = native["call"] if native is not None else None
     return call if call in ("nanosleep", "pause") else None
 
 

@@ -28,7 +28,7 @@ def test_a_pipe_belongs_to_who_has_its_other_end() -> None:
         other.stdout.readline()
         try:
             assert pipes.other_ends(ME, target, reads=True) == (other.pid,)
-            assert pipes.other_ends(ME, target, reads=False) is None, "its own end does not count"
+            assert pipes.other_ends(ME, target, reads=False) == (ME,), "nobody else has it"
             assert pipes.other_ends(other.pid, target, reads=False) == (ME,)
         finally:
             other.kill()

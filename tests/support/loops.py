@@ -1,0 +1,359 @@
+"""Healthy programs that come back to the same line again and again, and hangs with a beat beside them.
+
+A program is made of a *place* in which it waits for a *period*, and a *host*: what waits there. It goes
+on for ever, and prints at each step.
+"""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from typing import NamedTuple
+
+HEAD = """\
+import asyncio, concurrent.futures, fcntl, multiprocessing, os, queue, select, signal, socket, sqlite3
+import subprocess, sys, threading, time
+from pathlib import Path
+
+P = {period}
+HERE = Path(__file__).with_suffix("")
+
+
+def child(text):
+    text = "import fcntl, os, socket, sys, time\\nwhile True:\\n    time.sleep(%r)\\n    %s\\n" % (P, text)
+    return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
+
+
+"""
+
+PLACES = {
+    "sleeps": "steps = lambda: time.sleep(P)",
+    "waits for an event with a limit": "steps = lambda: threading.Event().wait(P)",
+    "selects with a limit": "steps = lambda: select.select([], [], [], P)",
+    "joins with a limit": """
+        beside = threading.Thread(target=time.sleep, args=(10**6,), daemon=True)
+        beside.start()
+        steps = lambda: beside.join(P)
+    """,
+    "a socket with a limit": """
+        here, there = socket.socketpair()
+        here.settimeout(P)
+        def steps():
+            try:
+                here.recv(1)
+            except TimeoutError:
+                pass
+    """,
+    "a queue with a limit, in a loop": """
+        items = queue.Queue()
+        def put():
+            while True:
+                time.sleep(P)
+                items.put(1)
+        threading.Thread(target=put, daemon=True).start()
+        def steps():
+            while True:
+                try:
+                    return items.get(timeout=0.3)
+                except queue.Empty:
+                    continue
+    """,
+    "items of a thread": """
+        items = queue.Queue()
+        def put():
+            while True:
+                time.sleep(P)
+                items.put(1)
+        threading.Thread(target=put, daemon=True).start()
+        steps = items.get
+    """,
+    "items of a process": """
+        def fill(items):
+            while True:
+                time.sleep(P)
+                items.put(1)
+        fork = multiprocessing.get_context("fork")
+        items = fork.Queue()
+        fork.Process(target=fill, args=(items,), daemon=True).start()
+        steps = items.get
+    """,
+    "lines of a pipe": """
+        lines = child("print('x', flush=True)").stdout
+        steps = lines.readline
+    """,
+    "bytes of a socket": """
+        server = socket.create_server(("127.0.0.1", 0))
+        child("s = socket.create_connection(('127.0.0.1', %d)); s.send(b'x'); s.close()" % server.getsockname()[1])
+        def steps():
+            made, _ = server.accept()
+            made.recv(1)
+            made.close()
+    """,
+    "a file that it polls": """
+        child("open(%r, 'w').close()" % str(HERE.with_suffix(".flag")))
+        def steps():
+            flag = HERE.with_suffix(".flag")
+            while not flag.exists():
+                time.sleep(0.1)
+            flag.unlink()
+    """,
+    "a flag of a thread that it polls": """
+        class State:
+            ready = False
+        def work():
+            while True:
+                time.sleep(P)
+                State.ready = True
+        threading.Thread(target=work, daemon=True).start()
+        def steps():
+            while not State.ready:
+                time.sleep(0.05)
+            State.ready = False
+    """,
+    "a lock of another process": """
+        path = str(HERE.with_suffix(".lock"))
+        child("f = open(%r, 'w'); fcntl.flock(f, 2); time.sleep(%r); f.close()" % (path, P))
+        def steps():
+            with open(path, "w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            time.sleep(P)
+    """,
+    "a lock file that another process makes": """
+        path = str(HERE.with_suffix(".taken"))
+        child("open(%r, 'w').close(); time.sleep(%r); os.remove(%r)" % (path, P, path))
+        def steps():
+            while True:
+                try:
+                    os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+                    break
+                except FileExistsError:
+                    time.sleep(0.1)
+            try:
+                os.remove(path)
+            except FileNotFoundError:
+                pass
+            time.sleep(P)
+    """,
+    "the end of a child": """
+        steps = lambda: subprocess.run([sys.executable, "-c", f"import time; time.sleep({P})"])
+    """,
+    "a shell": "steps = lambda: os.system(f'sleep {P}')",
+    "the end of a thread": """
+        def steps():
+            beside = threading.Thread(target=time.sleep, args=(P,))
+            beside.start()
+            beside.join()
+    """,
+    "a notification": """
+        changed = threading.Condition()
+        def work():
+            while True:
+                time.sleep(P)
+                with changed:
+                    changed.notify_all()
+        threading.Thread(target=work, daemon=True).start()
+        def steps():
+            with changed:
+                changed.wait()
+    """,
+    "a result of an executor": """
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        steps = lambda: pool.submit(time.sleep, P).result()
+    """,
+    "a result of a pool of processes": """
+        pool = multiprocessing.get_context("fork").Pool(2)
+        steps = lambda: pool.map(time.sleep, [P])
+    """,
+    "a timer": """
+        def steps():
+            rings = threading.Event()
+            threading.Timer(P, rings.set).start()
+            rings.wait()
+    """,
+    "a coroutine": """
+        async def later():
+            await asyncio.sleep(P)
+        steps = lambda: asyncio.run(later())
+    """,
+    "a lock that a thread holds": """
+        lock = threading.Lock()
+        def work():
+            while True:
+                with lock:
+                    time.sleep(P)
+                time.sleep(0.01)
+        threading.Thread(target=work, daemon=True).start()
+        def steps():
+            with lock:
+                pass
+            time.sleep(0.02)
+    """,
+    "two threads that meet": """
+        meets = threading.Barrier(2)
+        def work():
+            while True:
+                time.sleep(P)
+                meets.wait()
+        threading.Thread(target=work, daemon=True).start()
+        steps = meets.wait
+    """,
+    "a value of another process that it polls": """
+        value = multiprocessing.Value("i", 0)
+        def count(value):
+            while True:
+                time.sleep(P)
+                value.value += 1
+        multiprocessing.get_context("fork").Process(target=count, args=(value,), daemon=True).start()
+        def steps():
+            before = value.value
+            while value.value == before:
+                time.sleep(0.05)
+    """,
+    "a service that refuses": """
+        def steps():
+            try:
+                socket.create_connection(("127.0.0.1", 9), 1).close()
+            except OSError:
+                time.sleep(P)
+    """,
+    "some work": """
+        def steps():
+            sum(range(100_000))
+            time.sleep(P)
+    """,
+}
+"""What a program waits in at each step."""
+
+_STEPS = """
+def go_on():
+    number = 0
+    while True:
+        steps()
+        number += 1
+        print("step", number, flush=True)
+
+"""
+
+_TRAINS = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+number = 0
+while True:
+    if dist.get_rank() == 1:
+        steps()
+    dist.all_reduce(torch.ones(4))
+    number += 1
+    if dist.get_rank() == 0:
+        print("step", number, flush=True)
+"""
+
+HOSTS = {
+    "main": "go_on()\n",
+    "thread": "runs = threading.Thread(target=go_on)\nruns.start()\nruns.join()\n",
+    "process": (
+        "beside = multiprocessing.get_context('fork').Process(target=go_on)\n"
+        "beside.start()\nbeside.join()\n"
+    ),
+    "rank": _TRAINS,
+}
+"""Who waits there: the main thread, another thread, another process, or one rank of two."""
+
+ONE_OR_TWO = {"rank": ("torchrun", "--standalone", "--nproc-per-node=2")}
+"""Host -> what starts its program, where it is more than Python."""
+
+PERIODS = (0.05, 0.2, 0.7, 1.3, 4.0, 9.0, 14.0)
+"""Seconds, from well below the pause between two looks to well above a short patience."""
+
+
+class Loop(NamedTuple):
+    """A healthy program."""
+
+    place: str
+    host: str
+    period: float
+
+    @property
+    def text(self) -> str:
+        """Its source."""
+        place = textwrap.dedent(PLACES[self.place]).strip()
+        steps = "" if self.host == "rank" else _STEPS
+        return HEAD.format(period=self.period) + place + "\n" + steps + "\n" + HOSTS[self.host]
+
+    @property
+    def starter(self) -> tuple[str, ...]:
+        """The words before the name of its file."""
+        return ONE_OR_TWO.get(self.host, ("python",))
+
+
+def all_loops() -> list[Loop]:
+    """Every place in every host, each with one period, which goes round."""
+    pairs = [(place, host) for place in PLACES for host in HOSTS]
+    return [Loop(*pair, PERIODS[number % len(PERIODS)]) for number, pair in enumerate(pairs)]
+
+
+def some_loops(seed: int, number: int) -> list[Loop]:
+    """Loops at random, with periods between the shortest and the longest."""
+    chance = random.Random(seed)
+    hosts = list(HOSTS)
+    return [
+        Loop(
+            chance.choice(list(PLACES)),
+            chance.choices(hosts, weights=(3, 2, 2, 1))[0],
+            round(PERIODS[0] * (PERIODS[-1] / PERIODS[0]) ** chance.random(), 2),
+        )
+        for _ in range(number)
+    ]
+
+
+BEATS = {
+    "prints": "time.sleep(1); print('alive', flush=True)",
+    "computes": "sum(range(400_000)); time.sleep(0.3)",
+    "writes": "Path(__file__).with_suffix('.beat').write_text(str(time.time())); time.sleep(0.5)",
+    "measures": "usage.append(os.times()[0]); time.sleep(0.2)",
+}
+"""What a thread beside a hang does again and again."""
+
+STUCK = {
+    "a queue": "queue.Queue().get()",
+    "an event": "threading.Event().wait()",
+    "a lock": "lock = threading.Lock(); lock.acquire(); lock.acquire()",
+    "a thread": "beside = threading.Thread(target=threading.Event().wait, daemon=True); beside.start(); beside.join()",
+    "a pipe of its own": "os.read(os.pipe()[0], 1)",
+    "a long sleep": "time.sleep(100_000)",
+    "a rank that receives": "dist.recv(torch.ones(1), src=1 - dist.get_rank())",
+    "a rank that never comes": "dist.get_rank() or time.sleep(100_000); dist.barrier()",
+    "other calls": "dist.barrier() if dist.get_rank() else dist.all_reduce(torch.ones(1))",
+    "a key": "dist.distributed_c10d._get_default_store().get('never') if dist.get_rank() else dist.barrier()",
+}
+"""What hangs, and all of it for ever."""
+
+
+class Hang(NamedTuple):
+    """A program that hangs while a thread of it beats."""
+
+    stuck: str
+    beat: str
+
+    @property
+    def is_of_two(self) -> bool:
+        """True where it is a job of two ranks."""
+        return "dist." in STUCK[self.stuck]
+
+    @property
+    def text(self) -> str:
+        """Its source."""
+        joins = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+        beat = f"usage = []\ndef beat():\n    while True:\n        {BEATS[self.beat]}\n"
+        starts = "threading.Thread(target=beat, daemon=True).start()\n"
+        imports = "import os, queue, threading, time\nfrom pathlib import Path\n"
+        return imports + (joins if self.is_of_two else "") + beat + starts + STUCK[self.stuck] + "\n"
+
+    @property
+    def starter(self) -> tuple[str, ...]:
+        """The words before the name of its file."""
+        return ONE_OR_TWO["rank"] if self.is_of_two else ("python",)
+
+
+def all_hangs() -> list[Hang]:
+    """Every hang beside every beat."""
+    return [Hang(stuck, beat) for stuck in STUCK for beat in BEATS]

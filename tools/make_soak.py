@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from score.score import commit, made
 from score.trial import ROOT
 from sections import put
-from soak import fuzz, hostile, kills, learners, own_way, rounds
+from soak import controls, fuzz, hostile, kills, learners, own_way, rounds
 from soak.part import Part
 
 PAGE = ROOT / "benchmarks" / "soak.md"
@@ -30,6 +30,7 @@ PARTS: dict[str, Callable[[bool], Part]] = {
     "learners": lambda quick: learners.measure(2 if quick else 8, "05"),
     "own-way": lambda quick: own_way.measure(1 if quick else 4),
     "hostile": lambda quick: hostile.measure(quick=quick),
+    "controls": lambda quick: controls.measure(4 if quick else 200, random.randrange(10**6)),
     "fuzz": lambda quick: fuzz.measure(300 if quick else fuzz.NUMBER, random.randrange(10**6)),
 }
 

@@ -7,10 +7,10 @@ import os
 import sys
 import time
 from types import FrameType
-from typing import Any, Dict, List, Literal, Optional
+from typing import Any, Callable, Dict, List, Literal, Optional
 
 from . import exits, family, flight, stacks, threads, torch_names
-from .record import ENVIRONMENT, Error, Flight, FrameEntry, Record, Unseen
+from .record import ENVIRONMENT, Error, Flight, FrameEntry, Groups, Record, Unseen
 
 READ_AFTER, READ_AT_LAST = 0.35, 1.0
 """Seconds a collective must be pending before its entries are read: normally, and in any case."""
@@ -45,6 +45,7 @@ class Process:
         self._workers: Dict[int, int] = {}
         self._spawned: Dict[int, int] = {}
         self._joining: List[FrameEntry] = []
+        self._faults: Dict[str, str] = {}
 
     def joins(self, frame: Optional[FrameType]) -> None:
         """Note the stack that calls `init_process_group`."""
@@ -57,11 +58,12 @@ class Process:
             mine: the beacon's own thread, which is left out.
             ended: True at an orderly exit, when the threads are left as they were last seen.
         """
+        self._faults = {}
         if mine:
             self._beacon_thread = _thread.get_native_id()
         if not ended:
-            self._see_threads(mine)
-            self._see_flight()
+            self._part("its threads", None, self._see_threads, mine)
+            self._part("its Flight Recorder", None, self._see_flight)
         if self._error is None:
             self._error = exits.uncaught()
         return {
@@ -73,11 +75,11 @@ class Process:
             "process": family.own_part(),
             "phase": self._phase(),
             "threads": [thread.entry for thread in self._threads.values()],
-            "dist": torch_names.process_groups() if self._joined() else None,
+            "dist": self._part("its process groups", None, self._groups),
             "flight": self._flight,
             "torch": torch_names.version(),
-            "unseen": self._see_unseen(),
-            "accelerator": torch_names.accelerator(),
+            "unseen": self._part("what its torch offers", [], self._see_unseen),
+            "accelerator": self._part("its devices", "cpu", torch_names.accelerator),
             "workers": dict(self._workers),
             "spawned": dict(self._spawned),
             "joining": self._joining,
@@ -88,8 +90,21 @@ class Process:
             "error": self._error,
             "ended": ended,
             "beacon_thread": self._beacon_thread,
-            "rpc": torch_names.rpc_rank(),
+            "rpc": self._part("its part in RPC", None, torch_names.rpc_rank),
+            "exe": _executable(),
+            "faults": self._faults,
         }
+
+    def _part(self, name: str, default: Any, look: Callable[..., Any], *given: Any) -> Any:
+        """What one part of a look has seen; a part that fails says so, and takes no other along."""
+        try:
+            return look(*given)
+        except Exception as problem:
+            self._faults[name] = repr(problem)[:200]
+            return default
+
+    def _groups(self) -> Optional[Groups]:
+        return torch_names.process_groups() if self._joined() else None
 
     def _joined(self) -> bool:
         default = torch_names.default_group()
@@ -156,3 +171,11 @@ class Process:
         if any(file.startswith("<frozen importlib") for file, _, _, _ in frames):
             return "importing"
         return "running" if any(user for _, _, _, user in frames) else "starting"
+
+
+def _executable() -> str:
+    """The program that this process runs, as the kernel names it; another one follows an `exec`."""
+    try:
+        return os.readlink("/proc/self/exe")
+    except OSError:
+        return ""

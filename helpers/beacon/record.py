@@ -368,6 +368,8 @@ class _NotAtFirst(TypedDict, total=False):
     beacon_thread: Optional[int]
     left_values: Dict[int, Dict[str, str]]
     rpc: Optional[Tuple[int, int]]
+    exe: str
+    faults: Dict[str, str]
 
 
 class Record(_NotAtFirst):
@@ -375,6 +377,8 @@ class Record(_NotAtFirst):
 
     Attributes:
         beacon_thread: the kernel's id of the thread of the beacon.
+        exe: path of the program that it runs.
+        faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.
         env: the launch variables of `ENVIRONMENT`, as they are now in the process.

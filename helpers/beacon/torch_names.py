@@ -316,7 +316,7 @@ def process_groups() -> Optional[Groups]:
         groups.append(
             {
                 "name": group_label(group, default),
-                "id": str(names.get(group, getattr(group, "group_name", ""))),
+                "id": str(names[group] if group in names else group_name(group)),
                 **members(ranks.get(group, {})),
                 "backend": _backend(group),
                 "guessed": False,
@@ -328,6 +328,14 @@ def process_groups() -> Optional[Groups]:
         "groups": groups,
         "made": getattr(world, "group_count", None),
     }
+
+
+def group_name(group: Any) -> str:
+    """torch's own name for a group; one of a class in Python without a name raises (2.0 to 2.15)."""
+    try:
+        return str(group.group_name)
+    except (AttributeError, RuntimeError):
+        return ""
 
 
 def _backend(group: Any) -> str:
@@ -359,7 +367,7 @@ def group_label(group: Any, default: Any) -> str:
         return "default"
     description = str(getattr(group, "group_desc", "") or "")
     names = getattr(getattr(c10d(), "_world", None), "pg_names", {})
-    name = str(getattr(group, "group_name", "") or names.get(group, ""))
+    name = group_name(group) or str(names.get(group, ""))
     return description if description not in ("", "undefined", "default_pg") else name
 
 

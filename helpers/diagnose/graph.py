@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
-from ..model.waits import READER, OnIO, Wait
+from ..model.waits import DATA_LOADER, READER, OnChild, OnIO, Wait
 from .loops import loops
 from .needs import NOBODY, Need, Needs
 
@@ -176,12 +176,15 @@ class Graph:
     def _is_still(self, process: ProcessView) -> bool:
         """True for a process that has not moved for `patience` seconds, and is not about to."""
         left = math.inf if process.ends is None else process.ends - self.snapshot.time
-        free = process.traced or process.frozen or _waits_for_reader(process) or left <= SOON
-        return not free and min(process.unmoved, process.idle) >= self.patience
+        kept = process.traced or process.frozen or process.starved or _waits_for_reader(process)
+        return not kept and left > SOON and min(process.unmoved, process.idle) >= self.patience
 
     def _waits_outside(self, rank: int) -> bool:
-        """True for a rank that waits for something outside of the job."""
-        return any(self.needs.is_outside(wait) for wait in self.waits(rank))
+        """True for a rank that waits for something outside of the job, or for a program that does."""
+        waits = [*self.waits(rank)]
+        if any(isinstance(wait, OnChild) and wait.op != DATA_LOADER for wait in waits):
+            waits += [wait for process in self.needs.in_turn(rank)[1:] for wait in process.blocking]
+        return any(self.needs.is_outside(wait) for wait in waits)
 
     def _at_rest(self, process: ProcessView) -> bool:
         """True when no thread of the process does anything that could end a wait.

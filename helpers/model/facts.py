@@ -167,6 +167,7 @@ class ProcessView:
         ends: seconds at which what it waits in ends by itself, where that is known.
         asleep: the system call it is in, when that is a sleep: `nanosleep`.
         frozen: True while a control group keeps it from running.
+        starved: True while its beacon could run, and gets no processor.
         traced: True while a debugger stops it, which may let it go on at any time.
         gil_held: True when the beacon's own thread cannot run although the process is alive.
         stopped_for_memory: True while the kernel stops it, because the job is at its limit of memory.
@@ -205,6 +206,7 @@ class ProcessView:
     ends: float | None = None
     asleep: str | None = None
     frozen: bool = False
+    starved: bool = False
     traced: bool = False
     gil_held: bool = False
     stopped_for_memory: bool = False

@@ -331,6 +331,8 @@ def doing(process: ProcessView | None) -> str:
         return "inside a C call that holds the interpreter lock"
     if process.compiles:
         return f"compiling {process.compiles}"
+    if process.starved:
+        return "getting no processor"
     if process.frozen:
         return "frozen by its control group"
     if process.asleep and not _tests(process):

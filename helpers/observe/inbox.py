@@ -47,6 +47,12 @@ class Inbox:
                 self.workers.update(one.record["workers"])
                 self.spawned.update(one.record["spawned"])
 
+    def forget(self, pid: int) -> None:
+        """Drop what the beacon of a process has told, which runs another program by now."""
+        self.beacons.discard(pid)
+        self.records.pop(pid, None)
+        self.written.pop(pid, None)
+
     def child(self, pid: int) -> Child | None:
         """What `multiprocessing` knows of a process; None where it knows nothing."""
         return self.records[pid]["process"] if pid in self.records else None

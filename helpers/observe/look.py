@@ -190,6 +190,7 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
         started: time at which the process was started.
         environment: the launch variables that its program was given; None where we may not look.
         apart: True where it is in another session than the command.
+        exe: path of what it runs, as the kernel names it; empty where we may not look.
     """
 
     pid: int
@@ -199,6 +200,7 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
     apart: bool = False
+    exe: str = ""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -130,6 +130,9 @@ def _on_path(environment: Mapping[str, str]) -> bool:
 EDITED = "{file} was changed after the job was started: what its lines say is not looked at"
 """A source that no longer shows what runs."""
 
+FAULT = "{who}: {part} cannot be read: {why}"
+"""What is said where a part of a beacon's look fails."""
+
 UNSEEN: dict[Unseen, str] = {
     "groups": "this torch{version} keeps its process groups in a place that is not known here: their "
     "members and sizes cannot be seen",

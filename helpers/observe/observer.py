@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from signal import SIGKILL
@@ -111,6 +112,8 @@ class Observer:
             argv = tuple(record["argv"])
             self.table.ensure(pid, record["ppid"], argv, record["started"], look.time)
         self.table.take(look, self._statuses(look))
+        for pid in [pid for pid in self.inbox.beacons if self._has_replaced(pid)]:
+            self.inbox.forget(pid)
         gone = self.attached and self.table.rows[root].ended is not None
         if self.ended is None and (look.status is not None or gone):
             self.ended = look.time - self.start
@@ -165,6 +168,15 @@ class Observer:
         """True for a job that was started without the instrument, and so without beacons."""
         return self.watched.attached
 
+    def _has_replaced(self, pid: int) -> bool:
+        """True for a process that runs another program than the one whose beacon has told of it.
+
+        In a container the same program may have another path, but no other name.
+        """
+        row = self.table.rows[pid]
+        now, then = (os.path.basename(exe) for exe in (row.exe, self.records[pid].get("exe", "")))
+        return row.ended is None and "" not in (now, then) and now != then
+
     def _look_where_no_beacon_is(self, now: float) -> None:
         """Have the stacks of processes that have no beacon, and never will, read from outside."""
         for row in self.table.rows.values():
@@ -185,6 +197,7 @@ class Observer:
         """
         for pid in self.inbox.beacons:
             row, record, written = self.table.rows[pid], self.records[pid], self.inbox.written.get(pid)
+            row.starved = self._is_starved(pid, now)
             if not process_view.is_held(row, record, written, now):
                 self.held.pop(pid, None)
                 continue
@@ -193,6 +206,15 @@ class Observer:
             outside = self.held.get(pid)
             if outside is None or not process_view.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
+
+    def _is_starved(self, pid: int, now: float) -> bool:
+        """True where the beacon of a process is late because its thread gets no processor."""
+        thread = self.records[pid].get("beacon_thread")
+        late = process_view.is_late(self.inbox.written.get(pid), now)
+        if thread is None or not late or self.table.rows[pid].stopped:
+            return False
+        seen = self._ask(Movement(pid, (thread,)))
+        return self._counts_wakes if seen is None else any(runs for _, runs, _ in seen)
 
     def _look_at_recorders(self, now: float) -> bool:
         """Where the job has started torch's debug server, take in what the ranks have issued.
@@ -474,6 +496,9 @@ class Observer:
         for pid, row in self.table.rows.items():
             if pid in self.inbox.beacons:
                 found += no_beacon.kept_back(self.records[pid])
+                faults = self.records[pid].get("faults", {}).items()
+                who = no_beacon.name(row, self.identities[pid].rank)
+                found += [no_beacon.FAULT.format(who=who, part=part, why=why) for part, why in faults]
                 problem = self._answers.get(Dump(pid)) if Dump(pid) in self.wanted else None
                 if isinstance(problem, str):
                     found.append(no_beacon.old(no_beacon.name(row, self.identities[pid].rank), problem))

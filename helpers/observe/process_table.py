@@ -107,9 +107,11 @@ class Row:
         frozen: True while a control group keeps it from running.
         stalled: True while it waits for memory that its control group has not.
         traced: True while a debugger stops it.
+        starved: True while the thread of its beacon could run and gets no processor.
         waits_for_child: True while its main thread sleeps in a wait for a child.
         forked: True while it runs the program of its parent.
         apart: True where it is in another session than the command.
+        exe: path of what it runs; empty when unknown.
         environment: what its program was given at its start; None where we may not look.
         sockets: (address, port) of its listening TCP sockets; all_sockets: those it ever had.
         unanswered: `address:port` of the other ends that do not answer.
@@ -123,6 +125,7 @@ class Row:
     number: int | None = None
     stopped: bool = False
     traced: bool = False
+    starved: bool = False
     frozen: bool = False
     stalled: bool = False
     waits_for_child: bool = False
@@ -142,6 +145,7 @@ class Row:
     environment: Mapping[str, str] | None = None
     forked: bool = False
     apart: bool = False
+    exe: str = ""
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -278,7 +282,7 @@ class Table:
                 found=now,
             )
         row.command, row.environment = program.command, program.environment
-        row.apart = program.apart
+        row.apart, row.exe = program.apart, program.exe
 
     def _usage(self, row: Row, usage: Usage, now: float) -> None:
         if row.stopped and not usage.stopped:  # it could do nothing until now

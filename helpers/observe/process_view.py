@@ -117,7 +117,7 @@ def view(
     elif row.waits_for_child:
         found = [OnChild(op=ANY_CHILD)]
     elif row.native is not None:
-        asleep = waits.asleep(row.native)
+        asleep, found = waits.asleep(row.native), waits.of_program(row.native)
     late = written is not None and now - written > FRESH and not (held or row.stopped)
     seen = written if written is not None and late else now
     woken, ends = _unmoved(row, record, judged, found, helping, sources, now)
@@ -144,6 +144,7 @@ def view(
         ends=None if ends is None else ends - start,
         asleep=asleep,
         frozen=row.frozen,
+        starved=row.starved,
         gil_held=held,
         traced=row.traced,
         beacon=record is not None and record["source"] == "beacon",
@@ -223,15 +224,19 @@ def is_held(
         written: monotonic time at which its record was last touched, now: that of this sample.
         outside: what was read in it from outside since then.
     """
-    if record is None or _is_over(record) or row.ended is not None or row.stopped:
+    if record is None or _is_over(record) or row.ended is not None or row.stopped or row.starved:
         return False
     if record["source"] == "beacon":
-        stale = written is not None and now - written > STALE
-        return stale and not (outside is not None and _gave_up_the_lock(outside))
+        return is_late(written, now) and not (outside is not None and _gave_up_the_lock(outside))
     return any(
         thread.get("holds_gil", False) and now - thread.get("scheduled", now) > STALE
         for thread in record["threads"]
     )
+
+
+def is_late(written: float | None, now: float) -> bool:
+    """True where a beacon should have written since."""
+    return written is not None and now - written > STALE
 
 
 def _gave_up_the_lock(outside: Record) -> bool:

@@ -315,6 +315,7 @@ class _Process:
             command=redacted_words(process.cmdline()),
             environment=_environment(process),
             apart=session != 0 and session_of(process.pid) not in (session, 0),
+            exe=_executable(process.pid),
         )
         self.told = False
         self._unanswered: dict[str, float] = {}
@@ -334,9 +335,10 @@ class _Process:
                 return None
             times = process.cpu_times()
             memory_used = process.memory_info().rss
-        command = redacted_words(process.cmdline())
-        if command and command != self.program.command:
-            self.program = replace(self.program, command=command, environment=_environment(process))
+        command, exe = redacted_words(process.cmdline()), _executable(process.pid)
+        if command and (command, exe) != (self.program.command, self.program.exe):
+            environment = _environment(process)
+            self.program = replace(self.program, command=command, exe=exe, environment=environment)
             self.told = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -397,6 +399,13 @@ def _kernel_function(pid: int) -> str:
         return Path(f"/proc/{pid}/wchan").read_text()
     except OSError:
         return ""
+
+
+def _executable(pid: int) -> str:
+    """What a process runs, by its path (Linux); an empty string where we may not look."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe")
+    return ""
 
 
 def _tracer(pid: int) -> int:

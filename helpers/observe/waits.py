@@ -318,6 +318,13 @@ def _condition(native: NativeCall, where: Frame | None, sources: Sources) -> str
     return polling.condition(where.file, where.line, sources)
 
 
+def of_program(native: NativeCall) -> list[Wait]:
+    """What a program that is no Python waits for, by the system call that blocks it."""
+    if native["call"] not in READS + WRITES + _POLLS:
+        return []
+    return [OnIO(op=native["call"], target=native["target"], traced=False)]
+
+
 def _may_wait_for_work(innermost: Frame, sources: Sources) -> bool:
     """True where the innermost line is torch's own, or calls a method `wait`.
 

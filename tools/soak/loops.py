@@ -20,7 +20,8 @@ HERE = Path(__file__).with_suffix("")
 
 
 def child(text):
-    text = "import fcntl, os, socket, sys, time\\nwhile True:\\n    time.sleep(%r)\\n    %s\\n" % (P, text)
+    imports = "import fcntl, os, socket, sys, time"
+    text = f"{{imports}}\\nwhile True:\\n    time.sleep({{P}})\\n    {{text}}\\n"
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
 
 
@@ -83,7 +84,8 @@ PLACES = {
     """,
     "bytes of a socket": """
         server = socket.create_server(("127.0.0.1", 0))
-        child("s = socket.create_connection(('127.0.0.1', %d)); s.send(b'x'); s.close()" % server.getsockname()[1])
+        address = server.getsockname()
+        child(f"s = socket.create_connection({address}); s.send(b'x'); s.close()")
         def steps():
             made, _ = server.accept()
             made.recv(1)
@@ -224,6 +226,13 @@ PLACES = {
 }
 """What a program waits in at each step."""
 
+_FORKS = """
+if os.fork():  # before there is a thread: it would be left behind
+    os.wait()
+    sys.exit()
+
+"""
+
 _STEPS = """
 def go_on():
     number = 0
@@ -250,10 +259,7 @@ while True:
 HOSTS = {
     "main": "go_on()\n",
     "thread": "runs = threading.Thread(target=go_on)\nruns.start()\nruns.join()\n",
-    "process": (
-        "beside = multiprocessing.get_context('fork').Process(target=go_on)\n"
-        "beside.start()\nbeside.join()\n"
-    ),
+    "process": "go_on()\n",
     "rank": _TRAINS,
 }
 """Who waits there: the main thread, another thread, another process, or one rank of two."""
@@ -277,7 +283,8 @@ class Loop(NamedTuple):
         """Its source."""
         place = textwrap.dedent(PLACES[self.place]).strip()
         steps = "" if self.host == "rank" else _STEPS
-        return HEAD.format(period=self.period) + place + "\n" + steps + "\n" + HOSTS[self.host]
+        head = HEAD.format(period=self.period) + (_FORKS if self.host == "process" else "")
+        return head + place + "\n" + steps + "\n" + HOSTS[self.host]
 
     @property
     def starter(self) -> tuple[str, ...]:
@@ -317,13 +324,13 @@ STUCK = {
     "a queue": "queue.Queue().get()",
     "an event": "threading.Event().wait()",
     "a lock": "lock = threading.Lock(); lock.acquire(); lock.acquire()",
-    "a thread": "beside = threading.Thread(target=threading.Event().wait, daemon=True); beside.start(); beside.join()",
+    "a thread": "t = threading.Thread(target=threading.Event().wait, daemon=True); t.start(); t.join()",
     "a pipe of its own": "os.read(os.pipe()[0], 1)",
     "a long sleep": "time.sleep(100_000)",
     "a rank that receives": "dist.recv(torch.ones(1), src=1 - dist.get_rank())",
     "a rank that never comes": "dist.get_rank() or time.sleep(100_000); dist.barrier()",
     "other calls": "dist.barrier() if dist.get_rank() else dist.all_reduce(torch.ones(1))",
-    "a key": "dist.distributed_c10d._get_default_store().get('never') if dist.get_rank() else dist.barrier()",
+    "a key": "dist.get_rank() or dist.distributed_c10d._get_default_store().get('x'); dist.barrier()",
 }
 """What hangs, and all of it for ever."""
 

@@ -1,0 +1,152 @@
+"""No false alarm: healthy programs under every verb, and hangs beside which a thread goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from score.trial import ROOT
+from steady import busy_loops
+
+from .loops import Hang, Loop, all_hangs, all_loops, some_loops
+from .part import Part
+
+TITLE = "No false alarm"
+
+AT_ONCE = 6
+"""Programs that run at the same time."""
+
+LIMIT = 150.0
+"""Seconds within which the tool has to answer."""
+
+EARLIEST, LATEST = 3.0, 9.0
+"""Seconds after its start, at random between these, at which a program is attached to."""
+
+WAYS = {
+    "attach": ("--patience", "10"),
+    "attach --patience 30": ("--patience", "30"),
+    "diagnose --max-seconds 15": ("--max-seconds", "15"),
+    "diagnose --patience 8 --stop-on-suspicion": (
+        *("--patience", "8", "--stop-on-suspicion", "--max-seconds", "25"),
+    ),
+}
+"""Ways to look at a program, and the options of each."""
+
+SHORT = ("attach", "diagnose --patience 8 --stop-on-suspicion")
+"""Those in which a hang is found within seconds."""
+
+QUIET = {"stdout": asyncio.subprocess.DEVNULL, "stderr": asyncio.subprocess.DEVNULL}
+
+
+class Run(NamedTuple):
+    """What one way of looking has said of one program; outcome: empty where there is no report."""
+
+    program: Loop | Hang
+    way: str
+    outcome: str
+    summary: str
+
+    @property
+    def is_right(self) -> bool:
+        """True for a hang that is called one, and for a healthy program that is not."""
+        return bool(self.outcome) and (self.outcome == "hang") == isinstance(self.program, Hang)
+
+    @property
+    def fault(self) -> str:
+        """What is not as it should be, in a line."""
+        return f"{', '.join(map(str, self.program))}; {self.way}: {self.outcome} {self.summary}"
+
+
+def measure(number: int, seed: int) -> Part:
+    """Look at one loop of each kind, at so many at random, and at hangs; half of it on busy cores."""
+    lines = ["| what | cores | looked at by | runs | as it is |", "|---|---|---|---|---|"]
+    faults: list[str] = []
+    one_of_each, hangs = all_loops(), all_hangs()
+    for busy in (0, os.cpu_count() or 1):
+        with busy_loops(busy):
+            runs = [
+                ("one loop of each kind", all_ways(one_of_each, seed)),
+                ("loops at random", all_ways(some_loops(seed + busy, number), seed)),
+                ("hangs beside which a thread goes on", all_ways(hangs, seed, SHORT)),
+            ]
+        for what, found in runs:
+            asked, right = Counter(run.way for run in found), Counter(r.way for r in found if r.is_right)
+            cores = "busy" if busy else "idle"
+            lines += [f"| {what} | {cores} | `{w}` | {asked[w]} | {right[w]} |" for w in asked]
+            faults += [f"{run.fault} ({cores})" for run in found if not run.is_right]
+    about = (
+        f"Programs that wait in {len({loop.place for loop in one_of_each})} places, for 0.05 to 14 s at"
+        f" a time, in the main thread, another thread, another process or one rank of two; seed {seed}."
+    )
+    return Part(TITLE, (about, "", *lines), tuple(faults))
+
+
+def all_ways(programs: Sequence[Loop | Hang], seed: int, ways: Sequence[str] = tuple(WAYS)) -> list[Run]:
+    """Look at every program in one way, in turn; some run at the same time."""
+    pairs = [(program, ways[place % len(ways)]) for place, program in enumerate(programs)]
+    return asyncio.run(_all(pairs, random.Random(seed)))
+
+
+async def _all(pairs: Sequence[tuple[Loop | Hang, str]], chance: random.Random) -> list[Run]:
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def one(program: Loop | Hang, way: str, delay: float) -> Run:
+        async with free:
+            with tempfile.TemporaryDirectory(prefix="control-", ignore_cleanup_errors=True) as folder:
+                return await _run(program, way, Path(folder), delay)
+
+    delays = [chance.uniform(EARLIEST, LATEST) for _ in pairs]
+    return await asyncio.gather(*(one(*pair, delay) for pair, delay in zip(pairs, delays, strict=True)))
+
+
+async def _run(program: Loop | Hang, way: str, folder: Path, delay: float) -> Run:
+    """Run a program in a folder of its own and look at it."""
+    file, report = folder / "train.py", folder / "report.json"
+    file.write_text(program.text)
+    starter = [str(Path(sys.executable).with_name(program.starter[0])), *program.starter[1:]]
+    command, helpers = [*starter, str(file)], [sys.executable, "-m", "helpers"]
+    if not way.startswith("attach"):
+        words = [*helpers, "diagnose", "--quiet", "--json", str(report), *WAYS[way], "--", *command]
+        await _finished(words)
+        return _read(program, way, report)
+    job = await asyncio.create_subprocess_exec(*command, cwd=folder, start_new_session=True, **QUIET)
+    try:
+        await asyncio.sleep(delay)
+        await _finished([*helpers, "attach", "--json", str(report), *WAYS[way], str(job.pid)])
+    finally:
+        _end(job.pid)
+        await job.wait()
+    return _read(program, way, report)
+
+
+def _end(session: int) -> None:
+    """Kill all of a session: torchrun gives its ranks none of their own that `killpg` would reach."""
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
+async def _finished(words: Sequence[str]) -> None:
+    tool = await asyncio.create_subprocess_exec(*words, cwd=ROOT, **QUIET)
+    try:
+        await asyncio.wait_for(tool.wait(), LIMIT)
+    except TimeoutError:
+        tool.kill()
+        await tool.wait()
+
+
+def _read(program: Loop | Hang, way: str, report: Path) -> Run:
+    said = json.loads(report.read_text()) if report.exists() else {}
+    return Run(program, way, said.get("outcome", ""), said.get("summary", ""))

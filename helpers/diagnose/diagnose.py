@@ -71,7 +71,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         outcome="running",
         cause="none",
         proved=False,
-        summary=waiting or "The job is running.",
+        summary=waiting or (_resting(seen) if final else None) or "The job is running.",
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
@@ -145,6 +145,18 @@ def _live_line(facts: Facts) -> str | None:
         seen = facts.graph.ranks.get(peer)
         waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {spoken(sorted(peers))}"
         return f"{sentence(waits)}, {plural(peers, 'which', f'of which rank {peer}')} {_is_at(seen)}."
+    return None
+
+
+def _resting(facts: Facts) -> str | None:
+    """What a job does in which nobody waits for another rank, and somebody rests."""
+    for rank, view in sorted(facts.alive.items()):
+        process = view.process
+        if process is None or process.where is None or process.unmoved < STILL:
+            continue
+        left = process.ends - facts.snapshot.time if process.ends is not None else 0.0
+        longer = f" for another {left:.0f} s" if left >= STILL else ""
+        return f"The job is running: rank {rank} is {doing(process)} at {place(process.where)}{longer}."
     return None
 
 

@@ -25,6 +25,10 @@ LIBRARIES = (
 )
 """Packages that are never user code, even where one is installed from a checkout."""
 
+WORKER_SCRIPTS = ("default_worker.py", "ipykernel_launcher.py", "ipykernel/__main__.py")
+"""The programs in which frameworks run a user's code: `ray/_private/workers` (Ray 2.0 to 2.60), and
+Jupyter's kernel. They are no user code, although they are what was started."""
+
 MAX_FRAMES = 120
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -117,6 +121,8 @@ def is_user(file: str, module: str) -> bool:
     if file.startswith("<"):
         return module == "__main__" and file in ("<string>", "<stdin>") and not _is_spawned()
     path = os.path.abspath(file)
+    if path.endswith(WORKER_SCRIPTS):
+        return False
     if _is_main_target(path):
         return True
     if path.startswith(_HERE + os.sep) or any(part in path for part in _SITE):

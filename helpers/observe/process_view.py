@@ -283,7 +283,8 @@ def job_time(row: Row, start: float) -> float:
 def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
     """The thread to show and the waits of the process, oldest first.
 
-    The main thread, unless it only waits for other threads of its own process, which then count, or
+    The main thread, unless it is a host's that runs the user's code in others, or
+    only waits for other threads of its own process, which then count, or
     while it waits another thread runs what a rank has called by `rpc`: for that thread others wait.
     Collectives in which other threads are blocked are added, since they are pending in the same groups;
     they do not block a process whose main thread is free.
@@ -305,6 +306,8 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
             return main, [_never(found[0], own=not chain)]
         if chain and (needed := inside.get(id(chain[-1]))):
             return _through(main, chain[-1], found, needed)
+    if main is not None and not _has_users(main) and any(map(_has_users, others)):
+        return _hosted([thread for thread in others if _has_users(thread)], distributed, inside)
     within = [thread for thread in distributed if _in_process(found)]
     if main is None or within:
         shown = distributed[0] if distributed else None
@@ -319,6 +322,26 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
         aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
         return main, [replace(wait, blocking=False) for wait in aside]
     return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
+
+
+def _has_users(thread: Thread) -> bool:
+    """True for a thread that is somewhere in the user's code."""
+    return any(user for _, _, _, user in thread["frames"])
+
+
+def _hosted(
+    users: Sequence[Thread], distributed: Sequence[Thread], inside: Mapping[int, list[Wait]]
+) -> tuple[Thread, list[Wait]]:
+    """The thread that counts where the main one is a host's: an event loop of Ray's, a server's.
+
+    That is the one in a call of torch's, else one that waits, else the first.
+
+    Args:
+        users: the threads in the user's code; distributed: those in a call of torch's.
+        inside: `id` of a thread -> what it waits for.
+    """
+    shown = max(users, key=lambda thread: (thread["call"] is not None, bool(inside[id(thread)])))
+    return shown, _merged([inside[id(shown)], *(inside[id(thread)] for thread in distributed)])
 
 
 def _never(wait: Wait, *, own: bool) -> Wait:

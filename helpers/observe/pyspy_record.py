@@ -266,8 +266,8 @@ def _own_part(frames: Sequence[Frame]) -> Child | None:
 def _entry(frame: Frame, cwd: str, target: str | None, argv: Sequence[str]) -> FrameEntry:
     file = frame["filename"]
     path = file if file.startswith("<") else os.path.join(cwd, file)
-    user = file == target or is_user(path, argv)
-    return path, frame["line"], _function(frame), user
+    started = file == target and not file.endswith(stacks.WORKER_SCRIPTS)
+    return path, frame["line"], _function(frame), started or is_user(path, argv)
 
 
 def is_user(file: str, argv: Sequence[str]) -> bool:

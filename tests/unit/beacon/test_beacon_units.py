@@ -122,6 +122,14 @@ def test_the_target_of_m_is_user_code_wherever_it_lies(monkeypatch: pytest.Monke
     assert not stacks.is_user(file.replace("train", "data"), "recipes.data")
 
 
+@pytest.mark.parametrize("file", ["ray/_private/workers/default_worker.py", "ipykernel_launcher.py"])
+def test_the_program_of_a_framework_is_no_user_code(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    main = ModuleType("__main__")
+    main.__file__ = f"/env/lib/python3.11/site-packages/{file}"
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert not stacks.is_user(main.__file__, "__main__")
+
+
 def here() -> FrameType:
     return sys._getframe(1)
 

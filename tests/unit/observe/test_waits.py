@@ -688,6 +688,28 @@ def test_every_thread_of_which_the_main_one_may_wait_counts() -> None:
     assert [(w.op, w.thread) for w in view.waits] == [("all_reduce", "saver"), ("recv", "logger")]
 
 
+HOST = thread(
+    library("asyncio/base_events.py", "run_forever"),
+    library("ray/_private/workers/default_worker.py", "<module>"),
+    native=("epoll_wait", 3, "anon_inode:[eventpoll]"),
+)
+"""The main thread of a framework that runs the user's code in another one."""
+
+
+def test_a_main_thread_of_a_host_gives_way_to_the_users_code() -> None:
+    beats = thread(["/job/progress.py", 3, "beat", True], name="beat")
+    view = process(record(HOST, beats, HELPER))
+    assert view.where == Frame("async_save.py", 7, "push")
+    assert [(w.op, w.thread, w.blocking) for w in view.waits] == [("all_reduce", "saver", True)]
+    assert view.state == "waiting"
+
+
+def test_a_host_whose_threads_are_all_its_own_stays_in_view() -> None:
+    pool = thread(library("concurrent/futures/thread.py", "_worker"), name="pool")
+    view = process(record(HOST, pool))
+    assert (view.where, [w.op for w in view.waits]) == (None, ["epoll_wait"])
+
+
 def test_a_collective_in_which_a_thread_stands_is_listed_once() -> None:
     main = thread(USER, native=("futex", None, None))
     view = process(record(main, HELPER, entries=[entry(1, "all_reduce"), entry(2, "barrier")]))

@@ -341,7 +341,8 @@ def _hosted(
         inside: `id` of a thread -> what it waits for.
     """
     shown = max(users, key=lambda thread: (thread["call"] is not None, bool(inside[id(thread)])))
-    return shown, _merged([inside[id(shown)], *(inside[id(thread)] for thread in distributed)])
+    others = [thread for thread in distributed if thread is not shown]
+    return shown, _merged([inside[id(thread)] for thread in (shown, *others)])
 
 
 def _never(wait: Wait, *, own: bool) -> Wait:

@@ -120,10 +120,20 @@ def collectives(record: Record) -> tuple[Collective, ...]:
 def thread_waits(thread: Thread, record: Record, sources: Sources) -> list[Wait]:
     """What one thread waits for, oldest first; empty when it is not known to wait."""
     frames = [frame(entry, sources.cwd) for entry in thread["frames"]]
-    found = _blocking(thread, frames, record, sources)
+    found = [_with_values(wait, thread) for wait in _blocking(thread, frames, record, sources)]
     if not found or not timeouts.goes_on(thread, frames, sources):
         return found
     return [replace(wait, limited=wait.blocking) for wait in found]
+
+
+def _with_values(wait: Wait, thread: Thread) -> Wait:
+    """A condition with the values of the names in it."""
+    if not isinstance(wait, OnCondition):
+        return wait
+    place = next(place for place, entry in enumerate(thread["frames"]) if entry[3])
+    known = thread.get("values", {}).get(place, {})
+    names = dict.fromkeys(re.findall(r"[A-Za-z_][\w.]*", wait.op))
+    return replace(wait, values=tuple(f"{name} = {known[name]}" for name in names if name in known))
 
 
 def _telling(thread: Thread) -> tuple[str, ...]:

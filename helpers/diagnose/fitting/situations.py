@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...model.waits import ForRanks, InCollective, InP2P, InStore, OnInput, OnIO, OnLock, OnThread
+from ...model.waits import (
+    ForRanks,
+    InCollective,
+    InP2P,
+    InStore,
+    OnCondition,
+    OnInput,
+    OnIO,
+    OnLock,
+    OnThread,
+)
 from ..events import refused, stack_of
 from ..messages import CANNOT_CONNECT, NO_INTERFACE, NO_SHARED_MEMORY
 from ..network import unanswered
@@ -85,7 +95,7 @@ def messages_cross(case: Case) -> bool:
 @situation
 def work_of_one_rank(case: Case) -> bool:
     """A rank is at work of its own, under a condition on the rank."""
-    return call_on_some_ranks(case) and not case.waits(OnInput, InStore, OnLock, OnThread)
+    return call_on_some_ranks(case) and not case.waits(OnCondition, OnInput, InStore, OnLock, OnThread)
 
 
 @situation

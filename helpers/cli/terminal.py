@@ -79,6 +79,7 @@ class Terminal:
         self._sentence = ""
         self._lines = 0
         self._prompts = False
+        self._between: Sample | None = None
         self._over = False
         self._thread = threading.Thread(target=self._run, name="shows the run", daemon=True)
 
@@ -147,10 +148,7 @@ class Terminal:
     def _draw(self, pieces: list[Piece], drawn: float, over: bool) -> float:
         """Write what is new; returns when the table was drawn last."""
         now, sample = time.monotonic(), self._sample
-        prompts = sample is not None and _prompts(sample.snapshot)
-        if self._prompts and not prompts:
-            self._stream.answered()
-        self._prompts = prompts
+        prompts = self._prompts = self._is_asked(sample)
         new = self._joined(pieces, now, over)
         if not self._draws:
             self._write(new)
@@ -158,9 +156,19 @@ class Terminal:
         text = coloured(new.decode("utf-8", "replace")).encode("utf-8", "replace")
         if over or prompts or sample is None or now - drawn < PACE:
             self._write(self._erase() + text if text or over or prompts else b"")
-            return drawn
+            return now - PACE + TICK if prompts else drawn
         self._write(self._erase() + text + self._below(sample))
         return now
+
+    def _is_asked(self, sample: Sample | None) -> bool:
+        """True while a person is asked; a single look may find the job between two questions."""
+        if sample is None or _prompts(sample.snapshot):
+            self._between = None
+            return sample is not None
+        if self._prompts and self._between is None:
+            self._between = sample
+            self._stream.answered()
+        return self._prompts and sample is self._between
 
     def _joined(self, pieces: list[Piece], now: float, over: bool) -> bytes:
         """What is to be written of the job's output, and our own lines."""

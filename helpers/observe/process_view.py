@@ -97,7 +97,7 @@ def view(
                 stack = _explained(stack, sources, values)
             since, asleep, judged = thread["since"], waits.asleep(thread["native"]), thread
         helping = _helping(record, thread, found, sources) if thread is not None else []
-        apart = _threads_apart(record, thread, helping)
+        apart = _threads_apart(record, thread, helping, inside=_in_process(found))
         flight = record["flight"]
         first = found[0] if found else None
         if flight is not None and isinstance(first, InCollective) and first.seq is not None:
@@ -375,14 +375,21 @@ def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sour
     return freeing(found[0], shown, record, sources) if pipe or isinstance(first, OnCondition) else []
 
 
-def _threads_apart(record: Record, shown: Thread | None, helping: Sequence[Thread]) -> list[int]:
+def _threads_apart(
+    record: Record, shown: Thread | None, helping: Sequence[Thread], *, inside: bool
+) -> list[int]:
     """The kernel's ids of threads whose work is not that of the thread that is shown.
 
     Those are Python's other threads, unless they could end what that one waits for, and the beacon.
     Threads that Python does not know carry messages.
+
+    Args:
+        inside: whether it waits for something inside the process: what a library's thread computes may
+            be for that.
     """
     counted = [shown, *helping]
     others = [one for one in record["threads"] if not any(one is thread for thread in counted)]
+    others = [one for one in others if _has_users(one)] if inside else others
     known = [one.get("native_id") for one in others]
     return [number for number in (*known, record.get("beacon_thread")) if number is not None]
 

@@ -9,7 +9,7 @@ from beacon_records import call, record, thread
 from looks import watched
 from msgspec.structs import replace
 
-from helpers.beacon.record import Record
+from helpers.beacon.record import FrameEntry, Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
@@ -171,9 +171,23 @@ def test_a_rank_that_nobody_has_seen(more: dict[str, str], state: str) -> None:
 # Threads
 
 
-def test_a_thread_that_ticks_beside_a_main_thread_that_stands() -> None:
-    beat = thread(name="beat", main=False, frames=[LINE], native_id=901, since=5.0)
-    told = record(*standing(since=1.0)["threads"], beat, beacon_thread=902)
+QUEUE = ("/env/lib/python3.11/queue.py", 171, "get", False)
+LIBRARY = ("/env/lib/python3.11/site-packages/library/feeder.py", 9, "feed", False)
+
+
+@pytest.mark.parametrize(
+    ("stands", "beside", "idle"),
+    [
+        pytest.param([LINE], [LINE], 6.0, id="at a line of the user's"),
+        pytest.param([QUEUE, LINE], [LINE], 6.0, id="in a queue, which the other one does not fill"),
+        pytest.param([QUEUE, LINE], [LIBRARY], 0.0, id="in a queue, which a library may fill"),
+    ],
+)
+def test_a_thread_that_ticks_beside_a_main_thread_that_stands(
+    stands: list[FrameEntry], beside: list[FrameEntry], idle: float
+) -> None:
+    beat = thread(name="beat", main=False, frames=beside, native_id=901, since=5.0)
+    told = record(*standing(since=1.0, frames=stands)["threads"], beat, beacon_thread=902)
     looks = []
     for second in range(1, 8):
         used = [[900, 1.0, ""], [901, 0.2 * second, ""], [902, 0.2 * second, ""]]
@@ -190,7 +204,7 @@ def test_a_thread_that_ticks_beside_a_main_thread_that_stands() -> None:
     assert Threads(900) in observer.wanted
     (view,) = snapshot.ranks
     assert view.process is not None
-    assert view.process.idle == pytest.approx(6.0)
+    assert view.process.idle == pytest.approx(idle)
 
 
 def test_while_the_main_thread_moves_nobody_asks_what_the_threads_do() -> None:

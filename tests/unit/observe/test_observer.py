@@ -13,7 +13,7 @@ from helpers.beacon.record import FrameEntry, Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.look import Dump, Look, Output, Program, Threads, Told, Usage
+from helpers.observe.look import Dump, Look, Movement, Output, Program, Threads, Told, Usage
 from helpers.observe.observer import Observer
 
 PYTHON = ("python", "train.py")
@@ -95,6 +95,37 @@ def test_it_is_said_where_a_process_cannot_be_read_from_outside_either() -> None
     assert Dump(900) in observer.wanted, "it may be allowed later"
     freed = observer.take(look(4.0, python(), told=(Told(900, 3.9),)))
     assert not [sentence for sentence in freed.not_seen if "py-spy" in sentence]
+
+
+def test_a_record_does_not_outlive_the_program_that_wrote_it() -> None:
+    """A child that runs Python before `exec`, as with `preexec_fn`, has had a beacon."""
+    before = replace(python(), exe="/usr/bin/python3.11")
+    written = (Told(900, 1.0, record={**standing(), "exe": "/opt/env/bin/python3.11"}),)
+    observer, _ = run(look(1.0, before, told=written))
+    assert observer.records.keys() == {900}, "the same program, by another path"
+    after = replace(before, command=("sleep", "1000"), exe="/usr/bin/sleep")
+    observer.take(look(4.0, after))
+    assert observer.records == {}
+
+
+@pytest.mark.parametrize(("runs", "held"), [(True, False), (False, True)])
+def test_a_beacon_that_gets_no_processor_is_no_held_lock(runs: bool, held: bool) -> None:
+    written = (Told(900, 1.0, record={**standing(), "beacon_thread": 907}),)
+    movement = (Movement(900, (907,)), ((907, runs, 5),))
+    observer, _ = run(look(1.0, python(), told=written), told(3.0))
+    assert Movement(900, (907,)) in observer.wanted
+    process = observer.take(replace(told(3.1), answers=(movement,))).ranks[0].process
+    assert process is not None
+    assert (process.gil_held, process.starved) == (held, not held)
+
+
+def test_a_part_of_a_look_that_fails_is_told() -> None:
+    failed = {"its process groups": "RuntimeError('no name')"}
+    _, snapshot = run(
+        look(1.0, python(), told=(Told(900, 1.0, record={**standing(), "faults": failed}),))
+    )
+    said = "its process groups cannot be read: RuntimeError('no name')"
+    assert any(said in sentence for sentence in snapshot.not_seen)
 
 
 # One process

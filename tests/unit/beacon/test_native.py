@@ -1,0 +1,76 @@
+"""When the system call that blocks a thread ends by itself, as the kernel tells it."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from helpers.beacon import native
+from helpers.beacon.record import NativeCall
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+LIMIT = 5.0
+
+
+@pytest.fixture
+def blocked() -> Callable[[Callable[[], object]], NativeCall]:
+    """Gives the system call in which a function blocks, in a thread that ends with the tests."""
+
+    def call_of(act: Callable[[], object]) -> NativeCall:
+        thread = threading.Thread(target=act, daemon=True)
+        thread.start()
+        assert thread.native_id is not None
+        found = None
+        while found is None or found["call"] not in ("nanosleep", "futex", "select", "poll", "recvfrom"):
+            found = native.blocking_call(thread.native_id)
+        while (later := native.blocking_call(thread.native_id)) is None or later != found:
+            found = later if later is not None else found  # it has come to rest
+        return later
+
+    return call_of
+
+
+@pytest.fixture
+def pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="sleeps by `select` before")
+def test_a_sleep_has_its_deadline(blocked: Callable[[Callable[[], object]], NativeCall]) -> None:
+    found = blocked(lambda: time.sleep(LIMIT))
+    assert found["call"] == "nanosleep" and "lasts" not in found
+    assert 0.0 < found["until"] - time.monotonic() <= LIMIT + 0.1
+
+
+def test_a_lock_with_a_limit_has_its_deadline(
+    blocked: Callable[[Callable[[], object]], NativeCall],
+) -> None:
+    found = blocked(lambda: threading.Event().wait(LIMIT))
+    assert found["limited"] and 0.0 < found["until"] - time.monotonic() <= LIMIT + 0.1
+
+
+def test_a_select_and_a_socket_tell_how_long_they_last(
+    blocked: Callable[[Callable[[], object]], NativeCall], pair: tuple[socket.socket, socket.socket]
+) -> None:
+    here, _ = pair
+    assert blocked(lambda: select.select([here], [], [], LIMIT))["lasts"] == LIMIT
+    here.settimeout(LIMIT)
+    assert blocked(lambda: here.recv(1))["lasts"] == pytest.approx(LIMIT, abs=1.0)
+
+
+def test_what_has_no_limit_tells_none(
+    blocked: Callable[[Callable[[], object]], NativeCall], pair: tuple[socket.socket, socket.socket]
+) -> None:
+    here, _ = pair
+    rings = threading.Event()
+    for act in (rings.wait, lambda: here.recv(1)):
+        assert {"lasts", "until"}.isdisjoint(blocked(act))
+    rings.set()
+    pair[1].send(b"x")

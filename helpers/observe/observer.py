@@ -244,7 +244,8 @@ class Observer:
         for pid, row in self.table.rows.items():
             record = self.held.get(pid) or self.records.get(pid)
             program = record is None and pid != self.watched.pid and not row.is_python
-            stands = row.stopped or program or (record is not None and _stands(record))
+            held = row.stopped or pid in self.held  # whatever its main thread does for the lock
+            stands = held or program or (record is not None and _stands(record))
             if row.ended is not None or not stands:
                 row.threads.clear()
                 row.motions.clear()

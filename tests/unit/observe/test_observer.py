@@ -97,6 +97,18 @@ def test_it_is_said_where_a_process_cannot_be_read_from_outside_either() -> None
     assert not [sentence for sentence in freed.not_seen if "py-spy" in sentence]
 
 
+def test_while_the_lock_is_held_its_holder_counts_whatever_the_main_thread_does() -> None:
+    """The main thread asks for the lock again and again; read at such a moment, it runs."""
+    asks = {**standing(native=None, holds_gil=True), "source": "py-spy"}
+    still = (Movement(900, (900,)), ((900, False, 5),))
+    looks = [told(1.0), told(3.0), replace(told(3.2), answers=((Dump(900), asks),))]
+    looks += [replace(told(3.4 + 0.2 * number), answers=(still,)) for number in range(11)]
+    _, snapshot = run(*looks)
+    process = snapshot.ranks[0].process
+    assert process is not None and process.gil_held
+    assert process.woken == pytest.approx(2.0)
+
+
 def test_a_record_does_not_outlive_the_program_that_wrote_it() -> None:
     """A child that runs Python before `exec`, as with `preexec_fn`, has had a beacon."""
     before = replace(python(), exe="/usr/bin/python3.11")

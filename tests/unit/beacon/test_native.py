@@ -16,7 +16,7 @@ from helpers.beacon.record import NativeCall
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
-LIMIT = 5.0
+LIMIT = 60.0
 
 
 @pytest.fixture

@@ -133,6 +133,14 @@ def _time_at(address: int, process: str, parts: float) -> Optional[float]:
     return whole + part / parts if part < parts and whole < _LONGEST_TIME else None
 
 
+def executable(process: str = "self") -> str:
+    """The program that a process runs, by its path; empty where unknown. Another follows an `exec`."""
+    try:
+        return os.readlink(f"/proc/{process}/exe")
+    except OSError:
+        return ""
+
+
 def processor_time(thread: int) -> Optional[float]:
     """Seconds of processor time that a thread of this process has used; None where unknown."""
     try:

@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import Any, Callable, Dict, List, Literal, Optional
 
-from . import exits, family, flight, stacks, threads, torch_names
+from . import exits, family, flight, native, stacks, threads, torch_names
 from .record import ENVIRONMENT, Error, Flight, FrameEntry, Groups, Record, Unseen
 
 READ_AFTER, READ_AT_LAST = 0.35, 1.0
@@ -91,7 +91,7 @@ class Process:
             "ended": ended,
             "beacon_thread": self._beacon_thread,
             "rpc": self._part("its part in RPC", None, torch_names.rpc_rank),
-            "exe": _executable(),
+            "exe": native.executable(),
             "faults": self._faults,
         }
 
@@ -171,11 +171,3 @@ class Process:
         if any(file.startswith("<frozen importlib") for file, _, _, _ in frames):
             return "importing"
         return "running" if any(user for _, _, _, user in frames) else "starting"
-
-
-def _executable() -> str:
-    """The program that this process runs, as the kernel names it; another one follows an `exec`."""
-    try:
-        return os.readlink("/proc/self/exe")
-    except OSError:
-        return ""

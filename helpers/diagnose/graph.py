@@ -175,9 +175,9 @@ class Graph:
 
     def _is_still(self, process: ProcessView) -> bool:
         """True for a process that has not moved for `patience` seconds, and is not about to."""
-        left = math.inf if process.ends is None else process.ends - self.snapshot.time
-        kept = process.traced or process.frozen or process.starved or _waits_for_reader(process)
-        return not kept and left > SOON and min(process.unmoved, process.idle) >= self.patience
+        kept = ends_soon(process, self.snapshot.time)
+        kept = kept or process.traced or process.frozen or process.starved or _waits_for_reader(process)
+        return not kept and min(process.unmoved, process.idle) >= self.patience
 
     def _waits_outside(self, rank: int) -> bool:
         """True for a rank that waits for something outside of the job, or for a program that does."""
@@ -228,6 +228,11 @@ class Graph:
             yield self.needs.anybody  # whoever goes on may give memory back
         for wait in waits:
             yield from self.needs.otherwise(rank, wait)
+
+
+def ends_soon(process: ProcessView, now: float) -> bool:
+    """True for a process whose wait ends by itself before long, counted from `now`."""
+    return process.ends is not None and process.ends - now <= SOON
 
 
 def _waits_for_reader(process: ProcessView) -> bool:

@@ -218,8 +218,9 @@ class Needs:
         """The processes below a rank, or those that one of its children has started."""
         if pid in self._children:
             return [one for one in self._by_pid.values() if one.parent == pid]
-        views = (view for view in self.ranks.values() if view.process and view.process.pid == pid)
-        return [child.process for view in views for child in view.children if child.process.alive]
+        rank = self.rank_of(pid)
+        children = self.ranks[rank].children if rank is not None else ()
+        return [child.process for child in children if child.process.alive]
 
     @cached_property
     def _by_pid(self) -> dict[int, ProcessView]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..model.facts import STILL, ProcessView, Snapshot, Verdict
 from ..model.waits import ForRanks
 from .diagnose import diagnose
-from .graph import SOON, Graph
+from .graph import Graph, ends_soon
 
 HISTORY = 16
 """Snapshots that `diagnose` is given: about three seconds."""
@@ -161,7 +161,7 @@ class SettlingOfAttached(Settling):
         views = (view.process for view in snapshot.ranks if view.process and view.process.alive)
         near = any(
             self.patience / 2 <= min(process.unmoved, process.idle) < self.patience
-            and (process.ends is None or process.ends - snapshot.time > SOON)
+            and not ends_soon(process, snapshot.time)
             for process in views
         )
         return over and (not near or snapshot.time >= self._last_moment)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..beacon.record import FrameEntry, Record, Thread
 from ..model.waits import OnCondition, Wait
+from .polling import called_name
 from .source import Sources
 
 _ENDED_BY = {
@@ -106,7 +107,7 @@ def _effects(tree: ast.AST, name: str, line: int) -> Effects:
 def _methods(function: ast.AST) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            name = called_name(node)
             yield name if node.args or node.keywords or name != "wait" else "wait()"
         elif isinstance(node, ast.With) and not all(
             isinstance(item.context_expr, ast.Call) for item in node.items

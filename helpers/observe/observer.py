@@ -495,17 +495,16 @@ class Observer:
         if self.limit is not None and self.limit.not_seen:
             found.append(self.limit.not_seen)
         for pid, row in self.table.rows.items():
+            who = no_beacon.name(row, self.identities[pid].rank)
             if pid in self.inbox.beacons:
                 found += no_beacon.kept_back(self.records[pid])
                 faults = self.records[pid].get("faults", {}).items()
-                who = no_beacon.name(row, self.identities[pid].rank)
                 found += [no_beacon.FAULT.format(who=who, part=part, why=why) for part, why in faults]
                 problem = self._answers.get(Dump(pid)) if Dump(pid) in self.wanted else None
                 if isinstance(problem, str):
-                    found.append(no_beacon.old(no_beacon.name(row, self.identities[pid].rank), problem))
+                    found.append(no_beacon.old(who, problem))
             if pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
-            who = no_beacon.name(row, self.identities[pid].rank)
             if not self.attached:
                 begun = pid in self.inbox.written
                 found.append(no_beacon.why(row, who, self._failure(pid), begun=begun))

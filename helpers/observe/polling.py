@@ -115,7 +115,7 @@ def _is_idle(statement: ast.stmt, tested: Iterable[str]) -> bool:
                 for part in statement.body
             )
         case ast.Expr(value=ast.Call() as call):
-            return _name(call) in _IDLE
+            return called_name(call) in _IDLE
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
             return name in tested or not any(isinstance(n, ast.Call) for n in ast.walk(statement))
         case _:
@@ -196,7 +196,7 @@ def gives_up(site: Site, sources: Sources) -> bool:
     loop = _loop_around(sources.tree(site["file"]), site["position"][0])
     return loop is None or any(
         isinstance(node, ast.If | ast.IfExp | ast.Compare | ast.Raise | ast.For | ast.With)
-        or (isinstance(node, ast.Call) and _name(node).rpartition(".")[2] not in _HARMLESS)
+        or (isinstance(node, ast.Call) and called_name(node).rpartition(".")[2] not in _HARMLESS)
         for node in ast.walk(loop)
     )
 
@@ -218,14 +218,14 @@ def _loop_around(tree: ast.AST, line: int) -> ast.While | None:
 
 def _looked_at(test: ast.expr) -> ast.expr | None:
     """The path of `exists(path)` or `path.exists()`, as the whole condition."""
-    if not isinstance(test, ast.Call) or _name(test) not in _LOOKS:
+    if not isinstance(test, ast.Call) or called_name(test) not in _LOOKS:
         return None
     return test.args[0] if test.args else _owner(test)
 
 
 def _made(call: ast.Call) -> ast.expr | None:
     """The path that a call creates and that must not exist before."""
-    name, path = _name(call), call.args[0] if call.args else None
+    name, path = called_name(call), call.args[0] if call.args else None
     given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
     given |= {str(number): ast.unparse(argument) for number, argument in enumerate(call.args)}
     method = _owner(call) is not None and ast.unparse(call.func) not in (
@@ -245,10 +245,11 @@ def _made(call: ast.Call) -> ast.expr | None:
 
 
 def _locks_at_once(call: ast.Call) -> bool:
-    return _name(call) in ("flock", "lockf") and "LOCK_NB" in ast.unparse(call)
+    return called_name(call) in ("flock", "lockf") and "LOCK_NB" in ast.unparse(call)
 
 
-def _name(call: ast.Call) -> str:
+def called_name(call: ast.Call) -> str:
+    """The name of what is called, that of a method without its object."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
 
 

@@ -359,7 +359,7 @@ def _through(
 
     A thread of a library's has no line of the user's: then it is the line that waits for the thread.
     """
-    if any(entry[3] for entry in last["frames"]):
+    if _has_users(last):
         return last, list(needed)
     waits_here = [replace(wait, where=found[0].where) for wait in needed]
     return main, [*(replace(wait, blocking=False) for wait in found), *waits_here]
@@ -401,9 +401,7 @@ def _acting_thread(record: Record, sources: Sources) -> str | None:
     thread, for a rank or for a key of the store cannot act by itself, unless its wait ends before long.
     """
     for thread in record["threads"]:
-        frames = thread["frames"]
-        at_task = given_task(frames) or any(entry[3] for entry in frames)
-        if thread["main"] or not at_task:
+        if thread["main"] or not (_has_users(thread) or given_task(thread["frames"])):
             continue
         found = waits.thread_waits(thread, record, sources)
         if not found or found[0].limited or isinstance(found[0], ForOutside):
@@ -415,7 +413,7 @@ def _serves(thread: Thread) -> bool:
     """True for a thread that runs the user's code for another rank, which has called it by `rpc`."""
     return any(
         function == RPC_SERVED and is_rpc_file(file) for file, _, function, _ in thread["frames"]
-    ) and any(entry[3] for entry in thread["frames"])
+    ) and _has_users(thread)
 
 
 def _in_process(found: Sequence[Wait]) -> bool:

@@ -23,6 +23,7 @@ from ..beacon import native
 from ..beacon.record import Record, Thread
 from . import pyspy_record as dumped
 from .look import Program
+from .movement import movement
 
 EVERY = 0.4
 """Seconds between two looks."""
@@ -192,7 +193,5 @@ def _switches(pid: int, thread: int | None) -> object:
     """
     if thread is None:
         return object()
-    with suppress(OSError):
-        lines = Path(f"/proc/{pid}/task/{thread}/status").read_text().splitlines()
-        return tuple(line for line in lines if "ctxt_switches" in line)
-    return ()
+    found = movement(pid, thread)
+    return () if found is None else found[2]

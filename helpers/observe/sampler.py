@@ -45,6 +45,7 @@ from .look import (
     Usage,
     Watched,
 )
+from .movement import movement
 from .pyspy import Dumps
 from .records import Beacons
 
@@ -250,7 +251,7 @@ class Sampler:
             case SystemCall(pid):
                 return native.blocking_call(pid, str(pid))
             case Movement(pid, threads):
-                return [found for thread in threads if (found := _movement(pid, thread)) is not None]
+                return [found for thread in threads if (found := movement(pid, thread)) is not None]
 
     def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""
@@ -315,7 +316,7 @@ class _Process:
             command=redacted_words(process.cmdline()),
             environment=_environment(process),
             apart=session != 0 and session_of(process.pid) not in (session, 0),
-            exe=_executable(process.pid),
+            exe=native.executable(str(process.pid)),
         )
         self.told = False
         self._unanswered: dict[str, float] = {}
@@ -335,7 +336,7 @@ class _Process:
                 return None
             times = process.cpu_times()
             memory_used = process.memory_info().rss
-        command, exe = redacted_words(process.cmdline()), _executable(process.pid)
+        command, exe = redacted_words(process.cmdline()), native.executable(str(process.pid))
         if command and (command, exe) != (self.program.command, self.program.exe):
             environment = _environment(process)
             self.program = replace(self.program, command=command, exe=exe, environment=environment)
@@ -401,13 +402,6 @@ def _kernel_function(pid: int) -> str:
         return ""
 
 
-def _executable(pid: int) -> str:
-    """What a process runs, by its path (Linux); an empty string where we may not look."""
-    with suppress(OSError):
-        return os.readlink(f"/proc/{pid}/exe")
-    return ""
-
-
 def _tracer(pid: int) -> int:
     """Pid of the debugger of a process (Linux), 0 without one."""
     with suppress(OSError):
@@ -415,19 +409,6 @@ def _tracer(pid: int) -> int:
             if line.startswith("TracerPid:"):
                 return int(line.split()[1])
     return 0
-
-
-def _movement(pid: int, thread: int) -> tuple[int, bool, int] | None:
-    """Whether a thread runs or could run, and how often it has been scheduled (Linux).
-
-    A thread that has not been scheduled has done nothing. `status` needs no right of a debugger.
-    """
-    with suppress(OSError):
-        lines = Path(f"/proc/{pid}/task/{thread}/status").read_text().splitlines()
-        fields = dict(line.partition(":\t")[::2] for line in lines)
-        switches = sum(int(count) for name, count in fields.items() if name.endswith("ctxt_switches"))
-        return thread, fields["State"].startswith("R"), switches
-    return None
 
 
 def _thread_name(pid: int, thread: int) -> str:

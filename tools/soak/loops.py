@@ -27,6 +27,15 @@ def child(text):
 
 """
 
+_FED = """
+        items = queue.Queue()
+        def put():
+            while True:
+                time.sleep(P)
+                items.put(1)
+        threading.Thread(target=put, daemon=True).start()
+"""
+
 PLACES = {
     "sleeps": "steps = lambda: time.sleep(P)",
     "waits for an event with a limit": "steps = lambda: threading.Event().wait(P)",
@@ -45,13 +54,8 @@ PLACES = {
             except TimeoutError:
                 pass
     """,
-    "a queue with a limit, in a loop": """
-        items = queue.Queue()
-        def put():
-            while True:
-                time.sleep(P)
-                items.put(1)
-        threading.Thread(target=put, daemon=True).start()
+    "a queue with a limit, in a loop": _FED
+    + """
         def steps():
             while True:
                 try:
@@ -59,13 +63,8 @@ PLACES = {
                 except queue.Empty:
                     continue
     """,
-    "items of a thread": """
-        items = queue.Queue()
-        def put():
-            while True:
-                time.sleep(P)
-                items.put(1)
-        threading.Thread(target=put, daemon=True).start()
+    "items of a thread": _FED
+    + """
         steps = items.get
     """,
     "items of a process": """

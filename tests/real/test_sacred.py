@@ -389,18 +389,26 @@ def test_waiting_for_children(lab: Lab) -> None:
 
 
 THREADS = """
-import os, threading, time
+import os, sys, threading, time
+released = threading.Event()
 def deep(n):
-    time.sleep(0.4) if n == 0 else deep(n - 1)
+    released.wait() if n == 0 else deep(n - 1)
 for _ in range(30):
     threading.Thread(target=deep, args=(50,)).start()
 print(threading.active_count())
+released.set()
 names = {}
+def counted(held):
+    counts = []
+    for _ in range(20):  # a look that is just going on holds it for its few milliseconds
+        counts.append(sys.getrefcount(held))
+        time.sleep(0.01)
+    return min(counts)
 def local(value=[]):
     held = object()
-    names["count"] = __import__("sys").getrefcount(held)
-    time.sleep(0.8)
-    names["after"] = __import__("sys").getrefcount(held)
+    names["count"] = counted(held)
+    time.sleep(1.5)
+    names["after"] = counted(held)
 local()
 print(names)
 """

@@ -17,7 +17,7 @@ import time
 from types import FrameType
 from typing import Any, Optional
 
-from . import exits, files, joining, output, single_thread, torch_names
+from . import call_log, exits, files, joining, output, single_thread, torch_names
 from .crashes import CrashFile
 from .process import Process
 from .record import Written
@@ -51,7 +51,7 @@ class Beacon:
         self._folder = folder
         self._guardian = guardian
         self._crashes = CrashFile()
-        self._watches_joins = False
+        self._watches_joins = self._watches_calls = False
         self._elsewhere = False
         self._begin()
 
@@ -130,6 +130,9 @@ class Beacon:
             self.look()
             self.resume()
 
+    def _log(self) -> call_log.CallLog:
+        return self._process.log
+
     def _joins(self, frame: Optional[FrameType]) -> None:
         self._process.joins(frame)
         self._note()
@@ -199,6 +202,7 @@ class Beacon:
         """
         while True:
             self._watches_joins = self._watches_joins or joining.watch(self._joins)
+            self._watches_calls = self._watches_calls or call_log.watch(self._log)
             step = pause if self._watches_joins else min(pause, TICK)
             if self._wake.acquire(timeout=step):
                 return True

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Literal, Optional
 
 from . import exits, family, flight, native, stacks, threads, torch_names
+from .call_log import CallLog
 from .record import ENVIRONMENT, Error, Flight, FrameEntry, Groups, Record, Unseen
 
 READ_AFTER, READ_AT_LAST = 0.35, 1.0
@@ -46,6 +47,7 @@ class Process:
         self._spawned: Dict[int, int] = {}
         self._joining: List[FrameEntry] = []
         self._faults: Dict[str, str] = {}
+        self.log = CallLog()
 
     def joins(self, frame: Optional[FrameType]) -> None:
         """Note the stack that calls `init_process_group`."""
@@ -58,7 +60,7 @@ class Process:
             mine: the beacon's own thread, which is left out.
             ended: True at an orderly exit, when the threads are left as they were last seen.
         """
-        self._faults = {}
+        self._faults = {"its calls": self.log.fault} if self.log.fault else {}
         if mine:
             self._beacon_thread = _thread.get_native_id()
         if not ended:
@@ -92,6 +94,8 @@ class Process:
             "beacon_thread": self._beacon_thread,
             "rpc": self._part("its part in RPC", None, torch_names.rpc_rank),
             "exe": native.executable(),
+            "made": dict(self.log.counts),
+            "calls_made": list(self.log.newest) if self._stands() else [],
             "faults": self._faults,
         }
 
@@ -164,6 +168,10 @@ class Process:
             "calls": calls,
             "issued": issued,
         }
+
+    def _stands(self) -> bool:
+        """True once the main thread has not moved for so long that its values are told, too."""
+        return any(one.entry["main"] and "values" in one.entry for one in self._threads.values())
 
     def _phase(self) -> Literal["starting", "importing", "running"]:
         main = (thread.entry for thread in self._threads.values() if thread.entry["main"])

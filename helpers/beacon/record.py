@@ -325,6 +325,24 @@ class Flight(_NotAtFirstOfFlight):
     entries: List[FlightEntry]
 
 
+class CallMade(TypedDict):
+    """A call of `torch.distributed` that was made through Python.
+
+    Attributes:
+        op: name of the function; group: label of the group.
+        number: how many calls that makes in the group, from 1.
+        at: monotonic time of it.
+        frames: the user's, innermost first; values: of each of them, name -> `repr` of a plain value.
+    """
+
+    op: str
+    group: str
+    number: int
+    at: float
+    frames: List[FrameEntry]
+    values: List[Dict[str, str]]
+
+
 class Child(TypedDict):
     """What `multiprocessing` knows of a process that it has made.
 
@@ -369,6 +387,8 @@ class _NotAtFirst(TypedDict, total=False):
     left_values: Dict[int, Dict[str, str]]
     rpc: Optional[Tuple[int, int]]
     exe: str
+    made: Dict[str, int]
+    calls_made: List[CallMade]
     faults: Dict[str, str]
 
 
@@ -378,6 +398,8 @@ class Record(_NotAtFirst):
     Attributes:
         beacon_thread: the kernel's id of the thread of the beacon.
         exe: path of the program that it runs.
+        made: label of a group -> how many calls it has made in it through Python; calls_made: the newest
+            ones, oldest first, once the main thread has not moved for a moment.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

@@ -39,6 +39,7 @@ FROM_ROOT = frozenset(("broadcast", "broadcast_object_list", "scatter", "scatter
 
 NEW_GROUP_CALLS = frozenset(("new_group", "_new_group_with_tag", "split_group"))
 P2P_CALLS = frozenset(("send", "recv", "isend", "irecv", "send_object_list", "recv_object_list"))
+CALLS = COLLECTIVE_CALLS | P2P_CALLS
 WORK_TYPES = {
     0: "broadcast",
     1: "all_reduce",
@@ -71,6 +72,7 @@ RENDEZVOUS_CALLS = frozenset(("init_process_group",))
 CALL_LOGGER = "torch.distributed.c10d_logger"
 WAIT_COUNTER = "_WaitCounter"
 STORE_BARRIER = "_store_based_barrier"
+ASKS_MEMBERSHIP = "_rank_not_in_group"
 WORLD = ("default_pg", "pg_map", "pg_names", "pg_group_ranks")
 """The tables of groups that torch keeps in `_world`."""
 
@@ -369,6 +371,17 @@ def group_label(group: Any, default: Any) -> str:
     names = getattr(getattr(c10d(), "_world", None), "pg_names", {})
     name = group_name(group) or str(names.get(group, ""))
     return description if description not in ("", "undefined", "default_pg") else name
+
+
+def label_of(value: Any) -> str:
+    """Label of a `group` argument; None means the default group."""
+    default = getattr(getattr(c10d(), "_world", None), "default_pg", None)
+    return group_label(default if value is None else value, default)
+
+
+def is_group(value: Any) -> bool:
+    """True for a process group, of whatever backend."""
+    return any(base.__name__ == GROUP_CLASS for base in type(value).__mro__)
 
 
 def group_of(value: Any) -> Tuple[str, Members]:

@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / part) for part in ("", "tools", "tests/support")]  # histories are the tests'
 
+from calls import calls  # noqa: E402
 from cost import cost  # noqa: E402
 from histories import in_collective, snapshot, steady, working  # noqa: E402
 from nodes import nodes  # noqa: E402
@@ -76,6 +77,7 @@ def _milliseconds(work: Callable[[], object]) -> str:
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "What it costs a job": cost,
+    "What the note of a call costs": calls,
     "Time to an answer, beside torch's own tools": rivals,
     "Reading what a job has left": reading,
     "Reading the recordings of many nodes": nodes,

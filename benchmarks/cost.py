@@ -56,7 +56,7 @@ def cost(
         rounds: whole runs with the instrument, with each peer's tool, and without either.
     """
     with tempfile.TemporaryDirectory() as built:
-        environment = _environment(built)
+        environment = job_environment(built)
         yield (
             f"Two ranks train a small model with gloo. Per step: {pairs} times a block of about one "
             "second with the beacon and the same without it, in one process, either first in turn. In "
@@ -78,11 +78,11 @@ def cost(
                 continue
             _whole(kind, environment, 1, watched=True)  # what is built once, is built now
             ranks = _blocks(kind, environment, pairs)
-            cells = [_interval(_of_looks(ranks, part), " %") for part in ("wall", "cpu")]
+            cells = [interval(_of_looks(ranks, part), " %") for part in ("wall", "cpu")]
             runs = [_pair(kind, environment, plain_first=bool(turn % 2)) for turn in range(starts)]
             later = [_mean(watched, "first") - _mean(plain, "first") for watched, plain in runs]
-            cells += [_interval(_of_runs(runs, "first")), _interval(later, " s")]
-            cells += [_interval(_of_runs(runs, part)) for part in ("rss", "pss")]
+            cells += [interval(_of_runs(runs, "first")), interval(later, " s")]
+            cells += [interval(_of_runs(runs, part)) for part in ("rss", "pss")]
             yield f"| {KINDS[kind]} | {' | '.join(cells)} |"
         yield ""
         yield from _peers(environment, rounds)
@@ -104,7 +104,7 @@ def _peers(environment: Mapping[str, str], rounds: int) -> Iterator[str]:
     yield "| FSDP2, whole runs against a plain one | time of a step | start | PSS |"
     yield "|---|---|---|---|"
     for name, runs in found.items():
-        cells = [_interval(_of_runs(runs, part)) for part in ("step", "first", "pss")]
+        cells = [interval(_of_runs(runs, part)) for part in ("step", "first", "pss")]
         yield f"| {name} | {' | '.join(cells)} |"
     yield ""
     yield (
@@ -115,27 +115,30 @@ def _peers(environment: Mapping[str, str], rounds: int) -> Iterator[str]:
     )
 
 
-def _environment(built: str) -> dict[str, str]:
+def job_environment(built: str) -> dict[str, str]:
+    """Variables of a measured job; built: the folder in which torch builds extensions."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     compiled = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**compiled, "PATH": path, "OMP_NUM_THREADS": "1", "TORCH_EXTENSIONS_DIR": built}
 
 
-def _launch(program: str, *words: str) -> list[str]:
+def launch(program: str, *words: str) -> list[str]:
+    """The command that runs a program of this folder on two ranks."""
     port = f"--master-port={free_port()}"
     return ["torchrun", port, "--nproc-per-node=2", str(HERE / program), *words]
 
 
-def _ranks(folder: str) -> list[Rank]:
+def notes_of(folder: str) -> list[Rank]:
+    """What each rank has written to the folder."""
     return [json.loads(file.read_text()) for file in sorted(Path(folder).glob("*.json"))]
 
 
 def _blocks(kind: str, environment: Mapping[str, str], pairs: int) -> list[Rank]:
     """The paired blocks of each rank."""
     with tempfile.TemporaryDirectory() as folder:
-        command = _launch("beacon_cost.py", kind, folder, str(pairs), str(TIMES))
-        _run(_watched(command), environment)
-        return _ranks(folder)
+        command = launch("beacon_cost.py", kind, folder, str(pairs), str(TIMES))
+        run(under_diagnose(command), environment)
+        return notes_of(folder)
 
 
 def _whole(
@@ -148,10 +151,10 @@ def _whole(
 ) -> list[Rank]:
     """What each rank notes of a whole run, plain or under a tool; `first` from the launch on."""
     with tempfile.TemporaryDirectory() as folder:
-        command = _launch("training.py", kind, folder, str(steps))
+        command = launch("training.py", kind, folder, str(steps))
         began = time.time()
-        _run(_watched(command) if watched else command, environment, dumps=dumps)
-        return [{**rank, "first": rank["first"] - began} for rank in _ranks(folder)]
+        run(under_diagnose(command) if watched else command, environment, dumps=dumps)
+        return [{**rank, "first": rank["first"] - began} for rank in notes_of(folder)]
 
 
 def _pair(
@@ -165,11 +168,13 @@ def _pair(
     return made[True], made[False]
 
 
-def _watched(command: list[str]) -> list[str]:
+def under_diagnose(command: list[str]) -> list[str]:
+    """The same command under the instrument."""
     return [sys.executable, "-m", "helpers", "diagnose", "--", *command]
 
 
-def _run(command: list[str], environment: Mapping[str, str], *, dumps: bool = False) -> None:
+def run(command: list[str], environment: Mapping[str, str], *, dumps: bool = False) -> None:
+    """Run a command to its end; it must succeed. dumps: with py-spy on each rank meanwhile."""
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(command, env=environment, cwd=HERE.parent, stdout=log, stderr=log) as process,
@@ -222,7 +227,7 @@ def _mean(ranks: Sequence[Rank], part: str) -> float:
     return statistics.mean(rank[part] for rank in ranks)
 
 
-def _interval(values: Sequence[float], unit: str = "") -> str:
+def interval(values: Sequence[float], unit: str = "") -> str:
     """The median of values and its 95 % confidence interval."""
     draw = random.Random(0)
     medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(2000))

@@ -151,16 +151,17 @@ CHANGES = (
     Change(
         "`_WaitCounter` in `torch.distributed.c10d_logger` is a function that calls the class.",
         "processes with torch",
-        "So a call of `init_process_group` is noticed, however brief the group.",
+        "So a call of `init_process_group` is noticed, however brief the group, and one of `new_group`.",
         ("name torch.distributed.c10d_logger._WaitCounter",),
     ),
     Change(
-        "`_rank_not_in_group` in `torch.distributed.distributed_c10d`, by which each call of the network "
-        "asks whether the rank takes part, is a function that calls torch's.",
+        "`_rank_not_in_group` in `torch.distributed` and its `distributed_c10d`, by which each call of "
+        "the network asks whether the rank takes part, is a function around torch's (`__wrapped__`).",
         "processes with torch",
-        "So each call made through Python is counted, and what the user's lines can name at the newest 64 "
-        "is kept: at most 32 numbers, truth values and short texts of each. That takes 0.2 % of the time "
-        "at most: where calls come fast, those of every second, fourth, ... number are looked at.",
+        "So each call that is made through Python is counted, and of the newest 64 it is kept what the "
+        "user's lines can name: at most 32 numbers, truth values and short texts of each. Reading these "
+        "takes 0.2 % of the time at most: where calls come fast, those of every second, fourth, ... "
+        "number are read.",
     ),
     Change(
         "`torch._inductor`, while that has not been imported, is an object that imports it when "

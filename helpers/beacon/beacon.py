@@ -137,6 +137,9 @@ class Beacon:
         self._process.joins(frame)
         self._note()
 
+    def _makes_group(self, wrapper: FrameType) -> None:
+        self._process.log.note_new_group(wrapper)
+
     def _at_exit(self) -> None:
         if not self._elsewhere:
             self.rest()
@@ -201,7 +204,7 @@ class Beacon:
         A long pause may follow a look, but joining must be watched before all of torch is imported.
         """
         while True:
-            self._watches_joins = self._watches_joins or joining.watch(self._joins)
+            self._watches_joins = self._watches_joins or joining.watch(self._joins, self._makes_group)
             self._watches_calls = self._watches_calls or call_log.watch(self._log)
             step = pause if self._watches_joins else min(pause, TICK)
             if self._wake.acquire(timeout=step):

@@ -68,7 +68,7 @@ class Process:
             self._part("its Flight Recorder", None, self._see_flight)
         if self._error is None:
             self._error = exits.uncaught()
-        return {
+        record: Record = {
             "source": "beacon",
             "ppid": os.getppid(),
             "started": self._started,
@@ -94,10 +94,13 @@ class Process:
             "beacon_thread": self._beacon_thread,
             "rpc": self._part("its part in RPC", None, torch_names.rpc_rank),
             "exe": native.executable(),
-            "made": dict(self.log.counts),
-            "calls_made": list(self.log.newest) if self._stands() else [],
             "faults": self._faults,
         }
+        stands = (lambda *_: True) if ended or exits.cut_off else self._stands
+        history = self._part("its calls", None, self.log.history, stands)
+        if history is not None:
+            record["call_history"] = history
+        return record
 
     def _part(self, name: str, default: Any, look: Callable[..., Any], *given: Any) -> Any:
         """What one part of a look has seen; a part that fails says so, and takes no other along."""
@@ -169,9 +172,15 @@ class Process:
             "issued": issued,
         }
 
-    def _stands(self) -> bool:
-        """True once the main thread has not moved for so long that its values are told, too."""
-        return any(one.entry["main"] and "values" in one.entry for one in self._threads.values())
+    def _stands(self, ident: int, moved: float) -> bool:
+        """True for a thread that has not moved for so long that its values are due, or has ended.
+
+        Args:
+            moved: when it was known to move: a look may have found it at the same line before and after.
+        """
+        thread = self._threads.get(ident)
+        since = moved if thread is None else max(moved, thread.entry["since"])
+        return time.monotonic() - since >= threads.VALUES_AFTER
 
     def _phase(self) -> Literal["starting", "importing", "running"]:
         main = (thread.entry for thread in self._threads.values() if thread.entry["main"])

@@ -325,22 +325,42 @@ class Flight(_NotAtFirstOfFlight):
     entries: List[FlightEntry]
 
 
-class CallMade(TypedDict):
+class LoggedCall(TypedDict):
     """A call of `torch.distributed` that was made through Python.
 
     Attributes:
         op: name of the function; group: label of the group.
-        number: how many calls that makes in the group, from 1.
-        at: monotonic time of it.
-        frames: the user's, innermost first; values: of each of them, name -> `repr` of a plain value.
+        number: which collective of the group it is, from 1; sends and receives, of which each rank makes
+            as many as it has to, are numbered apart.
+        at: monotonic time of it. What is issued later without Python, as DDP's reductions are, has
+            these values, which are as old as the difference.
+        thread: Python's id of the thread that made it.
+        place: index of its frames in `places`.
+        values: of each of these frames, name -> `repr` of a plain value.
     """
 
     op: str
     group: str
     number: int
     at: float
-    frames: List[FrameEntry]
+    thread: int
+    place: int
     values: List[Dict[str, str]]
+
+
+class CallHistory(TypedDict):
+    """The calls of `torch.distributed` that a process has made through Python.
+
+    Attributes:
+        collectives: label of a group -> how many collectives; p2p: how many sends and receives.
+        places: the different stacks of `newest`, the user's frames only, innermost first.
+        newest: the newest calls, oldest first; empty while the thread that made the last one moves.
+    """
+
+    collectives: Dict[str, int]
+    p2p: Dict[str, int]
+    places: List[List[FrameEntry]]
+    newest: List[LoggedCall]
 
 
 class Child(TypedDict):
@@ -387,8 +407,7 @@ class _NotAtFirst(TypedDict, total=False):
     left_values: Dict[int, Dict[str, str]]
     rpc: Optional[Tuple[int, int]]
     exe: str
-    made: Dict[str, int]
-    calls_made: List[CallMade]
+    call_history: CallHistory
     faults: Dict[str, str]
 
 
@@ -398,8 +417,7 @@ class Record(_NotAtFirst):
     Attributes:
         beacon_thread: the kernel's id of the thread of the beacon.
         exe: path of the program that it runs.
-        made: label of a group -> how many calls it has made in it through Python; calls_made: the newest
-            ones, oldest first, once the main thread has not moved for a moment.
+        call_history: the calls of torch.distributed made through Python; absent before the first.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

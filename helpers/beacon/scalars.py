@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 from types import FrameType, GetSetDescriptorType
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from .secret_names import is_secret
 from .variables import peek
 
 SCALARS = (int, float, bool, type(None))
+_ATOMS = frozenset((*SCALARS, str))
+DEPTH = 2
+"""Attributes one after the other, as in `trainer.state.step`, that are told."""
 MOST = 100
 """Values told of one frame."""
 LONGEST_TEXT, LONGEST_NUMBER = 60, 1 << 64
 """Texts of more characters, and whole numbers above, are left out."""
 LONGEST_MESSAGE = 200
 """Texts of exceptions of more characters are left out."""
+
+_mro, _namespace = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
 
 
 def scalars(frame: FrameType) -> Dict[str, str]:
@@ -24,10 +29,36 @@ def scalars(frame: FrameType) -> Dict[str, str]:
     Of objects, the attributes that the code of the frame names, as far as they are in the object's own
     dictionary; what is a secret by its name is left out.
     """
-    # All at once, so that what the frame holds is not held by us for longer than the job wants it.
-    plain = [(name, value) for name, value in _named(frame) if _is_plain(value)]
+    return texts(plain(frame))
+
+
+def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]:
+    """Name and value of what `scalars` tells of a frame, secrets included; `most`: of that many.
+
+    They are taken at once: what else the frame holds is not held by us for longer than the job wants it.
+    """
+    names = frame.f_code.co_names
+    visible = peek(frame)
+    for name in names:
+        if name in frame.f_globals and name not in visible:
+            visible[name] = frame.f_globals[name]
+    values: List[Tuple[str, Any]] = []
+    for depth in range(DEPTH + 1):
+        values += [pair for pair in visible.items() if type(pair[1]) in _ATOMS and _is_plain(pair[1])]
+        if depth == DEPTH or (most is not None and len(values) >= most):
+            break
+        visible = {
+            f"{base}.{name}": inner
+            for base, value in visible.items()
+            for name, inner in _fields(value, names)
+        }
+    return values[:most]
+
+
+def texts(values: Iterable[Tuple[str, Any]]) -> Dict[str, str]:
+    """Name -> `repr` of plain values, at most `MOST`, without the secrets."""
     found: Dict[str, str] = {}
-    for name, value in plain:
+    for name, value in values:
         if len(found) >= MOST:
             break
         if not is_secret(name, value):
@@ -51,33 +82,17 @@ def _nobody() -> Dict[int, Any]:
     return {}
 
 
-def _named(frame: FrameType) -> Iterator[Tuple[str, Any]]:
-    names = frame.f_code.co_names
-    visible = peek(frame)
-    for name in names:
-        if name in frame.f_globals and name not in visible:
-            visible[name] = frame.f_globals[name]
-    yield from visible.items()
-    for base, value in list(visible.items()):
-        for name, inner in _fields(value, names):
-            yield f"{base}.{name}", inner
-            for last, innermost in _fields(inner, names):
-                yield f"{base}.{name}.{last}", innermost
-
-
-def _fields(value: Any, names: Tuple[str, ...]) -> Iterator[Tuple[str, Any]]:
+def _fields(value: Any, names: Tuple[str, ...]) -> List[Tuple[str, Any]]:
     """The named attributes that an object holds itself, without asking the object or its class."""
-    if _is_plain(value):
-        return
+    if type(value) in _ATOMS:
+        return []
     held = _own_dictionary(value)
-    for name in names:
-        if name in held:
-            yield name, held[name]
+    return [(name, held[name]) for name in names if name in held] if held else []
 
 
 def _own_dictionary(value: Any) -> Dict[str, Any]:
-    for one in type.__dict__["__mro__"].__get__(type(value)):
-        descriptor = type.__dict__["__dict__"].__get__(one).get("__dict__")
+    for one in _mro(type(value)):
+        descriptor = _namespace(one).get("__dict__")
         if descriptor is not None:
             found = descriptor.__get__(value) if type(descriptor) is GetSetDescriptorType else {}
             return found if type(found) is dict else {}

@@ -17,8 +17,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .record import Group, Groups, Members, Unseen, members
 
+PACKAGE = "torch.distributed"
 DISTRIBUTED = "torch.distributed.distributed_c10d"
 BINDINGS = "torch._C._distributed_c10d"
+EVAL_FRAME = "torch._C._dynamo.eval_frame"
 
 COLLECTIVE_CALLS = frozenset(
     (
@@ -70,6 +72,7 @@ BATCHED_WAIT = (os.path.join("distributed", "pipelining", "schedules.py"), "_wai
 
 RENDEZVOUS_CALLS = frozenset(("init_process_group",))
 CALL_LOGGER = "torch.distributed.c10d_logger"
+CALL_WRAPPER = "c10d_logger.py"
 WAIT_COUNTER = "_WaitCounter"
 STORE_BARRIER = "_store_based_barrier"
 ASKS_MEMBERSHIP = "_rank_not_in_group"
@@ -173,7 +176,7 @@ def unnamed(file: str, function: str) -> Optional[str]:
 
 def is_call_wrapper(file: str) -> bool:
     """True for the source file of the wrapper around the collectives."""
-    return file.endswith("c10d_logger.py")
+    return file.endswith(CALL_WRAPPER)
 
 
 def is_rendezvous_file(file: str) -> bool:
@@ -377,11 +380,6 @@ def label_of(value: Any) -> str:
     """Label of a `group` argument; None means the default group."""
     default = getattr(getattr(c10d(), "_world", None), "default_pg", None)
     return group_label(default if value is None else value, default)
-
-
-def is_group(value: Any) -> bool:
-    """True for a process group, of whatever backend."""
-    return any(base.__name__ == GROUP_CLASS for base in type(value).__mro__)
 
 
 def group_of(value: Any) -> Tuple[str, Members]:

@@ -8,6 +8,9 @@ from typing import Any, Dict, Optional
 
 CO_OPTIMIZED = 1
 
+OWN_LOCALS = frozenset(("locals", "f_locals"))
+"""What a function names that holds its own variables as a dictionary."""
+
 MEMBERS = 64
 """The largest container whose members are looked at."""
 
@@ -20,14 +23,21 @@ def peek(frame: FrameType) -> Dict[str, Any]:
     """
     held = frame.f_locals
     copy = dict(held)
-    if (
-        sys.version_info < (3, 13)
-        and frame.f_code.co_flags & CO_OPTIMIZED
-        and frame.f_trace is None
-        and sys.getrefcount(held) <= 3
-    ):
+    if _has_snapshot(frame) and frame.f_trace is None and sys.getrefcount(held) <= 3:
         held.clear()
     return copy
+
+
+def may_hold_locals(frame: FrameType) -> bool:
+    """True for a function that may hold what `locals()` has returned: `peek` would bring it up to date.
+
+    That dictionary is the one that `f_locals` fills, before Python 3.13 (PEP 667).
+    """
+    return _has_snapshot(frame) and not OWN_LOCALS.isdisjoint(frame.f_code.co_names)
+
+
+def _has_snapshot(frame: FrameType) -> bool:
+    return sys.version_info < (3, 13) and bool(frame.f_code.co_flags & CO_OPTIMIZED)
 
 
 def named_values(frame: FrameType) -> Dict[str, Any]:

@@ -51,6 +51,11 @@ def test_the_cost_is_an_interval_for_each_measure() -> None:
     assert row.count(" to ") == 6
 
 
+def test_the_cost_of_a_call_is_an_interval_for_each_measure() -> None:
+    row = next(line for line in lines_of("calls([3], rounds=1)") if line.startswith("| 3 |"))
+    assert row.count(" to ") == 4
+
+
 def test_what_dominates_the_waiting_is_said_of_a_run() -> None:
     row = next(
         line for line in lines_of("waits(['05'], browser=False)") if line.startswith("| 05 broken")

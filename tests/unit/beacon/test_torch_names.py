@@ -164,10 +164,13 @@ def test_everything_is_found_in_each_version(stand_in: Callable[..., StandIn], v
     (entry,), (call,), (issued,) = flight.read()
     assert (entry["group"], entry["seq"], entry["op"], entry["done"]) == ("0", 2, "all_reduce", False)
     assert (call["op"], issued["group"], issued["first"], issued["calls"]) == ("all_reduce", "0", 2, [0])
-    seen: list[Any] = []
-    assert joining.watch(seen.append)
+    joined: list[Any] = []
+    grouped: list[Any] = []
+    assert joining.watch(joined.append, grouped.append)
     made = vars(modules.logger)["_WaitCounter"]("pytorch.wait_counter.c10d.init_process_group")
-    assert made.key.endswith("init_process_group") and len(seen) == 1
+    assert made.key.endswith("init_process_group") and (len(joined), len(grouped)) == (1, 0)
+    vars(modules.logger)["_WaitCounter"]("pytorch.wait_counter.c10d.new_group")
+    assert (len(joined), len(grouped)) == (1, 1)
     assert set(version.calls) <= torch_names.COLLECTIVE_CALLS
     place = torch_names.INDEX_ARGUMENT[torch_names.DATALOADER_WORKER]
     assert version.worker[place] == torch_names.INDEX_VARIABLE[torch_names.DATALOADER_WORKER][1]

@@ -61,6 +61,7 @@ class Beacon:
         self.path = files.record_path(self._folder, self.pid)
         self._crash_path = files.stacks_path(self._folder, self.pid)
         self._process = Process(inherited)
+        self.calls = self._process.log
         self._last: Optional[Written] = None
         self._tracer = Tracer(self._guardian)
         self._wake = _thread.allocate_lock()
@@ -130,15 +131,12 @@ class Beacon:
             self.look()
             self.resume()
 
-    def _log(self) -> call_log.CallLog:
-        return self._process.log
-
     def _joins(self, frame: Optional[FrameType]) -> None:
         self._process.joins(frame)
         self._note()
 
     def _makes_group(self, wrapper: FrameType) -> None:
-        self._process.log.note_new_group(wrapper)
+        self.calls.note_new_group(wrapper)
 
     def _at_exit(self) -> None:
         if not self._elsewhere:
@@ -205,7 +203,7 @@ class Beacon:
         """
         while True:
             self._watches_joins = self._watches_joins or joining.watch(self._joins, self._makes_group)
-            self._watches_calls = self._watches_calls or call_log.watch(self._log)
+            self._watches_calls = self._watches_calls or call_log.watch(self)
             step = pause if self._watches_joins else min(pause, TICK)
             if self._wake.acquire(timeout=step):
                 return True

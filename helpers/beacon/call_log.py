@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import _thread
 import functools
+import itertools
 import sys
 import time
 from collections import deque
-from types import FrameType, FunctionType
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Protocol, Set, Tuple
 
 from . import scalars, stacks
 from .record import CallHistory, FrameEntry, LoggedCall
@@ -87,33 +88,33 @@ class CallLog:
 
     Attributes:
         fault: why a call could not be noted; empty where all could.
+        counters: whether it sends or receives, and the place of its group in memory -> gives the number
+            of a call: an iterator in C, which no other thread can come between.
+        mask: only calls whose number has none of these bits are noted.
     """
 
     def __init__(self) -> None:
         self.fault = ""
-        self._collectives: Dict[str, int] = {}
-        self._p2p: Dict[str, int] = {}
-        # A signal handler of the job's may make a call while its thread is here.
-        self._counting = _thread.RLock()
+        self.mask = 0
+        self.counters: Dict[Tuple[bool, int], Iterator[int]] = {}
+        self._of_labels: Dict[Tuple[bool, str], Iterator[int]] = {}
         self._newest: Deque[_Call] = deque(maxlen=KEPT)
-        self._stride = 1
         self._credit, self._credited = BURST, time.monotonic()
         self._last: Optional[_Call] = None
         self._places: List[List[FrameEntry]] = []
         self._entries: List[LoggedCall] = []
 
-    def note(self, frame: FrameType, group: Any) -> None:
-        """Note a call, unless it is a part of another one. It never raises an `Exception`.
+    def note(self, frame: FrameType, number: int, group: Any) -> None:
+        """Note a call with what its caller's frames can name. It never raises an `Exception`.
 
         Args:
-            frame: of torch's function; group: that it was given.
+            frame: of torch's function; number: the count of the call, 0 in a group without a counter;
+                group: that it was given.
         """
         try:
-            operation = frame.f_code.co_name
-            if operation in CALLS:
-                operation, caller = _outermost(operation, frame)
-                if operation:
-                    self._count(operation, "default" if group is None else label_of(group), caller)
+            operation, caller = _outermost(frame)
+            label = "default" if group is None else label_of(group)
+            self._note(operation, number, group, label, caller)
         except Exception as problem:  # a call of the job's does not fail because of it
             self.fault = repr(problem)[:200]
 
@@ -124,32 +125,45 @@ class CallLog:
             wrapper: torch's frame around it, which has its arguments.
         """
         try:
-            if not peek(wrapper).get("kwargs", {}).get("use_local_synchronization"):
-                self._count("new_group", "default", wrapper.f_back)
+            if peek(wrapper).get("kwargs", {}).get("use_local_synchronization"):
+                return
+            counter = self.counters.get((False, id(None)))
+            self._note("new_group", next(counter, 0) if counter else 0, None, "default", wrapper.f_back)
         except Exception as problem:
             self.fault = repr(problem)[:200]
 
-    def _count(self, operation: str, group: str, caller: Optional[FrameType]) -> None:
-        """Count a call, and keep what its caller's frames can name, as far as time allows."""
-        counts, group = self._p2p if operation in P2P_CALLS else self._collectives, group[:LONGEST_LABEL]
-        if len(counts) >= MOST_GROUPS and group not in counts:
-            return
-        with self._counting:
-            number = counts[group] = counts.get(group, 0) + 1
-        if number % self._stride:
-            return
+    def _note(
+        self, operation: str, number: int, group: Any, label: str, caller: Optional[FrameType]
+    ) -> None:
         began = time.thread_time()
-        self._newest.append(_Call(operation, group, number, *_frames(caller)))
+        number = self._numbered((operation in P2P_CALLS, label[:LONGEST_LABEL]), number, group)
+        if number and not number & self.mask:
+            self._newest.append(_Call(operation, label[:LONGEST_LABEL], number, *_frames(caller)))
         self._pay(time.thread_time() - began)
+
+    def _numbered(self, key: Tuple[bool, str], number: int, group: Any) -> int:
+        """The number of a call in the group of that label; 0 where no more groups can be counted.
+
+        A group may be the first at its place in memory, or another one than before.
+        """
+        place, counter = (key[0], id(group)), self._of_labels.get(key)
+        if counter is not None and number and counter is self.counters.get(place):
+            return number
+        if counter is None and len(self._of_labels) >= MOST_GROUPS:
+            return 0
+        if len(self.counters) >= 2 * MOST_GROUPS:
+            self.counters.clear()
+        self.counters[place] = counter = self._of_labels.setdefault(key, itertools.count(1))
+        return next(counter)
 
     def _pay(self, spent: float) -> None:
         """Take what reading has cost from what may be spent, and read more or less often from now on."""
         now = time.monotonic()
         credit = min(BURST, self._credit + SHARE * (now - self._credited)) - spent
         if credit < 0:
-            self._stride *= 2
-        elif credit > BURST / 2 and self._stride > 1:
-            self._stride //= 2
+            self.mask = 2 * self.mask + 1
+        elif credit > BURST / 2:
+            self.mask //= 2
         self._credit, self._credited = max(0.0, credit), now
 
     def history(self, stands: Callable[[int, float], bool]) -> Optional[CallHistory]:
@@ -160,7 +174,7 @@ class CallLog:
                 that of the newest call moves, only the counts are given: the calls would change from
                 look to look.
         """
-        if not self._collectives and not self._p2p:
+        if not self._of_labels:
             return None
         newest = list(self._newest)
         last = newest[-1] if newest and stands(newest[-1].thread, newest[-1].at) else None
@@ -171,26 +185,32 @@ class CallLog:
             self._entries = [call.entry(numbers.setdefault(call.frames, len(numbers))) for call in calls]
             self._places = [list(frames) for frames in numbers]
         return {
-            "collectives": dict(self._collectives),
-            "p2p": dict(self._p2p),
+            "collectives": self._counts(p2p=False),
+            "p2p": self._counts(p2p=True),
             "places": self._places,
             "newest": self._entries,
         }
 
+    def _counts(self, *, p2p: bool) -> Dict[str, int]:
+        """How many calls each group has seen: one less than its counter, whose text tells the next."""
+        counters = list(self._of_labels.items())
+        return {
+            label: int(repr(counter)[len("count(") : -1]) - 1
+            for (kind, label), counter in counters
+            if kind == p2p
+        }
 
-def _outermost(operation: str, frame: FrameType) -> Tuple[str, Optional[FrameType]]:
-    """The operation that a call of torch's is a part of, and the frame that has called it.
 
-    The operation is empty for a part of a call that has asked before: `all_gather_object` gathers twice.
+def _outermost(frame: FrameType) -> Tuple[str, Optional[FrameType]]:
+    """The operation of torch's that a call is a part of, and the frame that has called it.
+
+    `send` calls `isend`, and wrappers stand between.
     """
-    own, caller = frame.f_code.co_filename, frame.f_back
+    operation, own, caller = frame.f_code.co_name, frame.f_code.co_filename, frame.f_back
     while caller is not None:
         code = caller.f_code
         if code.co_filename == own:
-            if code.co_name in CALLS:
-                if ASKS_MEMBERSHIP in code.co_names:
-                    return "", None
-                operation = code.co_name
+            operation = code.co_name if code.co_name in CALLS else operation
         elif not code.co_filename.endswith(CALL_WRAPPER):
             break
         caller = caller.f_back
@@ -214,7 +234,41 @@ def _frames(frame: Optional[FrameType]) -> Tuple[Tuple[FrameEntry, ...], Values]
     return tuple(entries), values
 
 
-def watch(log: Callable[[], CallLog]) -> bool:
+class _Functions:
+    """The functions of torch's that make calls, by the places of their code in memory.
+
+    Attributes:
+        kinds: of those that do the work, whether they send or receive.
+        asking: those of them that ask whether the rank takes part.
+        wrappers: what stands around them.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: Dict[int, bool] = {}
+        self.asking: Set[int] = set()
+        self.wrappers: Set[int] = set()
+        self._kept: List[CodeType] = []  # so that no other code comes to their places
+        for name in CALLS:
+            function = name_in(DISTRIBUTED, name)
+            while type(function) is FunctionType:
+                code, wrapped = function.__code__, getattr(function, "__wrapped__", None)
+                self._kept.append(code)
+                if wrapped is not None:
+                    self.wrappers.add(id(code))
+                else:
+                    self.kinds[id(code)] = name in P2P_CALLS
+                    if ASKS_MEMBERSHIP in code.co_names:
+                        self.asking.add(id(code))
+                function = wrapped
+
+
+class Owner(Protocol):
+    """What has the log of the process, which is another one in a forked child."""
+
+    calls: CallLog
+
+
+def watch(owner: Owner) -> bool:
     """Have each call noted, once torch is loaded.
 
     `torch.compile` must make of the job what it makes of it without us. It traces through some functions
@@ -223,7 +277,7 @@ def watch(log: Callable[[], CallLog]) -> bool:
     goes by torch's file, and the note is taken while nothing is compiled.
 
     Args:
-        log: gives the log of the process, which is another one in a forked child.
+        owner: has the log of the process.
 
     Returns:
         True when the watch is set, False while torch has not come so far, or has no such function.
@@ -231,15 +285,36 @@ def watch(log: Callable[[], CallLog]) -> bool:
     asks = name_in(DISTRIBUTED, ASKS_MEMBERSHIP)
     if type(asks) is not FunctionType:
         return False
+    functions = _Functions()
+    kinds, asking, wrappers = functions.kinds, functions.asking, functions.wrappers
     torch, compiles = sys.modules.get("torch"), name_in(EVAL_FRAME, "set_eval_frame") or bool
+    frame_at = sys._getframe
 
+    # Most calls are only counted, which is to cost a few microseconds in a rank whose caches its own
+    # work fills: by C alone, but for what torch does itself. The watched function is a part of that.
     def noting(group: Any) -> Any:
         outside = asks(group)
-        compiler = getattr(torch, "compiler", None)
-        if outside is False and not getattr(compiler, "is_dynamo_compiling", bool)():
+        if (
+            outside is not False
+            or getattr(getattr(torch, "compiler", None), "is_dynamo_compiling", bool)()
+        ):
+            return outside
+        frame = frame_at(1)
+        p2p = kinds.get(id(frame.f_code))
+        if p2p is None:
+            return outside
+        caller = frame.f_back
+        while caller is not None and id(caller.f_code) in wrappers:
+            caller = caller.f_back
+        if caller is not None and id(caller.f_code) in asking:
+            return outside  # a part of another call: `all_gather_object` gathers twice
+        log = owner.calls
+        counter = log.counters.get((p2p, id(group)))
+        number = 0 if counter is None else next(counter)
+        if number == 0 or not number & log.mask:
             before = compiles(None)
             try:
-                log().note(sys._getframe(1), group)
+                log.note(frame, number, group)
             finally:
                 if before is not None:
                     compiles(before)

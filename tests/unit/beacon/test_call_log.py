@@ -110,7 +110,7 @@ def c10d(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 @pytest.fixture
 def log(c10d: ModuleType) -> CallLog:
     made = CallLog()
-    assert call_log.watch(lambda: made)
+    assert call_log.watch(TENSOR(calls=made))
     return made
 
 
@@ -296,7 +296,7 @@ def test_a_process_that_has_called_nothing_has_no_history() -> None:
 
 def test_a_process_tells_its_calls_as_it_ends(c10d: Any) -> None:
     process = Process()
-    call_log.watch(lambda: process.log)
+    call_log.watch(TENSOR(calls=process.log))
     c10d.all_reduce(TENSOR(count=0))
     assert process.look(0, ended=False)["call_history"]["newest"] == []
     record = process.look(0, ended=True)
@@ -307,7 +307,7 @@ def test_calls_of_a_thread_that_has_ended_are_told_a_moment_later(
     c10d: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = Process()
-    call_log.watch(lambda: process.log)
+    call_log.watch(TENSOR(calls=process.log))
     thread = threading.Thread(target=c10d.all_reduce, args=(TENSOR(count=0),))
     thread.start()
     thread.join()
@@ -318,11 +318,10 @@ def test_calls_of_a_thread_that_has_ended_are_told_a_moment_later(
 
 
 def test_a_forked_child_begins_anew(c10d: Any) -> None:
-    logs = [CallLog()]
-    call_log.watch(lambda: logs[-1])
-    c10d.all_reduce(TENSOR(count=0))
-    logs.append(CallLog())
-    c10d.all_reduce(TENSOR(count=0))
+    owner, logs = TENSOR(calls=None), [CallLog(), CallLog()]
+    call_log.watch(owner)
+    for owner.calls in logs:
+        c10d.all_reduce(TENSOR(count=0))
     assert [history(log)["collectives"] for log in logs] == [{"default": 1}, {"default": 1}]
 
 
@@ -346,7 +345,7 @@ def test_a_call_that_fails_has_the_same_traceback(c10d: Any, job: Any) -> None:
 
     before = failure()
     log = CallLog()
-    assert call_log.watch(lambda: log)
+    assert call_log.watch(TENSOR(calls=log))
     assert failure() == before and history(log)["collectives"] == {"default": 1}
 
 
@@ -364,7 +363,7 @@ def test_torchs_function_is_as_before_to_whoever_looks(c10d: Any) -> None:
         )
 
     before, original = look(), c10d._rank_not_in_group
-    call_log.watch(CallLog)
+    call_log.watch(TENSOR(calls=CallLog()))
     assert look() == before and inspect.unwrap(c10d._rank_not_in_group) is original
     assert c10d._rank_not_in_group.__code__.co_filename == original.__code__.co_filename
 
@@ -373,30 +372,42 @@ def test_the_package_has_the_same_function(c10d: Any, monkeypatch: pytest.Monkey
     package = ModuleType(torch_names.PACKAGE)
     vars(package)["_rank_not_in_group"] = c10d._rank_not_in_group
     monkeypatch.setitem(sys.modules, torch_names.PACKAGE, package)
-    call_log.watch(CallLog)
+    call_log.watch(TENSOR(calls=CallLog()))
     assert vars(package)["_rank_not_in_group"] is c10d._rank_not_in_group
 
 
 def test_a_torch_without_that_function_is_left_alone(c10d: Any) -> None:
     del c10d._rank_not_in_group
     before = dict(vars(c10d))
-    assert not call_log.watch(CallLog)
+    assert not call_log.watch(TENSOR(calls=CallLog()))
     assert vars(c10d) == before
 
 
 def test_what_is_no_function_is_left_alone(c10d: Any) -> None:
     c10d._rank_not_in_group = bool
-    assert not call_log.watch(CallLog)
+    assert not call_log.watch(TENSOR(calls=CallLog()))
     assert c10d._rank_not_in_group is bool
 
 
 def test_groups_without_end_do_not_fill_the_record(c10d: Any, log: CallLog) -> None:
-    for number in range(2 * MOST_GROUPS):
-        c10d.all_reduce(TENSOR(count=0), group=ProcessGroup(f"{number} {'x' * 1000}"))
+    groups = [ProcessGroup(f"{number} {'x' * 1000}") for number in range(3 * MOST_GROUPS)]
+    for group in groups:
+        c10d.all_reduce(TENSOR(count=0), group=group)
     counts = history(log)["collectives"]
     assert len(counts) == MOST_GROUPS and max(map(len, counts)) <= LONGEST_LABEL
-    c10d.all_reduce(TENSOR(count=0), group=ProcessGroup(f"0 {'x' * 1000}"))
+    assert len(log.counters) <= 2 * MOST_GROUPS
+    c10d.all_reduce(TENSOR(count=0), group=groups[0])
     assert next(iter(history(log)["collectives"].values())) == 2
+
+
+def test_a_group_may_come_to_the_place_in_memory_of_another(c10d: Any, log: CallLog) -> None:
+    group = ProcessGroup("first")
+    for group.group_desc in ("first", "second", "second", "first"):
+        c10d.all_reduce(TENSOR(count=0), group=group)
+    assert [(call["group"], call["number"]) for call in history(log)["newest"]][1:3] == [
+        ("second", 1),
+        ("second", 2),
+    ]
 
 
 def test_variables_that_a_function_holds_as_a_dictionary_stay_as_they_were(
@@ -417,7 +428,7 @@ for name in ("torch", "torch.distributed"):
     sys.modules[name] = types.ModuleType(name)
 sys.modules[torch_names.DISTRIBUTED] = module
 log = call_log.CallLog()
-assert call_log.watch(lambda: log)
+assert call_log.watch(types.SimpleNamespace(calls=log))
 
 class Tensor:
     count = 0

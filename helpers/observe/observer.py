@@ -26,8 +26,19 @@ from ..model.facts import (
 )
 from ..model.frames import Frame, innermost_user
 from ..model.network import Interface, StoreView
-from . import debug_server, libraries, no_beacon, polling, process_view, ranks, tracebacks, waits
+from . import (
+    debug_server,
+    interpreter_lock,
+    libraries,
+    no_beacon,
+    polling,
+    process_view,
+    ranks,
+    tracebacks,
+    waits,
+)
 from .compilers import compiling
+from .evidence import merge
 from .identity import Identity, spawned_number, task
 from .inbox import Inbox
 from .look import (
@@ -46,8 +57,10 @@ from .look import (
 )
 from .outside import Outside
 from .process_table import Row, Table
+from .process_view import Readings
 from .rendezvous import rendezvous
 from .source import Sources
+from .stillness import with_movement
 from .store import NOT_LISTED, addresses_to_look_at, store_view
 
 KERNEL_CLOCK = 2.0
@@ -66,7 +79,7 @@ class Observer:
 
     Attributes:
         wanted: what the next look is to find out, once a snapshot has been made of the newest one.
-        held: what was read in processes whose beacons cannot run, see `process_view.is_held`.
+        held: what was read in processes whose beacons cannot run, see `interpreter_lock.is_held`.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -198,19 +211,19 @@ class Observer:
         for pid in self.inbox.beacons:
             row, record, written = self.table.rows[pid], self.records[pid], self.inbox.written.get(pid)
             row.starved = self._is_starved(pid, now)
-            if not process_view.is_held(row, record, written, now):
+            if not interpreter_lock.is_held(row, record, written, now):
                 self.held.pop(pid, None)
                 continue
             if isinstance(dump := self._answers.get(Dump(pid)), dict):
                 self.held[pid] = _record(dump)
             outside = self.held.get(pid)
-            if outside is None or not process_view.is_held(row, record, written, now, outside):
+            if outside is None or not interpreter_lock.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
 
     def _is_starved(self, pid: int, now: float) -> bool:
         """True where the beacon of a process is late because its thread gets no processor."""
         thread = self.records[pid].get("beacon_thread")
-        late = process_view.is_late(self.inbox.written.get(pid), now)
+        late = interpreter_lock.is_late(self.inbox.written.get(pid), now)
         if thread is None or not late or self.table.rows[pid].stopped:
             return False
         seen = self._ask(Movement(pid, (thread,)))
@@ -275,7 +288,7 @@ class Observer:
         """True when a process surely has no beacon, or should have had time enough to show it."""
         if not row.is_python or row.is_helper:
             return False
-        age = (row.ended or now) - self.start - process_view.job_time(row, self.start)
+        age = (row.ended or now) - self.start - process_view.started(row, self.start)
         if self.attached or age > process_view.NO_BEACON_AFTER:
             return True
         identity = self.identities.get(row.pid)
@@ -359,7 +372,7 @@ class Observer:
         )
 
     def _launcher(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ProcessView:
-        found = self._view(pid, "launcher", job, now)
+        found = self._process(pid, "launcher", job, now)
         meets = rendezvous(found.command, self.watched.host) if is_launcher(found.command) else None
         return replace(found, wraps=roles.wrappers.get(pid), rendezvous=meets)
 
@@ -377,7 +390,7 @@ class Observer:
         return tuple(attempt for attempt in found if attempt.ranks)
 
     def _rank(self, rank: int, pid: int, roles: ranks.Roles, job: Job, now: float) -> RankView:
-        process = self._view(pid, "rank", job, now)
+        process = self._process(pid, "rank", job, now)
         identity = self.identities[pid]
         children = tuple(self._child(child, roles, job, now) for child in roles.children.get(pid, ()))
         alive = (child.process.command for child in children if child.process.alive)
@@ -406,7 +419,7 @@ class Observer:
         if worker_id is not None:
             kind = "dataloader-worker"
         return ChildView(
-            process=self._view(pid, kind, job, now),
+            process=self._process(pid, kind, job, now),
             worker_id=worker_id,
             joined_as_rank=roles.duplicates.get(pid),
             joined_at=self._joined_at(pid, roles) if pid in roles.duplicates else None,
@@ -421,30 +434,35 @@ class Observer:
                 return innermost_user(frames)
         return None
 
-    def _view(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
-        row = self.table.rows[pid]
-        failed = row.ended is not None and row.exit_code != 0
-        made = self.inbox.child(pid)
-        log = self._ask(Output(pid)) or "" if failed else ""
-        error_file = made["error_file"] if failed and made is not None else None
-        found = process_view.view(
-            row,
-            self.records.get(pid),
-            kind=kind,
-            now=now,
-            start=self.start,
-            sources=self.sources.since(self._started(row)),
-            written=self.inbox.written.get(pid),
-            stacks=self.inbox.stacks.get(pid, ""),
-            outside=self.held.get(pid),
-            ports=self._ports(row, job),
-            log_tail=log,
-            told=self._ask(ErrorFile(error_file)) or "" if error_file else "",
+    def _process(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
+        row, sources = self.table.rows[pid], self.sources.since(self._started(self.table.rows[pid]))
+        readings = self._readings(row)
+        evidence = merge(process_view.evidence_of(row, readings, now, self.start, sources))
+        view = process_view.with_evidence(
+            process_view.of_kernel(row, kind, now, self.start),
+            readings.record,
+            evidence,
+            sources,
+            completed=lambda wait: self.outside.completed(wait, pid, self.table.rows),
+            held=readings.held(row, now),
         )
-        full = self.limit is not None and self.limit.full
-        if full and row.ended is None and row.stalled:
-            found = replace(found, stopped_for_memory=True, state="stopped", gil_held=False, waits=())
-        return self.outside.complete(found, self.table.rows)
+        self.outside.look_for_strangers(view, self.table.rows)
+        view = replace(view, ports=tuple(self._ports(row, job)))
+        return with_movement(view, row, evidence, now, self.start)
+
+    def _readings(self, row: Row) -> Readings:
+        """What has been read of a process; of one that has failed, more is asked for."""
+        failed = row.ended is not None and row.exit_code != 0
+        made = self.inbox.child(row.pid)
+        error_file = made["error_file"] if failed and made is not None else None
+        return Readings(
+            record=self.records.get(row.pid),
+            written=self.inbox.written.get(row.pid),
+            outside=self.held.get(row.pid),
+            crash=self.inbox.stacks.get(row.pid, ""),
+            traceback=self._ask(ErrorFile(error_file)) or "" if error_file else "",
+            log=self._ask(Output(row.pid)) or "" if failed else "",
+        )
 
     def _started(self, row: Row) -> float:
         """When a process was started at the latest: the kernel tells that to a second only."""

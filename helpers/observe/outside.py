@@ -44,8 +44,8 @@ class Outside:
                 port = question.port
                 self.strangers.setdefault(port, Blocker(owner[0], f"owns port {port}", owner[1]))
 
-    def complete(self, view: ProcessView, rows: Mapping[int, Row]) -> ProcessView:
-        """The view, its waits completed with what can only be seen outside the process.
+    def look_for_strangers(self, view: ProcessView, rows: Mapping[int, Row]) -> None:
+        """Ask who owns the port that a process could not have, or at which it waits for other nodes.
 
         Args:
             rows: the processes of the job, by pid.
@@ -54,12 +54,8 @@ class Outside:
             self._look_for_stranger(refused(view.error), rows)
         if view.awaits_nodes:
             self._look_for_stranger(own_port(view.command, self._host), rows)
-        if not view.waits:
-            return view
-        found = (self.wait(wait, view.pid, rows) for wait in view.waits)
-        return replace(view, waits=tuple(wait for wait in found if wait is not None))
 
-    def wait(self, wait: Wait, pid: int, rows: Collection[int] = ()) -> Wait | None:
+    def completed(self, wait: Wait, pid: int, rows: Collection[int] = ()) -> Wait | None:
         """One wait of process `pid`, completed; None for one that turns out to be none."""
         if isinstance(wait, OnInput) and wait.source and self.input and wait.source != self.input:
             wait = OnIO(  # a pipe of the job's own at its standard input

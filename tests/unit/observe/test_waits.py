@@ -15,13 +15,16 @@ from helpers.model.facts import ProcessView
 from helpers.model.frames import Frame
 from helpers.model.waits import OnInput, OnLock, Wait
 from helpers.model.wording import subject
+from helpers.observe import ends, waits
 from helpers.observe import process_view as views
-from helpers.observe import waits
 from helpers.observe.called import called_at
+from helpers.observe.evidence import merge
 from helpers.observe.outside import Outside
 from helpers.observe.process_table import Row
+from helpers.observe.stillness import with_movement
 
 JOB = "/job"
+START = 90.0
 USER = ["/job/train.py", 41, "validate", True]
 MAIN = ["/job/train.py", 90, "<module>", True]
 C10D = ["/opt/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 4800]
@@ -93,23 +96,18 @@ def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> l
     return waits.thread_waits(one, record(one, entries=entries), sources(cwd))
 
 
-def process(given: Record, *, now: float = 110.0, **facts: Any) -> ProcessView:
+def process(given: Record | None, *, now: float = 110.0, **facts: Any) -> ProcessView:
     """The whole process behind a record, ten seconds after its last move."""
     row = Row(1000, 900, 0.0, ("python", "train.py"), seen=100.0)
-    usual: Record = {
-        "kind": "rank",
-        "now": now,
-        "start": 90.0,
-        "sources": sources(JOB),
-        "written": now,
-        "stacks": "",
-        "ports": (),
-        "log_tail": "",
-    }
-    for name in ("ended", "status", "stopped", "waits_for_child"):
+    for name in ("ended", "status", "stopped", "waits_for_child", "command"):
         if name in facts:
             setattr(row, name, facts.pop(name))
-    return views.view(row, given, **{**usual, **facts})
+    readings = views.Readings(given, **{"written": None if given is None else now, **facts})
+    job = sources(JOB)
+    evidence = merge(views.evidence_of(row, readings, now, START, job))
+    view = views.of_kernel(row, "rank", now, START)
+    view = views.with_evidence(view, given, evidence, job, held=readings.held(row, now))
+    return with_movement(view, row, evidence, now, START)
 
 
 # Collectives
@@ -770,7 +768,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("file", "shown", "user"), TEXTS)
 def test_frames_that_were_read_from_text(file: str, shown: str, user: bool) -> None:
-    (found,) = views.mark_user([Frame(file, 3, "f")], JOB)
+    (found,) = ends.mark_user([Frame(file, 3, "f")], JOB)
     assert (found.file, found.user) == (shown, user)
 
 
@@ -792,16 +790,6 @@ def test_files_are_relative_to_the_job(file: str, shown: str) -> None:
 # The whole process
 
 
-DUMP = """\
-Timeout (0:00:01.500000)!
-Thread 0x00007f2 (most recent call first):
-  File "/opt/env/lib/python3.11/threading.py", line 331 in wait
-
-Thread 0x00007f1 (most recent call first):
-  File "/job/.venv/lib/python3.11/site-packages/torch/_ops.py", line 12 in __call__
-  File "/job/ext.py", line 3 in call
-  File "/job/train.py", line 41 in validate
-"""
 CRASH = """\
 Fatal Python error: Segmentation fault
 
@@ -817,12 +805,9 @@ Extension modules: numpy (total: 1)
 
 
 def test_a_beacon_that_cannot_run_means_that_the_interpreter_lock_is_held() -> None:
-    """As beacons of an earlier version told it, by `faulthandler`."""
-    view = process(record(thread(USER)), written=108.0, stacks=DUMP)
+    view = process(record(thread(USER)), written=108.0)
     assert view.gil_held
     assert view.state == "running"
-    assert view.where == Frame("ext.py", 3, "call")
-    assert [frame.user for frame in view.stack] == [False, True, True]
 
 
 IN_MAIN, BESIDE = ["/job/train.py", 44, "validate", True], ["/job/ext.py", 3, "call", True]
@@ -951,7 +936,7 @@ def test_which_thread_may_still_act(other: Record, expected: str | None) -> None
 
 
 def test_a_crash_shows_the_thread_that_crashed() -> None:
-    view = process(record(thread(USER)), written=108.0, ended=109.0, status=11, stacks=CRASH)
+    view = process(record(thread(USER)), written=108.0, ended=109.0, status=11, crash=CRASH)
     assert (view.signal, view.state, view.gil_held) == (11, "exited", False)
     assert view.where == Frame("ext.py", 8, "poke")
 
@@ -980,27 +965,15 @@ def test_what_was_ended_by_a_signal_tells_whether_it_waited_for_others() -> None
 
 def test_the_words_that_a_spawned_rank_leaves_count_however_it_ended() -> None:
     text = 'Traceback (most recent call last):\n  File "/job/train.py", line 9, in f\nKeyError: 3\n'
-    view = process(record(thread(USER), ended=True), ended=109.0, status=15, told=text)
+    view = process(record(thread(USER), ended=True), ended=109.0, status=15, traceback=text)
     assert view.error is not None
     assert view.error.type == "KeyError"
     assert not view.interpreter_finished
-    assert process(record(thread(USER)), ended=109.0, status=15, log_tail=text).error is None
+    assert process(record(thread(USER)), ended=109.0, status=15, log=text).error is None
 
 
 def test_a_process_without_a_beacon_that_waits_for_a_child() -> None:
-    row = Row(900, 1, 0.0, ("sh", "run.sh"), seen=100.0, waits_for_child=True)
-    view = views.view(
-        row,
-        None,
-        kind="launcher",
-        now=110.0,
-        start=90.0,
-        sources=sources(JOB),
-        written=None,
-        stacks="",
-        ports=(),
-        log_tail="",
-    )
+    view = process(None, command=("sh", "run.sh"), waits_for_child=True)
     assert [w.kind for w in view.waits] == ["process"]
     assert not view.beacon
 
@@ -1082,7 +1055,7 @@ def test_an_error_that_a_parent_raises_again_is_the_childs(
 
 def test_the_log_tells_the_error_when_the_beacon_does_not() -> None:
     log = 'Traceback (most recent call last):\n  File "/job/a.py", line 3, in f\nKeyError: 1\n'
-    view = process(record(thread()), ended=110.0, status=256, log_tail=log)
+    view = process(record(thread()), ended=110.0, status=256, log=log)
     assert view.error is not None
     assert view.error.text == "KeyError: 1"
     assert view.error.stack == (Frame("a.py", 3, "f"),)
@@ -1090,7 +1063,7 @@ def test_the_log_tells_the_error_when_the_beacon_does_not() -> None:
 
 def test_a_log_of_a_process_that_ended_well_tells_nothing() -> None:
     log = 'Traceback (most recent call last):\n  File "/job/a.py", line 3, in f\nKeyError: 1\n'
-    assert process(record(thread()), ended=110.0, status=0, log_tail=log).error is None
+    assert process(record(thread()), ended=110.0, status=0, log=log).error is None
 
 
 def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
@@ -1098,7 +1071,7 @@ def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
         "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
         "  what():  [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 512 vs 64\n"
     )
-    view = process(record(thread()), ended=110.0, status=6, log_tail=log)
+    view = process(record(thread()), ended=110.0, status=6, log=log)
     assert view.error is not None
     assert "op.preamble.length <= op.nbytes" in view.error.message
 
@@ -1119,4 +1092,4 @@ def test_a_pipe_of_the_jobs_own_at_standard_input_is_not_its_users(
 ) -> None:
     outside = Outside(JOB, "here", lambda _: None)
     outside.input = job
-    assert outside.wait(OnInput(op="read", source=rank), os.getpid()).kind == kind
+    assert outside.completed(OnInput(op="read", source=rank), os.getpid()).kind == kind

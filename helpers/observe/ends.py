@@ -14,7 +14,7 @@ from . import tracebacks, waits
 from .evidence import Evidence, Source
 from .judged_thread import explained
 from .process_table import Row
-from .source import Sources
+from .source import Sources, relative
 
 SIGABRT = 6
 _ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
@@ -118,7 +118,7 @@ def mark_user(stack: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
     """Frames read from text: those inside the job's folder, and outside any library, are the user's."""
     found = []
     for frame in stack:
-        file = waits.relative(frame.file, cwd)
+        file = relative(frame.file, cwd)
         library = dumped.LIBRARY.search(frame.file) or file.startswith("<frozen")
         found.append(replace(frame, file=file, user=not library))
     return tuple(found)
@@ -133,7 +133,7 @@ def _crashed_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame,
         block = text.rpartition("(most recent call first):")[2]
     frames = []
     for match in re.finditer(r'File "(.+?)", line (\d+) in (.+)', block):
-        file = waits.relative(match[1], cwd)
+        file = relative(match[1], cwd)
         user = known.get(
             (file, match[3]), not file.startswith(("/", "<")) and not dumped.LIBRARY.search(match[1])
         )

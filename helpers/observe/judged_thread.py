@@ -21,7 +21,9 @@ from ..model.waits import (
 from . import threads, waits
 from .evidence import Evidence, Source
 from .freeing import freeing, given_task
+from .groups import Waiting, pending_waits
 from .source import Sources, literals
+from .system_call import asleep
 
 NOTHING: Mapping[int, Mapping[str, str]] = {}
 
@@ -54,7 +56,7 @@ def judged(record: Record, at: float, sources: Sources, *, alive: bool = True) -
             (other, own[0] if own else None) for other, own in zip(helping, first_waits, strict=True)
         ),
         apart=tuple(_threads_apart(record, thread, helping, inside=_in_process(found))),
-        asleep=waits.asleep(thread["native"]),
+        asleep=asleep(thread["native"]),
     )
 
 
@@ -92,11 +94,11 @@ def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, li
         needed = _merged([inside[id(thread)] for thread in distributed])
         return (shown, needed) if main is None or shown is None else _through(main, shown, found, needed)
     serving = next((thread for thread in others if _serves(thread)), None)
-    if serving is not None and (found or waits.asleep(main["native"])):
+    if serving is not None and (found or asleep(main["native"])):
         return serving, [*inside[id(serving)], *(replace(wait, blocking=False) for wait in found)]
     if not any(wait.blocking for wait in found):
         where = innermost_user(frames(main, sources.cwd))
-        pending = waits.pending_waits(record, waits.Waiting(thread="MainThread", where=where))
+        pending = pending_waits(record, Waiting(thread="MainThread", where=where))
         aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
         return main, [replace(wait, blocking=False) for wait in aside]
     return main, _merged([found, *(inside[id(thread)] for thread in distributed)])

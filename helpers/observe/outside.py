@@ -10,10 +10,12 @@ from typing import Any
 from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
 from ..model.waits import READER, OnInput, OnIO, OnLock, Wait
-from . import locks, waits
+from . import locks
 from .look import AnyQuestion, Ends, Held, Holder, Look, Owner, Peer
 from .process_table import Row
 from .rendezvous import own_port
+from .source import relative
+from .system_call import READS, WRITES
 
 
 class Outside:
@@ -70,15 +72,15 @@ class Outside:
             return replace(wait, target=self._ask(Peer(pid, wait.target)) or wait.target)
         if isinstance(wait, OnIO) and wait.target == READER:
             return wait
-        if isinstance(wait, OnIO) and wait.target and wait.op in waits.READS + waits.WRITES:
-            ends = self._ask(Ends(pid, wait.target, wait.op in waits.READS)) or ()
+        if isinstance(wait, OnIO) and wait.target and wait.op in READS + WRITES:
+            ends = self._ask(Ends(pid, wait.target, wait.op in READS)) or ()
             return replace(wait, ends=tuple(ends))
         if isinstance(wait, OnLock) and wait.path is None and wait.op in locks.POLLED:
             held = dict(self._ask(Held(pid)) or ())
             path = next((path for path, owner in held.items() if owner in rows), next(iter(held), None))
             if path is None:
                 return None
-            return replace(wait, path=waits.relative(path, self._cwd), holder=held[path])
+            return replace(wait, path=relative(path, self._cwd), holder=held[path])
         if isinstance(wait, OnLock) and wait.path:
             found: int | None = self._ask(Holder(wait.op, os.path.join(self._cwd, wait.path), pid))
             return replace(wait, holder="unknown" if found is None else found or "no process")

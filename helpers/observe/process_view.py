@@ -9,7 +9,7 @@ from ..beacon.record import Record
 from ..model.facts import ProcessView, State
 from ..model.frames import innermost_user
 from ..model.waits import ANY_CHILD, AtRendezvous, Communication, OnChild, Wait
-from . import ends, interpreter_lock, waits
+from . import ends, groups, interpreter_lock, system_call
 from .evidence import Evidence, Source
 from .issued import issued
 from .judged_thread import acting_thread, frames, judged
@@ -125,7 +125,7 @@ def _kernel(row: Row, now: float, seen: float) -> Evidence:
     if row.waits_for_child:
         pending = (OnChild(op=ANY_CHILD),)
     elif row.native is not None:
-        asleep, pending = waits.asleep(row.native), waits.of_program(row.native)
+        asleep, pending = system_call.asleep(row.native), system_call.of_program(row.native)
     return Evidence(Source.KERNEL, seen, now - row.idle(now), waits=tuple(pending), asleep=asleep)
 
 
@@ -166,14 +166,14 @@ def with_evidence(
     return replace(
         view,
         state=_state(view.state, record, pending, held=held),
-        collectives=waits.collectives(record),
+        collectives=groups.collectives(record),
         issued=issued(record, sources),
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,
         interpreter_finished=record["ended"] and evidence.error is None,
         acting_thread=acting_thread(record, sources) if pending else None,
-        groups=waits.groups(record),
-        groups_made=waits.made(record),
+        groups=groups.groups(record),
+        groups_made=groups.made(record),
     )
 
 

@@ -125,3 +125,13 @@ def _parsed(text: str) -> ast.AST:
         return ast.parse(text)
     except (ValueError, SyntaxError):
         return ast.Module(body=[], type_ignores=[])
+
+
+@functools.lru_cache(maxsize=4096)
+def relative(file: str, cwd: str) -> str:
+    """`file` relative to `cwd` where it lies inside it, else as it is; `cwd` is empty when unknown."""
+    if file.startswith("<") or not cwd:
+        return file
+    absolute = os.path.normpath(os.path.join(cwd, file))
+    inside = absolute.startswith(cwd.rstrip(os.sep) + os.sep)
+    return os.path.relpath(absolute, cwd) if inside else absolute

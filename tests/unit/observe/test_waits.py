@@ -21,6 +21,7 @@ from helpers.observe.called import called_at
 from helpers.observe.evidence import merge
 from helpers.observe.outside import Outside
 from helpers.observe.process_table import Row
+from helpers.observe.source import relative
 from helpers.observe.stillness import with_movement
 
 JOB = "/job"
@@ -783,8 +784,8 @@ RELATIVE = [
 
 @pytest.mark.parametrize(("file", "shown"), RELATIVE)
 def test_files_are_relative_to_the_job(file: str, shown: str) -> None:
-    assert waits.relative(file, JOB) == shown
-    assert waits.relative(file, JOB + "/") == shown
+    assert relative(file, JOB) == shown
+    assert relative(file, JOB + "/") == shown
 
 
 # The whole process

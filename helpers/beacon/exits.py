@@ -39,6 +39,9 @@ handed_over: List[Error] = []
 cut_off: List[FrameEntry] = []
 """The stack of a call of `os._exit`, which ends the process at once, innermost frame first."""
 
+MOST_REAPED = 256
+"""Children whose status is kept: a job may start any number of them."""
+
 _reaped: Dict[int, int] = {}
 _waits: List[Any] = []
 
@@ -85,7 +88,7 @@ def watch(last_words: Callable[[], None]) -> None:
 
 
 def reaped() -> Dict[int, int]:
-    """Wait status of every child that this process has waited for."""
+    """Wait status of the newest children that this process has waited for."""
     for call in list(_waits):
         for cache in gc.get_referents(call):
             for arguments, result in cache.items() if type(cache) is dict else ():
@@ -94,6 +97,8 @@ def reaped() -> Dict[int, int]:
                     pid, status = result
                     if pid > 0 and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
                         _reaped[pid] = status
+    for pid in list(_reaped)[:-MOST_REAPED]:
+        del _reaped[pid]
     return dict(_reaped)
 
 

@@ -48,10 +48,10 @@ class Inbox:
                 self.spawned.update(one.record["spawned"])
 
     def forget(self, pid: int) -> None:
-        """Drop what the beacon of a process has told, which runs another program by now."""
+        """Drop what is known of a process that runs another program by now, or that has ended."""
         self.beacons.discard(pid)
-        self.records.pop(pid, None)
-        self.written.pop(pid, None)
+        for known in (self.records, self.written, self.stacks, self.failures):
+            known.pop(pid, None)
 
     def child(self, pid: int) -> Child | None:
         """What `multiprocessing` knows of a process; None where it knows nothing."""

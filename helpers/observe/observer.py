@@ -66,6 +66,11 @@ from .store import NOT_LISTED, addresses_to_look_at, store_view
 KERNEL_CLOCK = 2.0
 """Seconds within which the kernel tells when a process was started."""
 
+SHOWN_AGE = 3.0
+"""Age, in seconds, from which on it is said how old it is what is shown of a process."""
+
+MOST_ENDED = 64
+"""Processes that have ended well which are kept, besides ranks: a long job starts any number of them."""
 
 MOST_WATCHED = 64
 """Threads of a process whose wake-ups are counted: each takes 0.02 ms a look."""
@@ -352,6 +357,7 @@ class Observer:
             for pid in roles.launchers
             if not self.table.rows[pid].is_helper
         )
+        self._forget_ended(roles, job)
         addresses = addresses_to_look_at(all_ranks, launchers)
         for address in addresses:
             self._ask(Store(address))
@@ -370,6 +376,21 @@ class Observer:
             interfaces=self.interfaces,
             asked=self._asked or not addresses <= self.stores.keys(),
         )
+
+    def _forget_ended(self, roles: ranks.Roles, job: Job) -> None:
+        """Forget the oldest of the processes that have ended well and were no ranks."""
+        parents = {row.parent for row in self.table.rows.values() if row.ended is None}
+        kept = {self.watched.pid, *roles.ranks.values(), *roles.duplicates, *parents}
+        ended = [
+            (row.ended, pid)
+            for pid, row in self.table.rows.items()
+            if row.ended is not None and row.status == 0 and pid not in kept
+            if self.identities[pid].attempt == job.attempt
+        ]
+        for _, pid in sorted(ended)[:-MOST_ENDED]:
+            del self.table.rows[pid], self.identities[pid]
+            self.inbox.forget(pid)
+            self.held.pop(pid, None)
 
     def _launcher(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ProcessView:
         found = self._process(pid, "launcher", job, now)
@@ -505,6 +526,20 @@ class Observer:
         """What the beacon of a process said when it could not start, or look."""
         return self.inbox.failures.get(pid) or self._ask(Failure(pid)) or ""
 
+    def _age(self, row: Row, now: float) -> float:
+        """Seconds since what is shown of a live process was so; one that is stopped stays as it is."""
+        fresh = row.ended is not None or row.stopped or row.frozen or row.pid in self.held
+        return 0.0 if fresh else now - self.inbox.written.get(row.pid, now)
+
+    def _why_late(self, row: Row, now: float) -> str:
+        """Why the beacon of a process has not looked for a while."""
+        refusal = self._answers.get(Dump(row.pid)) if Dump(row.pid) in self.wanted else None
+        if isinstance(refusal, str):
+            return refusal
+        if row.starved:
+            return no_beacon.STARVED
+        return no_beacon.HELD if self._readings(row).held(row, now) else no_beacon.SILENT
+
     def _not_seen(self, now: float) -> tuple[str, ...]:
         environments = (row.environment for row in self.table.rows.values())
         found = no_beacon.of_attached(environments, recorder=self._recorder) if self.attached else []
@@ -518,9 +553,9 @@ class Observer:
                 found += no_beacon.kept_back(self.records[pid])
                 faults = self.records[pid].get("faults", {}).items()
                 found += [no_beacon.FAULT.format(who=who, part=part, why=why) for part, why in faults]
-                problem = self._answers.get(Dump(pid)) if Dump(pid) in self.wanted else None
-                if isinstance(problem, str):
-                    found.append(no_beacon.old(who, problem))
+                age = self._age(row, now)
+                if age > SHOWN_AGE:
+                    found.append(no_beacon.old(who, age, self._why_late(row, now)))
             if pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
             if not self.attached:

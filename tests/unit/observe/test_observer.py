@@ -14,7 +14,7 @@ from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
 from helpers.observe.look import Dump, Look, Movement, Output, Program, Threads, Told, Usage
-from helpers.observe.observer import Observer
+from helpers.observe.observer import MOST_ENDED, Observer
 
 PYTHON = ("python", "train.py")
 LINE = ("/job/train.py", 41, "step", True)
@@ -89,12 +89,14 @@ def test_the_lock_may_be_held_from_the_start() -> None:
 
 def test_it_is_said_where_a_process_cannot_be_read_from_outside_either() -> None:
     refused = (Dump(900), "py-spy may not read it")
-    observer, snapshot = run(told(1.0), told(3.0), replace(told(3.1), answers=(refused,)))
+    observer, snapshot = run(told(1.0), told(3.0), replace(told(6.1), answers=(refused,)))
     assert (snapshot.ranks[0].process.gil_held, snapshot.ranks[0].process.where.line) == (True, 41)
-    assert [sentence for sentence in snapshot.not_seen if "py-spy may not read it" in sentence]
+    assert snapshot.not_seen == (
+        "what is shown of the process `python train.py` is 5 s old, as its beacon last saw it: "
+        "py-spy may not read it",
+    )
     assert Dump(900) in observer.wanted, "it may be allowed later"
-    freed = observer.take(look(4.0, python(), told=(Told(900, 3.9),)))
-    assert not [sentence for sentence in freed.not_seen if "py-spy" in sentence]
+    assert observer.take(look(7.0, python(), told=(Told(900, 6.9),))).not_seen == ()
 
 
 def test_while_the_lock_is_held_its_holder_counts_whatever_the_main_thread_does() -> None:
@@ -126,9 +128,37 @@ def test_a_beacon_that_gets_no_processor_is_no_held_lock(runs: bool, held: bool)
     movement = (Movement(900, (907,)), ((907, runs, 5),))
     observer, _ = run(look(1.0, python(), told=written), told(3.0))
     assert Movement(900, (907,)) in observer.wanted
-    process = observer.take(replace(told(3.1), answers=(movement,))).ranks[0].process
+    snapshot = observer.take(replace(told(9.0), answers=(movement,)))
+    process = snapshot.ranks[0].process
     assert process is not None
     assert (process.gil_held, process.starved) == (held, not held)
+    why = "a call in C holds the interpreter lock" if held else "it gets no processor"
+    assert snapshot.not_seen == (
+        f"what is shown of the process `python train.py` is 8 s old, as its beacon last saw it: {why}",
+    )
+
+
+def test_what_was_read_from_outside_meanwhile_is_not_old() -> None:
+    _, snapshot = run(told(1.0), told(3.0), replace(told(9.0), answers=(read(7),)))
+    assert snapshot.not_seen == ()
+
+
+def test_of_the_processes_that_have_ended_well_only_the_newest_are_kept() -> None:
+    """A job that runs for weeks may start any number of them."""
+    observer = Observer(watched(PYTHON))
+    first = python(901, 900)
+    failed = look(1.0, python(), first, told=(Told(900, 1.0, standing()),))
+    observer.take(failed)
+    for number in range(200):
+        time, pid = 2.0 + number, 1000 + number
+        reaped = {901: 256, **({pid - 1: 0} if number else {})}
+        told_of = (Told(900, time, standing()), Told(pid, time, standing()))
+        child = replace(python(pid, 900), command=("python", "-c", "pass"))
+        snapshot = observer.take(look(time, python(), child, told=told_of, reaped=reaped))
+    kept = {900, 901, *range(1199 - MOST_ENDED, 1200)}
+    assert observer.table.rows.keys() == observer.identities.keys() == kept
+    assert observer.records.keys() == kept - {901}
+    assert snapshot.ranks[0].process is not None
 
 
 def test_a_part_of_a_look_that_fails_is_told() -> None:

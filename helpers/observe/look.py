@@ -124,7 +124,7 @@ class Movement(Question, frozen=True):
     """Of some threads of a process: [the kernel's id, whether it runs or could, its context switches].
 
     Attributes:
-        threads: the kernel's ids of them.
+        threads: the kernel's ids of them; none for all of a process outside the job.
     """
 
     pid: int

@@ -469,7 +469,8 @@ class Observer:
         )
         self.outside.look_for_strangers(view, self.table.rows)
         view = replace(view, ports=tuple(self._ports(row, job)))
-        return with_movement(view, row, evidence, now, self.start)
+        outside = self.outside.moved(view.waits, self.table.rows)
+        return with_movement(view, row, evidence, now, self.start, outside)
 
     def _readings(self, row: Row) -> Readings:
         """What has been read of a process; of one that has failed, more is asked for."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
 from ..model.waits import READER, OnInput, OnIO, OnLock, Wait
 from . import locks
-from .look import AnyQuestion, Ends, Held, Holder, Look, Owner, Peer
-from .process_table import Row
+from .look import AnyQuestion, Ends, Held, Holder, Look, Movement, Owner, Peer
+from .process_table import Motion, Row
 from .rendezvous import own_port
 from .source import relative
 from .system_call import READS, WRITES
@@ -34,6 +35,7 @@ class Outside:
     def __init__(self, cwd: str, host: str, ask: Callable[[AnyQuestion], Any]) -> None:
         self.strangers: dict[int, Blocker] = {}
         self.input = ""
+        self._motions: dict[int, dict[int, Motion]] = {}
         self._cwd = cwd
         self._host = host
         self._ask = ask
@@ -41,10 +43,30 @@ class Outside:
     def take(self, look: Look) -> None:
         """Take in a look."""
         self.input = look.input
-        for question, owner in look.answers:
-            if isinstance(question, Owner) and owner is not None:
+        for question, answer in look.answers:
+            if isinstance(question, Owner) and answer is not None:
                 port = question.port
-                self.strangers.setdefault(port, Blocker(owner[0], f"owns port {port}", owner[1]))
+                self.strangers.setdefault(port, Blocker(answer[0], f"owns port {port}", answer[1]))
+            elif isinstance(question, Movement) and question.pid in self._motions:
+                known = self._motions[question.pid]
+                for thread, runs, switches in answer or ():
+                    motion = known.setdefault(thread, Motion(look.time, switches))
+                    motion.take(look.time, runs, switches, polls=0.0)
+        for pid in self._motions:
+            self._ask(Movement(pid, ()))
+
+    def moved(self, waits: Sequence[Wait], rows: Collection[int]) -> float:
+        """Monotonic time at which a holder outside the job of what is waited for has last moved.
+
+        It is looked at from the first time on that somebody waits for it.
+
+        Args:
+            rows: pids of the processes of the job.
+        """
+        holders = {wait.holder for wait in waits if isinstance(wait, OnLock) and wait.blocking}
+        pids = [pid for pid in holders if isinstance(pid, int) and pid not in rows]
+        motions = [motion for pid in pids for motion in self._motions.setdefault(pid, {}).values()]
+        return max((motion.moved for motion in motions), default=-math.inf)
 
     def look_for_strangers(self, view: ProcessView, rows: Mapping[int, Row]) -> None:
         """Ask who owns the port that a process could not have, or at which it waits for other nodes.

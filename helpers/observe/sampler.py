@@ -45,7 +45,7 @@ from .look import (
     Usage,
     Watched,
 )
-from .movement import movement
+from .movement import movements
 from .pyspy import Dumps
 from .records import Beacons
 
@@ -251,7 +251,7 @@ class Sampler:
             case SystemCall(pid):
                 return native.blocking_call(pid, str(pid))
             case Movement(pid, threads):
-                return [found for thread in threads if (found := movement(pid, thread)) is not None]
+                return movements(pid, threads)
 
     def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""

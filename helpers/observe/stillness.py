@@ -14,20 +14,26 @@ from .process_table import Row
 
 
 def with_movement(
-    view: ProcessView, row: Row, evidence: Evidence, now: float, start: float
+    view: ProcessView,
+    row: Row,
+    evidence: Evidence,
+    now: float,
+    start: float,
+    outside: float = -math.inf,
 ) -> ProcessView:
     """The view with its movement: how long it is still, idle and not woken, and when its wait ends.
 
     Args:
         evidence: the merged one of the process.
         now, start: monotonic seconds of this sample and of the command's start.
+        outside: monotonic time at which a process outside the job that could end its wait has moved.
     """
     moved, ends = _movement(row, evidence)
     return replace(
         view,
         still=max(0.0, evidence.at - (evidence.since or 0.0)),
         idle=row.idle(now, evidence.apart or ()),
-        woken=max(0.0, now - moved),
+        woken=max(0.0, now - max(moved, outside)),
         ends=None if ends is None else ends - start,
     )
 

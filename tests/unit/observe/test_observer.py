@@ -13,7 +13,7 @@ from helpers.beacon.record import FrameEntry, Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.look import Dump, Look, Movement, Output, Program, Threads, Told, Usage
+from helpers.observe.look import Dump, Holder, Look, Movement, Output, Program, Threads, Told, Usage
 from helpers.observe.observer import MOST_ENDED, Observer
 
 PYTHON = ("python", "train.py")
@@ -356,3 +356,26 @@ def test_a_rank_whose_child_compiles() -> None:
     _, snapshot = run(look(1.0, python(), ninja, child))
     assert snapshot.ranks[0].process is not None
     assert snapshot.ranks[0].process.compiles == "fused_adam with c++ and ninja"
+
+
+# Processes outside the job
+
+
+@pytest.mark.parametrize(("woken", "unmoved"), [(True, 0.0), (False, 4.8)])
+def test_the_holder_of_a_lock_outside_the_job_may_give_it_back_while_it_moves(
+    woken: bool, unmoved: float
+) -> None:
+    flock = {**FUTEX, "call": "flock", "target": "/job/lock"}
+    waits = Told(900, 1.0, standing(native=flock, since=1.0))
+    holder, own = Holder("flock", "/job/lock", 900), Movement(900, (900,))
+    observer, _ = run(replace(look(1.0, python(), told=(waits,)), answers=((holder, 5000),)))
+    for number in range(25):
+        time = 1.2 + 0.2 * number
+        moves = (Movement(5000, ()), ((5000, False, number if woken else 0),))
+        answers = ((holder, 5000), (own, ((900, False, 3),)), moves)
+        told_of = (Told(900, time),)
+        snapshot = observer.take(replace(look(time, python(), told=told_of), answers=answers))
+    assert Movement(5000, ()) in observer.wanted
+    process = snapshot.ranks[0].process
+    assert process is not None
+    assert process.unmoved == pytest.approx(unmoved)

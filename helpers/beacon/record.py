@@ -40,6 +40,8 @@ FrameEntry = Tuple[str, int, str, bool]
 class _NotAlwaysOfNativeCall(TypedDict, total=False):
     lasts: float
     until: float
+    shared: bool
+    polled: List[str]
 
 
 class NativeCall(_NotAlwaysOfNativeCall):
@@ -52,6 +54,8 @@ class NativeCall(_NotAlwaysOfNativeCall):
         fd: the descriptor that it names, target: what that descriptor points to; None for calls that
             name none.
         limited: True where the thread waits for another thread, and only for some time.
+        polled: what the descriptors point to whose readiness it waits for; left out where unknown.
+        shared: True for a `futex` in memory that processes share, as a semaphore of `multiprocessing`.
     """
 
     call: str

@@ -181,7 +181,8 @@ class Graph:
 
     def _waits_outside(self, rank: int) -> bool:
         """True for a rank that waits for something outside of the job, or for a program that does."""
-        waits = [*self.waits(rank)]
+        process = self.ranks[rank].process
+        waits = [*self.waits(rank), *(process.through if process is not None else ())]
         if any(isinstance(wait, OnChild) and wait.op != DATA_LOADER for wait in waits):
             waits += [wait for process in self.needs.in_turn(rank)[1:] for wait in process.blocking]
         return any(self.needs.is_outside(wait) for wait in waits)

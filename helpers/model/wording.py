@@ -17,6 +17,7 @@ from .waits import (
     DATA_LOADER,
     ENDLESS,
     READER,
+    SIGNAL,
     AtRendezvous,
     Communication,
     ForRanks,
@@ -240,6 +241,8 @@ def operation(wait: Wait) -> str:
         case InRPC():
             return f"{wait.op} to {spoken(wait.peers)}" if wait.peers else wait.op
         case OnLock():
+            if wait.shared:
+                return "a lock that processes share"
             return f"the lock {wait.path}" if wait.path else f"a lock{_INSIDE.get(str(wait.holder), '')}"
         case OnThread():
             never = ", which waits for this one" if wait.circular else ""
@@ -251,8 +254,8 @@ def operation(wait: Wait) -> str:
             return f"a change of `{wait.op}`{values}" if wait.op != ENDLESS else "nothing"
         case OnInput():
             return "input from stdin"
-        case OnIO(target=target) if target == READER:
-            return READER
+        case OnIO(target=str(target)) if target in (READER, SIGNAL):
+            return target
         case OnIO():
             return f"{wait.op} on {wait.target}" if wait.target else wait.op
 
@@ -341,7 +344,7 @@ def doing(process: ProcessView | None) -> str:
         return "importing"
     if process.blocking:
         wait = process.blocking[0]
-        inside = isinstance(wait, ForRanks | OnIO) and operation(wait) != READER
+        inside = isinstance(wait, ForRanks | OnIO) and operation(wait) not in (READER, SIGNAL)
         return f"{'in' if inside else 'waiting for'} {operation(wait)}"
     return "working" if process.idle < STILL else "idle"
 

@@ -42,6 +42,7 @@ class Evidence:
         stack: innermost frame first, of the thread that the process is judged by.
         waits: what that thread waits for, oldest first, with what is pending beside it.
         thread: that thread; freeing: those that could end its wait, each with its own first wait.
+        through: what threads of libraries wait for outside of the process: what comes may end its wait.
         apart: the kernel's ids of the threads whose work is none of that thread's.
         asleep: its system call, when that is a sleep.
     """
@@ -53,6 +54,7 @@ class Evidence:
     waits: tuple[Wait, ...] | None = None
     thread: Thread | None = None
     freeing: tuple[tuple[Thread, Wait | None], ...] | None = None
+    through: tuple[Wait, ...] | None = None
     apart: tuple[int, ...] | None = None
     asleep: str | None = None
     error: ErrorView | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..beacon.record import Record, Thread
@@ -20,7 +21,7 @@ from ..model.waits import (
 )
 from . import threads, waits
 from .evidence import Evidence, Source
-from .freeing import freeing, given_task
+from .freeing import freeing, given_task, sharing
 from .groups import Waiting, pending_waits
 from .source import Sources, literals
 from .system_call import asleep
@@ -55,6 +56,7 @@ def judged(record: Record, at: float, sources: Sources, *, alive: bool = True) -
         freeing=tuple(
             (other, own[0] if own else None) for other, own in zip(helping, first_waits, strict=True)
         ),
+        through=tuple(_through_libraries(record, thread, found, sources)),
         apart=tuple(_threads_apart(record, thread, helping, inside=_in_process(found))),
         asleep=asleep(thread["native"]),
     )
@@ -151,8 +153,49 @@ def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sour
     if _in_process(found):
         chain, _ = threads.awaited(shown, record, sources)
         return chain or freeing(found[0], shown, record, sources)
+    if _is_unknown(shown, found):
+        return sharing(shown, record, sources)
     pipe = isinstance(first, OnIO) and (first.target or "").startswith("pipe:")
-    return freeing(found[0], shown, record, sources) if pipe or isinstance(first, OnCondition) else []
+    memory = isinstance(first, OnLock) and first.shared
+    known = pipe or memory or isinstance(first, OnCondition)
+    return freeing(found[0], shown, record, sources) if known else []
+
+
+def _is_unknown(shown: Thread, found: Sequence[Wait]) -> bool:
+    """True for a thread that waits inside the process, and nothing tells for what."""
+    return not found and shown["native"] is not None and shown["native"]["call"] == "futex"
+
+
+def _through_libraries(
+    record: Record, shown: Thread, found: Sequence[Wait], sources: Sources
+) -> Iterator[Wait]:
+    """What the threads of libraries wait for, which may set, put or return what this one waits for.
+
+    A pool's thread waits for what its workers send, one of a client for its server. Threads of what runs
+    the program itself, such as a notebook's kernel, serve others.
+    """
+    asks_threads = bool(found) and isinstance(found[0], OnThread) and not found[0].circular
+    if not asks_threads and not _is_unknown(shown, found):
+        return
+    hosts = _packages(shown, outside=True)
+    for thread in record["threads"]:
+        if thread is shown or thread["main"] or _has_users(thread) or _packages(thread) & hosts:
+            continue
+        polled = thread["native"].get("polled", ()) if thread["native"] is not None else ()
+        for wait in waits.thread_waits(thread, record, sources):
+            if isinstance(wait, OnIO):
+                yield from [replace(wait, op="read", target=target) for target in polled] or [wait]
+
+
+def _packages(thread: Thread, *, outside: bool = False) -> frozenset[str]:
+    """The installed packages that a thread's frames belong to.
+
+    Args:
+        outside: of the frames that have called the user's code.
+    """
+    first = next((n for n, frame in enumerate(thread["frames"]) if frame[3]), 0) if outside else 0
+    parts = (file.partition("-packages" + os.sep)[2] for file, _, _, _ in thread["frames"][first:])
+    return frozenset(part.partition(os.sep)[0] for part in parts if part)
 
 
 def _threads_apart(
@@ -199,7 +242,8 @@ def _serves(thread: Thread) -> bool:
 def _in_process(found: Sequence[Wait]) -> bool:
     """True for the wait for another thread of the same process, however long that takes."""
     first = found[0] if found else None
-    inside = isinstance(first, OnThread) or (isinstance(first, OnLock) and not first.on_file)
+    lock = isinstance(first, OnLock) and not (first.on_file or first.shared)
+    inside = isinstance(first, OnThread) or lock
     return inside and first is not None and not first.limited
 
 

@@ -156,6 +156,7 @@ def with_evidence(
         stack=stack,
         where=innermost_user(stack),
         waits=pending,
+        through=tuple(wait for wait in map(completed, evidence.through or ()) if wait is not None),
         error=evidence.error,
         asleep=evidence.asleep,
         gil_held=held and not view.stopped_for_memory,

@@ -16,6 +16,7 @@ from ..model.waits import (
     ANY_CHILD,
     READER,
     SEND_OR_RECEIVE,
+    SIGNAL,
     InCollective,
     InP2P,
     InStore,
@@ -29,6 +30,7 @@ from ..model.waits import (
 )
 from . import locks, polling
 from .called import called_at
+from .freeing import ENDED_BY
 from .groups import Waiting, pending_waits
 from .source import Sources, relative
 
@@ -46,6 +48,9 @@ READS = ("read", "readv", "pread", "recvfrom", "recvmsg")
 WRITES = ("write", "writev", "sendto", "sendmsg")
 _POLLS = ("poll", "select", "epoll_wait", "accept", "connect", "open")
 _CHILD_CALLS = ("wait4", "waitid")
+_INSIDE_CALLS = ("futex", "nanosleep")
+"""Calls that nothing outside of the process and of the memory that it shares ends."""
+_SIGNAL_CALLS = ("pause", "sigsuspend", "sigtimedwait")
 NO_CALL: NativeCall = {"call": "", "fd": None, "target": None, "limited": False}
 
 
@@ -69,8 +74,25 @@ class Blocked:
 
     @property
     def called(self) -> tuple[str, str, str | None] | None:
-        """What the line calls, as `called.called_at` tells."""
-        return called_at(self.site, self.sources) if self.site else None
+        """What the line calls, as `called.called_at` tells.
+
+        Where only the line is known, a thread that sleeps is in the `sleep` that stands in it.
+        """
+        if self.site is None or (self.op == "nanosleep" and "sleep" in self._methods):
+            return None
+        return called_at(self.site, self.sources)
+
+    @property
+    def method(self) -> str | None:
+        """The only method that the line calls, where it is one by which a thread waits for another."""
+        only = self._methods[0] if len(self._methods) == 1 else None
+        return only if only in ENDED_BY else None
+
+    @property
+    def _methods(self) -> list[str]:
+        """The names of the methods that are called at the site, or in its line where that is known."""
+        calls = self.sources.calls(self.site) if self.site is not None else ()
+        return [method.attr for _, method in calls]
 
     @property
     def op(self) -> str:
@@ -142,7 +164,9 @@ def _outside(blocked: Blocked) -> Wait | None:
         return OnChild(op=ANY_CHILD, **common)
     if op in WRITES and _OUTPUT.search(target):
         return OnIO(op=op, target=READER, **common)
-    return OnIO(op=op, target=target or None, **common) if op in READS + WRITES + _POLLS else None
+    if op in _SIGNAL_CALLS:
+        return OnIO(op=op, target=SIGNAL, **common)
+    return OnIO(op=op, target=target or None, **common) if op not in _INSIDE_CALLS else None
 
 
 def _inside(blocked: Blocked) -> Wait | None:
@@ -154,8 +178,13 @@ def _inside(blocked: Blocked) -> Wait | None:
         of_python = itertools.takewhile(lambda frame: _among([frame], _IN_PROCESS), blocked.frames)
         outermost = list(of_python)[-1]
         return OnThread(op=outermost.function, limited=blocked.native["limited"], **blocked.common)
+    limited = blocked.native["limited"]
+    if blocked.native.get("shared"):
+        return OnLock(op="acquire", shared=True, limited=limited, **blocked.common)
     if called is not None and called[0] == "lock":
         return OnLock(op=called[1], **blocked.common)
+    if called is None and blocked.method is not None:
+        return OnThread(op=blocked.method, limited=limited, **blocked.common)
     return None
 
 
@@ -222,7 +251,7 @@ def _either(pending: Sequence[InCollective], operation: str) -> list[Wait]:
 
 def of_program(native: NativeCall) -> list[Wait]:
     """What a program that is no Python waits for, by the system call that blocks it."""
-    if native["call"] not in READS + WRITES + _POLLS:
+    if native["call"] in _INSIDE_CALLS:
         return []
     return [OnIO(op=native["call"], target=native["target"], traced=False)]
 
@@ -230,7 +259,7 @@ def of_program(native: NativeCall) -> list[Wait]:
 def asleep(native: NativeCall | None) -> str | None:
     """`nanosleep` for a thread that sleeps for a time of its own choosing."""
     call = native["call"] if native is not None else None
-    return call if call in ("nanosleep", "pause") else None
+    return call if call == "nanosleep" else None
 
 
 def _called(frames: Sequence[Frame]) -> Sequence[Frame]:

@@ -561,6 +561,8 @@ NATIVE = [
     ("a socket", ("recvfrom", 5, "socket:[7]"), (), ("io", "recvfrom", "socket:[7]")),
     ("a full pipe", ("write", 5, "pipe:[7]"), (), ("io", "write", "pipe:[7]")),
     ("poll", ("poll", None, None), (), ("io", "poll", None)),
+    ("a call that is not known", ("syscall 999", None, None), (), ("io", "syscall 999", None)),
+    ("a signal", ("pause", None, None), (), ("io", "pause", "a signal")),
     ("a child", ("wait4", None, None), (), ("process", "wait", None)),
     (
         "subprocess",
@@ -615,7 +617,6 @@ NO_WAIT = [
     ("it runs", None, ()),
     ("it sleeps", ("nanosleep", None, None), ()),
     ("C code of its own", ("futex", None, None), ()),
-    ("a call that is not known", ("syscall 999", None, None), ()),
     ("a sleep in code run under a debugger", ("nanosleep", None, None), ("bdb.py", "pdb.py")),
 ]
 
@@ -1094,3 +1095,45 @@ def test_a_pipe_of_the_jobs_own_at_standard_input_is_not_its_users(
     outside = Outside(JOB, "here", lambda _: None)
     outside.input = job
     assert outside.completed(OnInput(op="read", source=rank), os.getpid()).kind == kind
+
+
+# What threads of libraries wait for
+
+POOL = library("multiprocessing/pool.py", "_handle_results")
+CLIENT = library("site-packages/client/reader.py", "run")
+HEARTBEAT = library("site-packages/ipykernel/heartbeat.py", "run")
+GETS = thread(
+    library("threading.py", "wait"),
+    library("queue.py", "get"),
+    USER,
+    library("site-packages/ipykernel/zmqshell.py", "run_cell"),
+    native=("futex", None, None),
+)
+THROUGH = [
+    ("a pipe", POOL, ("read", 5, "pipe:[7]"), [], ["pipe:[7]"]),
+    ("two pipes", POOL, ("poll", None, None), ["pipe:[7]", "pipe:[8]"], ["pipe:[7]", "pipe:[8]"]),
+    ("what cannot be told", CLIENT, ("poll", None, None), [], [None]),
+    ("a thread of what runs the program", HEARTBEAT, ("poll", None, None), ["socket:[7]"], []),
+    ("a thread that waits inside, too", POOL, ("futex", None, None), [], []),
+]
+
+
+@pytest.mark.parametrize(
+    ("frames", "native", "polled", "targets"),
+    [row[1:] for row in THROUGH],
+    ids=[row[0] for row in THROUGH],
+)
+def test_what_a_thread_of_a_library_waits_for_may_end_the_wait_for_it(
+    frames: list[Any], native: tuple[str, int | None, str | None], polled: list[str], targets: list[Any]
+) -> None:
+    beside = thread(frames, name="beside", native=native)
+    if polled:
+        beside["native"]["polled"] = polled
+    view = process(record(GETS, beside))
+    assert [wait.kind for wait in view.waits] == ["thread"]
+    assert [wait.target for wait in view.through] == targets
+
+
+def test_a_rank_that_waits_for_others_does_not_wait_through_libraries() -> None:
+    reads = thread(POOL, name="beside", native=("read", 5, "pipe:[7]"))
+    assert process(record(IN_RECV, reads)).through == ()

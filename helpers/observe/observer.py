@@ -27,11 +27,13 @@ from ..model.facts import (
 from ..model.frames import Frame, innermost_user
 from ..model.network import Interface, StoreView
 from . import debug_server, libraries, no_beacon, polling, process_view, ranks, tracebacks, waits
+from .cells import Cells, files
 from .compilers import compiling
 from .identity import Identity, spawned_number, task
 from .inbox import Inbox
 from .look import (
     AnyQuestion,
+    Cell,
     Dump,
     ErrorFile,
     Failure,
@@ -185,10 +187,17 @@ class Observer:
             dump = self._ask(Dump(row.pid)) if row.ended is None else None
             if not isinstance(dump, dict):
                 continue
-            self.records[row.pid] = record = _record(dump)
+            self.records[row.pid] = record = self._named(row.pid, _record(dump))
             child = record["process"]
             if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
                 self.inbox.spawned[row.pid] = child["index"]
+
+    def _named(self, pid: int, record: Record) -> Record:
+        """What was read from outside, with cells as the beacon, else the notebook's file, names them."""
+        if pid not in self.inbox.beacons:
+            asked = {file: self._ask(Cell(pid, file)) for file in sorted(files(record))}
+            self.inbox.cells[pid] = Cells({file: cell for file, cell in asked.items() if cell})
+        return self.inbox.cells[pid].named(record)
 
     def _look_where_no_beacon_can_run(self, now: float) -> None:
         """Have the stacks of processes in a C call that holds the interpreter lock read from outside.
@@ -202,7 +211,7 @@ class Observer:
                 self.held.pop(pid, None)
                 continue
             if isinstance(dump := self._answers.get(Dump(pid)), dict):
-                self.held[pid] = _record(dump)
+                self.held[pid] = self._named(pid, _record(dump))
             outside = self.held.get(pid)
             if outside is None or not process_view.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
@@ -424,6 +433,7 @@ class Observer:
     def _view(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
         row = self.table.rows[pid]
         failed = row.ended is not None and row.exit_code != 0
+        cells = self.inbox.cells.get(pid, Cells({}))
         made = self.inbox.child(pid)
         log = self._ask(Output(pid)) or "" if failed else ""
         error_file = made["error_file"] if failed and made is not None else None
@@ -433,13 +443,13 @@ class Observer:
             kind=kind,
             now=now,
             start=self.start,
-            sources=self.sources.since(self._started(row)),
+            sources=self.sources.of(self._started(row), cells.texts),
             written=self.inbox.written.get(pid),
-            stacks=self.inbox.stacks.get(pid, ""),
+            stacks=cells.in_text(self.inbox.stacks.get(pid, "")),
             outside=self.held.get(pid),
             ports=self._ports(row, job),
-            log_tail=log,
-            told=self._ask(ErrorFile(error_file)) or "" if error_file else "",
+            log_tail=cells.in_text(log),
+            told=cells.in_text(self._ask(ErrorFile(error_file)) or "") if error_file else "",
         )
         full = self.limit is not None and self.limit.full
         if full and row.ended is None and row.stalled:

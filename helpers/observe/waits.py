@@ -44,7 +44,7 @@ from ..model.waits import (
     Sizes,
     Wait,
 )
-from . import locks, polling, timeouts
+from . import cells, locks, polling, timeouts
 from .called import called_at
 from .source import Sources
 
@@ -92,7 +92,11 @@ def frame(entry: FrameEntry, cwd: str) -> Frame:
 
 @functools.lru_cache(maxsize=4096)
 def relative(file: str, cwd: str) -> str:
-    """`file` relative to `cwd` where it lies inside it, else as it is; `cwd` is empty when unknown."""
+    """`file` relative to `cwd` where it lies inside it, else as it is; `cwd` is empty when unknown.
+
+    Code of a notebook's cell is in no file: it is named as a cell.
+    """
+    file = cells.shown(file)
     if file.startswith("<") or not cwd:
         return file
     absolute = os.path.normpath(os.path.join(cwd, file))

@@ -7,31 +7,56 @@ IPython gives the code of a cell a file name of its own, keeps the number of eac
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Iterable
+from typing import Any, Dict, Sequence
 
-from .record import Cell, Thread
+from .record import Cell, FrameEntry
 
 MOST, LONGEST = 64, 1 << 16
 """Cells that are told, and characters of a source."""
 
 
-def cells(threads: Iterable[Thread]) -> Dict[str, Cell]:
-    """The cells on the stacks of some threads, by the file names that their code has."""
+def cells(*stacks: Sequence[FrameEntry]) -> Dict[str, Cell]:
+    """The cells in some stacks, by the file names that their code has."""
     numbers = _numbers()
-    if not numbers:
-        return {}
-    files = {file: None for thread in threads for file, _, _, user in thread["frames"] if user}
+    files = dict.fromkeys(file for stack in stacks for file, _, _, user in stack if user)
     here = [file for file in files if file in numbers][:MOST]
-    return {file: (int(numbers[file]), _source(file)) for file in here}
+    return {file: (numbers[file], _source(file)) for file in here}
+
+
+def went_on(error: BaseException) -> bool:
+    """True for an exception that a cell has raised before others have run.
+
+    IPython sets `sys.last_value` to it, as Python does to one that ends the process.
+    """
+    numbers, traceback, failed = _numbers(), error.__traceback__, 0
+    while traceback is not None and numbers:
+        failed = max(failed, numbers.get(traceback.tb_frame.f_code.co_filename, 0))
+        traceback = traceback.tb_next
+    count = (_held(_shell(), "_trait_values") or {}).get("execution_count", 1)
+    return bool(failed) and failed + 1 < count  # it is the number of the next cell
+
+
+def has_shell() -> bool:
+    """True for a process that runs cells, and so outlives the exceptions of them."""
+    return _shell() is not None
 
 
 def _numbers() -> Dict[str, int]:
     """File name -> execution count, of each cell that was run."""
-    shells = sys.modules.get("IPython.core.interactiveshell")
-    known: Any = getattr(shells, "InteractiveShell", None)
-    for name in ("_instance", "compile", "_filename_map"):
-        known = getattr(known, "__dict__", {}).get(name)
-    return known if type(known) is dict else {}
+    numbers = _held(_shell(), "compile", "_filename_map")
+    return numbers if type(numbers) is dict else {}
+
+
+def _shell() -> Any:
+    """The shell that runs cells in this process, None without one."""
+    return _held(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", "_instance")
+
+
+def _held(thing: Any, *names: str) -> Any:
+    """What attributes of attributes hold, None where one is missing; no descriptor is called."""
+    for name in names:
+        thing = getattr(thing, "__dict__", {}).get(name)
+    return thing
 
 
 def _source(file: str) -> str:

@@ -16,7 +16,7 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, noting, stacks, torch_names
+from . import calls, cells, noting, stacks, torch_names
 from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
@@ -106,7 +106,7 @@ def forget() -> None:
 def uncaught() -> Optional[Error]:
     """The exception that is ending this process, or None."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if not isinstance(error, BaseException) or isinstance(error, SystemExit):
+    if not isinstance(error, BaseException) or isinstance(error, SystemExit) or cells.went_on(error):
         return handed_over[0] if handed_over else None
     return _told(error)
 

@@ -64,9 +64,12 @@ class Process:
         if not ended:
             self._part("its threads", None, self._see_threads, mine)
             self._part("its Flight Recorder", None, self._see_flight)
-        if self._error is None:
+        if self._error is None and (ended or not cells.has_shell()):
             self._error = exits.uncaught()
         seen = [thread.entry for thread in self._threads.values()]
+        stacks_told = [thread["frames"] for thread in seen]
+        stacks_told += [self._joining, exits.left, exits.cut_off]
+        stacks_told += [self._error["frames"]] if self._error is not None else []
         return {
             "source": "beacon",
             "ppid": os.getppid(),
@@ -76,7 +79,7 @@ class Process:
             "process": family.own_part(),
             "phase": self._phase(),
             "threads": seen,
-            "cells": self._part("its cells", {}, cells.cells, seen),
+            "cells": self._part("its cells", {}, cells.cells, *stacks_told),
             "dist": self._part("its process groups", None, self._groups),
             "flight": self._flight,
             "torch": torch_names.version(),

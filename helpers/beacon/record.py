@@ -383,7 +383,7 @@ class Record(_NotAtFirst):
     Attributes:
         beacon_thread: the kernel's id of the thread of the beacon.
         exe: path of the program that it runs.
-        cells: file name -> cell of a notebook, of code that is on the stack of a thread.
+        cells: file name -> cell of a notebook, of code that is on a stack.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

@@ -208,14 +208,15 @@ class Cells:
     def __init__(self, known: Mapping[str, tuple[Sequence[int], str]]) -> None:
         self.texts: dict[str, str] = {}
         self._places: dict[str, tuple[str, int]] = {}
-        # A cell magic runs a part of its cell as another one of the same number: the whole comes first.
+        # A cell magic may run what follows it as a cell of its own, whose number is the next one's.
         whole = {file: (cell_name(numbers), _whole(text)) for file, (numbers, text) in known.items()}
-        for file, (name, text) in sorted(whole.items(), key=lambda item: -len(item[1][1])):
-            before = self.texts.setdefault(name, text)
-            part = bool(text) and before.endswith(text)
-            self._places[file] = name, before[: -len(text)].count("\n") if part else 0
-            if not part:
-                self.texts[name] = ""
+        magic = [one for one in whole.values() if one[1].startswith("# %%")]
+        for file, (own, text) in whole.items():
+            around = next((one for one in magic if text and one[1].endswith(f"\n{text}")), None)
+            name, all_of_it = around or (own, text)
+            self._places[file] = name, all_of_it.count("\n") - text.count("\n")
+            same = self.texts.setdefault(name, all_of_it) == all_of_it
+            self.texts[name] = all_of_it if same else ""
 
     def named(self, record: Record) -> Record:
         """The record with its cells by their names."""

@@ -23,22 +23,23 @@ def cells(*stacks: Sequence[FrameEntry]) -> Dict[str, Cell]:
     return {file: (numbers[file], _source(file)) for file in here}
 
 
-def went_on(error: BaseException) -> bool:
-    """True for an exception that a cell has raised before others have run.
+def outlives(error: BaseException, ended: bool) -> bool:
+    """True in a process that runs cells, for an exception that one of them has raised before others ran.
 
     IPython sets `sys.last_value` to it, as Python does to one that ends the process.
+
+    Args:
+        ended: True at the end of the process: then there is no other cell.
     """
+    shell = _shell()
+    if shell is None or not ended:
+        return shell is not None
     numbers, traceback, failed = _numbers(), error.__traceback__, 0
-    while traceback is not None and numbers:
+    while traceback is not None:
         failed = max(failed, numbers.get(traceback.tb_frame.f_code.co_filename, 0))
         traceback = traceback.tb_next
-    count = (_held(_shell(), "_trait_values") or {}).get("execution_count", 1)
-    return bool(failed) and failed + 1 < count  # it is the number of the next cell
-
-
-def has_shell() -> bool:
-    """True for a process that runs cells, and so outlives the exceptions of them."""
-    return _shell() is not None
+    following = (_held(shell, "_trait_values") or {}).get("execution_count", 1)
+    return failed > 0 and failed + 1 < following
 
 
 def _numbers() -> Dict[str, int]:

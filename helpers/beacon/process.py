@@ -64,8 +64,8 @@ class Process:
         if not ended:
             self._part("its threads", None, self._see_threads, mine)
             self._part("its Flight Recorder", None, self._see_flight)
-        if self._error is None and (ended or not cells.has_shell()):
-            self._error = exits.uncaught()
+        if self._error is None:
+            self._error = exits.uncaught(ended)
         seen = [thread.entry for thread in self._threads.values()]
         stacks_told = [thread["frames"] for thread in seen]
         stacks_told += [self._joining, exits.left, exits.cut_off]

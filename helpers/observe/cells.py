@@ -22,8 +22,8 @@ from ..model.frames import cell_name
 SEED = 0xC70F6907
 """ipykernel's, for its hashes."""
 
-MOST_LETTERS = 1 << 20
-"""Letters of a notebook's cells that are hashed, which takes 0.2 s."""
+MOST_LETTERS, LONGEST = 1 << 20, 1 << 16
+"""Letters of a notebook's cells that are hashed, which takes 0.1 s, and of a cell."""
 
 MOST_MAGICS = 64
 """Magics of a cell that are replaced."""
@@ -32,7 +32,7 @@ MOST_NUMBERS = 3
 """Numbers that one name of a cell has."""
 
 Found = tuple[list[int], str]
-"""The possible numbers of a cell, none where unknown, and its source in Python's own words."""
+"""The possible numbers of a cell, none where unknown, and its source."""
 
 _FILE = re.compile(r"ipykernel_\d+/(?P<hash>\d+)\.py$|^<ipython-input-(?P<number>\d+)-\w+>$")
 _TIMED = ("<timed exec>", "<timed eval>")
@@ -68,6 +68,8 @@ def hash_of(file: str) -> int | None:
 @functools.lru_cache(maxsize=4096)
 def shown(file: str) -> str:
     """How a file is named of which no more is known than its name: `cell [3]`, `cell [?]`, or itself."""
+    if file in _TIMED:
+        return cell_name([])
     match = _FILE.search(file) if file.startswith("<ipython") or "ipykernel_" in file else None
     return file if match is None else cell_name([int(match["number"])] if match["number"] else [])
 
@@ -94,7 +96,7 @@ def murmur2(text: str) -> int:
 
 
 def index(content: bytes) -> dict[int, Found]:
-    """The cells of a notebook's file, by the hash of what IPython may compile; empty for no notebook.
+    """The cells of a notebook's file as it has them, by the hash of what IPython may compile.
 
     The number of a cell is the count of its execution, else its place among those with code, unless
     another cell has that number.
@@ -109,13 +111,15 @@ def index(content: bytes) -> dict[int, Found]:
     letters = 0
     for place, cell in enumerate(code, start=1):
         source = cell.source if isinstance(cell.source, str) else "".join(cell.source)
+        if len(source) > LONGEST:
+            continue
         letters += len(source)
         if letters > MOST_LETTERS:
             break
         number = cell.execution_count or (0 if place in counts else place)
         for part in runs(source):
             same = [found[digest]] if (digest := murmur2(part)) in found else []
-            found[digest] = merged([*same, ([number] if number else [], compiled(part))])
+            found[digest] = merged([*same, ([number] if number else [], part)])
     return found
 
 
@@ -184,7 +188,10 @@ def _whole(text: str) -> str:
     call = tree.body[0].value if tree and isinstance(tree.body[0], ast.Expr) else None
     if not isinstance(call, ast.Call):
         return text.rstrip("\n") + "\n"
-    name, line, body = (str(one.value) for one in call.args if isinstance(one, ast.Constant))
+    given = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
+    if len(given) != 3:  # written by hand
+        return text
+    name, line, body = given
     return compiled(f"%%{name} {line}".rstrip() + f"\n{body}")
 
 

@@ -45,7 +45,8 @@ class Notebooks:
                 self._searched[pid] = now, [list(self._indexes(paths)) for paths in _candidates(pid)]
             for group in self._searched[pid][1]:
                 if same := [index[digest] for index in group if digest in index]:
-                    self._found[pid, file] = cells.merged(same)
+                    numbers, source = cells.merged(same)
+                    self._found[pid, file] = numbers, cells.compiled(source)
                     break
         return self._found.get((pid, file))
 
@@ -73,4 +74,11 @@ def _in_folder(folder: str) -> list[str]:
     """The newest notebooks in a folder."""
     with os.scandir(folder) as entries:
         named = [entry for entry in islice(entries, MOST_NAMES) if entry.name.endswith(".ipynb")]
-        return [entry.path for entry in nlargest(MOST_NOTEBOOKS, named, lambda one: one.stat().st_mtime)]
+        return [entry.path for entry in nlargest(MOST_NOTEBOOKS, named, _changed)]
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    """When a file was last changed; 0 for a link that leads nowhere."""
+    with suppress(OSError):
+        return entry.stat().st_mtime
+    return 0.0

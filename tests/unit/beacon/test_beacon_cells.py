@@ -64,15 +64,25 @@ def test_an_exception_of_a_cell_counts_while_no_other_one_has_run(then: str, err
         'shell.run_cell("x = 0", store_history=True)\n'
         'shell.run_cell("1 / x", store_history=True)\n'
         f"shell.run_cell({then!r}, store_history=True)\n"
-        "told = [(exits.uncaught() or {}).get('type'), cells.has_shell()]"
+        "told = [(exits.uncaught(ended) or {}).get('type') for ended in (True, False)]"
     )
-    assert told == [error, True]
+    assert told == [error, None]
+
+
+def test_what_a_rank_tells_its_parent_counts_in_a_process_with_a_shell() -> None:
+    told = tell(
+        'shell.run_cell("1 / 0", store_history=True)\n'
+        "exits.handed_over.append({'type': 'ValueError'})\n"
+        "told = exits.uncaught()['type']"
+    )
+    assert told == "ValueError"
 
 
 def test_without_ipython_there_are_no_cells() -> None:
     program = (
         "from helpers.beacon import cells; import sys; "
-        "print(cells.cells([('a.py', 1, 'f', True)]), cells.has_shell(), 'IPython' in sys.modules)"
+        "print(cells.cells([('a.py', 1, 'f', True)]), cells.outlives(KeyError(), False), "
+        "'IPython' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True

@@ -60,13 +60,13 @@ def test_a_source_is_the_same_from_the_file_and_from_the_kernel(source: str) -> 
 
 def test_a_cell_is_numbered_by_its_count_else_by_its_place() -> None:
     found = index(notebook(("a", 7), ("b", None), ("c", None), ("d", 3)))
-    numbers = {text.strip(): numbers for numbers, text in found.values()}
+    numbers = {text: numbers for numbers, text in found.values()}
     assert numbers == {"a": [7], "b": [2], "c": [], "d": [3]}, "another cell has the place of `c`"
 
 
 def test_of_cells_that_are_alike_nothing_tells_which_one_runs() -> None:
     found = index(notebook(("step()", 2), ("x = 1", 3), ("step()", 5)))
-    assert found[murmur2("step()")] == ([2, 5], "step()\n")
+    assert found[murmur2("step()")] == ([2, 5], "step()")
     assert Cells({A: found[murmur2("step()")]}).texts == {"cell [2 or 5]": "step()\n"}
     assert merged([([2], "x"), ([], "x")]) == ([], "x"), "one of them has no known number"
     assert merged([([n], "x") for n in range(1, 9)]) == ([], "x")
@@ -84,8 +84,14 @@ def test_what_is_no_notebook_has_no_cells(content: bytes) -> None:
     assert index(content) == {}
 
 
-def test_a_notebook_with_endless_cells_is_hashed_in_part() -> None:
-    assert len(index(notebook(("x" * (1 << 20), 1), ("y", 2)))) == 1
+def test_of_a_notebook_with_endless_cells_others_are_known() -> None:
+    assert list(index(notebook(("x" * (1 << 20), 1), ("y", 2)))) == [murmur2("y")]
+    assert len(index(notebook(*((f"{number:65536}", number) for number in range(1, 20))))) == 16
+
+
+def test_a_cell_magic_that_the_cell_calls_by_itself_is_a_call() -> None:
+    text = "get_ipython().run_cell_magic('time', '', source)\n"
+    assert Cells({A: ([1], text)}).texts == {"cell [1]": text}
 
 
 def test_a_cell_of_nothing_but_empty_lines_and_magics_ends() -> None:
@@ -167,6 +173,7 @@ def test_sites_locks_and_texts_name_the_cell() -> None:
 FILES = [
     ("of a kernel", A, "cell [?]"),
     ("of IPython in a terminal, or of an old kernel", "<ipython-input-3-0123456789ab>", "cell [3]"),
+    ("of what runs under %%time", TIMED, "cell [?]"),
     ("a file of the user's with such a name", "/tmp/ipykernel_notes/train.py", None),
     ("a file", "/job/12345.py", None),
 ]

@@ -82,6 +82,7 @@ def test_else_those_in_its_folder_are_searched(tmp_path: Path, start: Callable[.
     save(tmp_path / "work" / "copy.ipynb", "x = 1", "step()", first=6)
     save(tmp_path / "work" / "notes.ipynb", "x = 1")
     (tmp_path / "work" / "broken.ipynb").write_text("{")
+    (tmp_path / "work" / "nowhere.ipynb").symlink_to("gone.ipynb")
     assert start("work").cell() == ([4, 7], "step()\n"), "two have it, with numbers of their own"
 
 

@@ -142,8 +142,12 @@ def test_a_function_that_an_earlier_cell_has_defined_under_a_timing_magic_is_in_
 def test_what_a_cell_magic_runs_as_a_cell_is_a_part_of_its_own() -> None:
     """IPython gives it the number of the next cell."""
     text = "get_ipython().run_cell_magic('capture', '', 'x = 1\\nstep()\\n')\n"
-    found = names({A: ([2], text), B: ([3], "x = 1\nstep()\n")}, (B, 2, "<module>"), (A, 1, "<module>"))
+    known = {A: ([2], text), B: ([3], "x = 1\nstep()\n")}
+    found = names(known, (B, 2, "<module>"), (A, 1, "<module>"))
     assert found == [("cell [2]", 3, "<module>"), ("cell [2]", 1, "<module>")]
+    inner = thread(frames=[(B, 2, "<module>", True)], site=site(B, [2, 2, 0, 6]))
+    told = Cells(known).named(record(inner))
+    assert told["threads"][0]["site"] == site("cell [2]", [3, 3, 0, 6])
 
 
 def test_two_sources_with_one_number_are_shown_by_it_and_read_by_none() -> None:

@@ -16,7 +16,7 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, noting, stacks, torch_names
+from . import calls, cells, noting, stacks, torch_names
 from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
@@ -108,10 +108,15 @@ def forget() -> None:
     _waits.clear()
 
 
-def uncaught() -> Optional[Error]:
-    """The exception that is ending this process, or None."""
+def uncaught(ended: bool = False) -> Optional[Error]:
+    """The exception that is ending this process, or None.
+
+    Args:
+        ended: True at an orderly end, which the failure of a cell may have brought about.
+    """
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if not isinstance(error, BaseException) or isinstance(error, SystemExit):
+    ends = isinstance(error, BaseException) and not isinstance(error, SystemExit)
+    if error is None or not ends or cells.outlives(error, ended):
         return handed_over[0] if handed_over else None
     return _told(error)
 

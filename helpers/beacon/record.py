@@ -37,6 +37,10 @@ FrameEntry = Tuple[str, int, str, bool]
 """File, line, function, and whether it is the user's own code."""
 
 
+Cell = Tuple[int, str]
+"""Number of a notebook's cell, and the source that was compiled of it; empty where it is not known."""
+
+
 class _NotAlwaysOfNativeCall(TypedDict, total=False):
     lasts: float
     until: float
@@ -374,6 +378,7 @@ class _NotAtFirst(TypedDict, total=False):
     rpc: Optional[Tuple[int, int]]
     exe: str
     faults: Dict[str, str]
+    cells: Dict[str, Cell]
 
 
 class Record(_NotAtFirst):
@@ -382,6 +387,7 @@ class Record(_NotAtFirst):
     Attributes:
         beacon_thread: the kernel's id of the thread of the beacon.
         exe: path of the program that it runs.
+        cells: file name -> cell of a notebook, of code that is on a stack.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

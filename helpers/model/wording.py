@@ -162,13 +162,19 @@ def by_number(views: Sequence[RankView]) -> list[RankView]:
 
 
 def place(frame: Frame | None) -> str:
-    """`train.py:41`, or a word for an unknown place."""
-    return f"{frame.file}:{frame.line}" if frame else "an unknown line"
+    """`train.py:41`, `cell [2], line 41`, or a word for an unknown place."""
+    return frame.place if frame else "an unknown line"
 
 
 def place_in(frame: Frame | None) -> str:
-    """`train.py:41 validate`, or nothing."""
-    return one_line(f"{frame.file}:{frame.line} {frame.function}") if frame else ""
+    """`train.py:41 validate`, `cell [2], line 41, in validate`, or nothing."""
+    if frame is None:
+        return ""
+    if not frame.in_cell:
+        return one_line(f"{frame.place} {frame.function}")
+    return (
+        frame.place if frame.function == "<module>" else one_line(f"{frame.place}, in {frame.function}")
+    )
 
 
 def last_seen(frame: Frame | None) -> str:

@@ -48,6 +48,16 @@ class Source(Question, frozen=True):
     path: str
 
 
+class Cell(Question, frozen=True):
+    """[possible numbers, source] of the cell that a process runs as such a file, else None.
+
+    It is looked for in the notebook's own file, see `notebooks`.
+    """
+
+    pid: int
+    file: str
+
+
 class Holder(Question, frozen=True):
     """Pid of the process that holds a lock; 0 where none does, None when unknown.
 
@@ -142,6 +152,7 @@ AnyQuestion = (
     | Failure
     | ErrorFile
     | Source
+    | Cell
     | Holder
     | Held
     | Ends

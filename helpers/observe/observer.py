@@ -37,12 +37,14 @@ from . import (
     tracebacks,
     waits,
 )
+from .cells import Cells, files
 from .compilers import compiling
 from .evidence import merge
 from .identity import Identity, spawned_number, task
 from .inbox import Inbox
 from .look import (
     AnyQuestion,
+    Cell,
     Dump,
     ErrorFile,
     Failure,
@@ -203,10 +205,17 @@ class Observer:
             dump = self._ask(Dump(row.pid)) if row.ended is None else None
             if not isinstance(dump, dict):
                 continue
-            self.records[row.pid] = record = _record(dump)
+            self.records[row.pid] = record = self._named(row.pid, _record(dump))
             child = record["process"]
             if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
                 self.inbox.spawned[row.pid] = child["index"]
+
+    def _named(self, pid: int, record: Record) -> Record:
+        """What was read from outside, with cells as the beacon, else the notebook's file, names them."""
+        if pid not in self.inbox.beacons:
+            asked = {file: self._ask(Cell(pid, file)) for file in sorted(files(record))}
+            self.inbox.cells[pid] = Cells({file: cell for file, cell in asked.items() if cell})
+        return self.inbox.cells[pid].named(record)
 
     def _look_where_no_beacon_can_run(self, now: float) -> None:
         """Have the stacks of processes in a C call that holds the interpreter lock read from outside.
@@ -220,7 +229,7 @@ class Observer:
                 self.held.pop(pid, None)
                 continue
             if isinstance(dump := self._answers.get(Dump(pid)), dict):
-                self.held[pid] = _record(dump)
+                self.held[pid] = self._named(pid, _record(dump))
             outside = self.held.get(pid)
             if outside is None or not interpreter_lock.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
@@ -456,8 +465,10 @@ class Observer:
         return None
 
     def _process(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
-        row, sources = self.table.rows[pid], self.sources.since(self._started(self.table.rows[pid]))
-        readings = self._readings(row)
+        row = self.table.rows[pid]
+        cells = self.inbox.cells.get(pid, Cells({}))
+        sources = self.sources.of(self._started(row), cells.texts)
+        readings = self._readings(row, cells)
         evidence = merge(process_view.evidence_of(row, readings, now, self.start, sources))
         view = process_view.with_evidence(
             process_view.of_kernel(row, kind, now, self.start),
@@ -472,7 +483,7 @@ class Observer:
         outside = self.outside.moved(view.waits, self.table.rows)
         return with_movement(view, row, evidence, now, self.start, outside)
 
-    def _readings(self, row: Row) -> Readings:
+    def _readings(self, row: Row, cells: Cells) -> Readings:
         """What has been read of a process; of one that has failed, more is asked for."""
         failed = row.ended is not None and row.exit_code != 0
         made = self.inbox.child(row.pid)
@@ -481,9 +492,9 @@ class Observer:
             record=self.records.get(row.pid),
             written=self.inbox.written.get(row.pid),
             outside=self.held.get(row.pid),
-            crash=self.inbox.stacks.get(row.pid, ""),
-            traceback=self._ask(ErrorFile(error_file)) or "" if error_file else "",
-            log=self._ask(Output(row.pid)) or "" if failed else "",
+            crash=cells.in_text(self.inbox.stacks.get(row.pid, "")),
+            traceback=cells.in_text(self._ask(ErrorFile(error_file)) or "") if error_file else "",
+            log=cells.in_text(self._ask(Output(row.pid)) or "") if failed else "",
         )
 
     def _started(self, row: Row) -> float:
@@ -539,7 +550,9 @@ class Observer:
             return refusal
         if row.starved:
             return no_beacon.STARVED
-        return no_beacon.HELD if self._readings(row).held(row, now) else no_beacon.SILENT
+        record, written = self.records.get(row.pid), self.inbox.written.get(row.pid)
+        held = interpreter_lock.is_held(row, record, written, now, self.held.get(row.pid))
+        return no_beacon.HELD if held else no_beacon.SILENT
 
     def _not_seen(self, now: float) -> tuple[str, ...]:
         environments = (row.environment for row in self.table.rows.values())

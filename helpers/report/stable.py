@@ -19,6 +19,7 @@ from ..model.wording import (
     doing,
     one_line,
     outcome_text,
+    place_in,
     signal_name,
     spans,
     spoken,
@@ -293,10 +294,15 @@ def _type(error: ErrorView) -> str:
 
 
 def _place(frame: Frame) -> str:
-    return one_line(f"{_line(frame)} {frame.function}")
+    return place_in(_near(frame))
 
 
 def _line(frame: Frame) -> str:
+    return one_line(_near(frame).place)
+
+
+def _near(frame: Frame) -> Frame:
+    """A frame whose file, where it lies outside the job's folder, is named without a path."""
     path = PurePath(frame.file)
     outside = path.is_absolute() or ".." in path.parts
-    return one_line(f"{path.name if outside else path}:{frame.line}")
+    return replace(frame, file=path.name) if outside else frame

@@ -13,7 +13,18 @@ from helpers.beacon.record import FrameEntry, Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.look import Dump, Holder, Look, Movement, Output, Program, Threads, Told, Usage
+from helpers.observe.look import (
+    Cell,
+    Dump,
+    Holder,
+    Look,
+    Movement,
+    Output,
+    Program,
+    Threads,
+    Told,
+    Usage,
+)
 from helpers.observe.observer import MOST_ENDED, Observer
 
 PYTHON = ("python", "train.py")
@@ -379,3 +390,50 @@ def test_the_holder_of_a_lock_outside_the_job_may_give_it_back_while_it_moves(
     process = snapshot.ranks[0].process
     assert process is not None
     assert process.unmoved == pytest.approx(unmoved)
+
+
+# Cells of a notebook
+
+CELL = "/tmp/ipykernel_900/123.py"
+ENTER = "def enter():\n    lock.acquire()\n"
+
+
+def test_a_cell_is_looked_for_in_the_notebook_of_a_process_that_is_read_from_outside() -> None:
+    dump = standing(frames=[(CELL, 2, "enter", True)])
+    seen = replace(watched(PYTHON), attached=True)
+    observer, asked = Observer(seen), Cell(900, CELL)
+    answers = ((Dump(900), {**dump, "source": "py-spy"}),)
+    before = observer.take(look(1.0, python(), answers=answers)).ranks[0].process
+    assert before is not None and before.where is not None
+    assert (before.where.file, before.where.text) == ("cell [?]", "")
+    assert asked in observer.wanted
+    found = observer.take(look(1.2, answers=((asked, [[2], ENTER]),), alive=(Usage(900),)))
+    after = found.ranks[0].process
+    assert after is not None and after.where is not None
+    assert (after.where.file, after.where.text) == ("cell [2]", ENTER)
+    assert asked in observer.wanted, "an answer that nobody asks for is forgotten"
+
+
+def test_the_beacon_tells_the_cell_itself() -> None:
+    told = standing(frames=[(CELL, 2, "enter", True)])
+    told["cells"] = {CELL: (3, ENTER)}
+    observer, snapshot = run(look(1.0, python(), told=(Told(900, 1.0, told),)))
+    process = snapshot.ranks[0].process
+    assert process is not None and process.where is not None
+    assert (process.where.file, process.where.line, process.where.text) == ("cell [3]", 2, ENTER)
+    assert not any(isinstance(asked, Cell) for asked in observer.wanted)
+
+
+def test_what_a_beacon_has_told_of_its_cells_holds_for_what_is_read_from_outside() -> None:
+    told = standing(frames=[(CELL, 2, "enter", True)])
+    told["cells"] = {CELL: (3, ENTER)}
+    dump = (
+        Dump(900),
+        {**standing(frames=[(CELL, 2, "enter", True)], holds_gil=True), "source": "py-spy"},
+    )
+    late = look(4.1, python(), answers=(dump,))
+    _, snapshot = run(look(1.0, python(), told=(Told(900, 1.0, told),)), look(4.0, python()), late)
+    process = snapshot.ranks[0].process
+    assert process is not None and process.where is not None
+    assert process.gil_held
+    assert process.where.file == "cell [3]"

@@ -147,6 +147,16 @@ class Graph:
         meant = {peers for peers in {*self.waited_for.values()} if peers & asked}
         return sorted(rank for rank, peers in self.waited_for.items() if peers in meant)
 
+    def needing(self, ranks: Iterable[int]) -> list[int]:
+        """The other stuck ranks that wait for what one of `ranks` alone, or with others, could do."""
+        asked = frozenset(ranks)
+
+        def waits_for(rank: int) -> bool:
+            needs = (self.needs.of_ranks(rank, wait) for wait in self.waits(rank))
+            return any(not need.ranks.isdisjoint(asked) for need in needs)
+
+        return sorted(filter(waits_for, self.stuck - asked))
+
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
         return self._waits.get(rank, ())

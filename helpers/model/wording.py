@@ -114,10 +114,12 @@ def spoken(ranks: Sequence[int]) -> str:
     parts = runs(sorted(ranks))
     if not parts:
         return "no rank"
-    word = plural(ranks, "rank", "ranks")
-    if len(parts) == 1:
-        return f"{word} {parts[0]}"
-    return f"{word} {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{plural(ranks, 'rank', 'ranks')} {joined(parts)}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def runs(ranks: Sequence[int]) -> list[str]:

@@ -61,14 +61,16 @@ def clauses(said: Mapping[int, Predicate]) -> str:
     """
     groups = grouped(said)
     told = sorted(groups, key=lambda what: -len(groups[what]))[:MOST_CLAUSES]
-    parts = [
-        f"{spoken(ranks)} {plural(ranks, what.one, what.many)}"
-        for what, ranks in groups.items()
-        if what in told
-    ]
+    parts = every_clause({rank: what for rank, what in said.items() if what in told})
     others = sum(len(ranks) for what, ranks in groups.items() if what not in told)
     more = groups.keys() - {*told}
     if more:
         number = plural(more, "another state or place", f"{len(more)} other states or places")
         parts.append(f"{others} {plural(range(others), 'other', 'others')} in {number}")
     return joined(parts)
+
+
+def every_clause(said: Mapping[int, Predicate]) -> list[str]:
+    """The clauses one by one, however many there are."""
+    groups = grouped(said)
+    return [f"{spoken(ranks)} {plural(ranks, *what)}" for what, ranks in groups.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from ...model.clauses import Predicate, clauses, standing, verb
+from ...model.clauses import Predicate, clauses, same, standing, verb
 from ...model.facts import UNTOLD, RankView, Verdict
 from ...model.network import StoreView
 from ...model.waits import JoinsRPC, OnLock
@@ -248,6 +248,8 @@ def _state(facts: Facts, rank: int) -> Predicate:
         if _last_seen(facts):
             return verb("is", "are", "in no file")
         return Predicate("runs on another node", "run on other nodes")
+    if view.state == "exited" and view.process is None:
+        return same("ended before this look")
     if view.process is None:
         watched = any(process.beacon for process in facts.processes(tuple(facts.alive)))
         return standing(None) if watched else verb("has", "have", "no process here")

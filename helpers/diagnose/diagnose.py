@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import get_args
 
 from ..model.clauses import Predicate, clauses, grouped, standing, verb
-from ..model.facts import STILL, Attempt, Cause, ErrorView, RankView, Snapshot, Verdict
+from ..model.facts import STILL, Attempt, Cause, ErrorView, Outcome, RankView, Snapshot, Verdict
 from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
+from .doubt import doubt
 from .events import Event, events
 from .parting.parting import parting
 from .scene import Facts
@@ -183,11 +184,14 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
     command_ended = facts.snapshot.job.ended is not None
     raised = any(event.error is not None for event in facts.events)
     failed = raised or (command_ended and bool(facts.snapshot.job.exit_code))
+    outcome: Outcome = "error" if failed else verdict.outcome
+    assumed = facts.patience < math.inf
+    first = f"{doubt(facts)} " if assumed and outcome == "hang" else ""
     return replace(
         verdict,
-        outcome="error" if failed else verdict.outcome,
-        proved=facts.patience == math.inf and verdict.outcome != "running",
-        summary=clipped(verdict.summary),
+        outcome=outcome,
+        proved=not assumed and verdict.outcome != "running",
+        summary=clipped(f"{first}{verdict.summary}"),
         detail=clipped(verdict.detail),
         masked=verdict.masked or _masked(facts, verdict),
         evidence=(

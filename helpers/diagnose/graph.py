@@ -157,6 +157,12 @@ class Graph:
 
         return sorted(filter(waits_for, self.stuck - asked))
 
+    def may_go_on_alone(self, rank: int) -> bool:
+        """True for a rank that nothing seen keeps where it is: it may go on though no other one does."""
+        if not self._blocked(rank, self.ranks[rank]):
+            return True
+        return rank in self.alive and Need() in self._needs_of(rank)
+
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
         return self._waits.get(rank, ())

@@ -6,7 +6,7 @@ Each kind of wait has its own doubt, as it has its own answer in `needs`.
 
 from __future__ import annotations
 
-from ..model.clauses import MOST_CLAUSES, Predicate, clauses, grouped, same, verb
+from ..model.clauses import MOST_CLAUSES, Predicate, clauses, grouped, verb
 from ..model.facts import UNTOLD, ProcessView, Snapshot
 from ..model.waits import (
     ENDLESS,
@@ -41,15 +41,13 @@ def doubt(facts: Facts) -> str:
     still = {rank: seen.alive[rank] for rank in last & seen.alive.keys()}
     still = still or {r: p for r, p in seen.alive.items() if r in facts.graph.given_up | facts.stuck}
     who = clauses(_stillness(still)) or "nothing moves"
-    groups = grouped(doubts or dict.fromkeys(still, same("whether that lasts")))
-    told = sorted(groups.items(), key=lambda group: -len(group[1]))
+    groups = sorted(grouped(doubts).items(), key=lambda group: -len(group[1]))
     named = len(groups) == 1 and doubts.keys() == still.keys()
-    parts = [_named(what, ranks, named=named) for what, ranks in told[:MOST_CLAUSES]]
-    others = sum(len(ranks) for _, ranks in told[MOST_CLAUSES:])
-    parts += (
-        [f"what {others} {plural(range(others), 'other waits', 'others wait')} for"] if others else []
-    )
-    return f"Probably a hang: {who}; {joined(parts)} {plural(parts, 'is', 'are')} not known."
+    parts = [_named(what, ranks, named=named) for what, ranks in groups[:MOST_CLAUSES]]
+    if others := sum(len(ranks) for _, ranks in groups[MOST_CLAUSES:]):
+        parts.append(f"what keeps {others} more")
+    unknown = joined(parts) or "whether that lasts"
+    return f"Probably a hang: {who}; {unknown} {'are' if len(parts) > 1 else 'is'} not known."
 
 
 def _named(what: Predicate, ranks: list[int], *, named: bool) -> str:
@@ -64,12 +62,11 @@ def _stillness(still: dict[int, ProcessView]) -> dict[int, Predicate]:
     lengths = [process.unmoved for process in still.values() if process.unmoved < UNTOLD]
     said = {}
     for rank, process in still.items():
-        where = place(process.where) if process.where is not None else ""
+        where = place(process.where)
         if process.unmoved >= UNTOLD:
-            said[rank] = verb("was", "were", f"last seen at {where}" if where else "seen only once")
+            said[rank] = verb("was", "were", f"last seen at {where}")
         else:
-            spot = f" from {where}" if where else ""
-            said[rank] = verb("has", "have", f"not moved{spot} for {int(min(lengths))} s")
+            said[rank] = verb("has", "have", f"not moved from {where} for {int(min(lengths))} s")
     return said
 
 

@@ -56,17 +56,17 @@ def grouped(said: Mapping[int, T]) -> dict[T, list[int]]:
 def clauses(said: Mapping[int, Predicate]) -> str:
     """`rank 1 is in recv at a.py:3 and ranks 2-4 are asleep at b.py:9`.
 
-    Of more than `MOST_CLAUSES` those of the most ranks are told, `and 12 others in 5 other states or
-    places` follows.
+    Of more than `MOST_CLAUSES` those of the most ranks are told, and `12 other ranks are in 5 other
+    states or places` follows.
     """
     groups = grouped(said)
     told = sorted(groups, key=lambda what: -len(groups[what]))[:MOST_CLAUSES]
     parts = every_clause({rank: what for rank, what in said.items() if what in told})
-    others = sum(len(ranks) for what, ranks in groups.items() if what not in told)
-    more = groups.keys() - {*told}
-    if more:
-        number = plural(more, "another state or place", f"{len(more)} other states or places")
-        parts.append(f"{others} {plural(range(others), 'other', 'others')} in {number}")
+    others = [rank for what, ranks in groups.items() if what not in told for rank in ranks]
+    if others:
+        number = len(groups) - len(told)
+        where = f"in {number} other states or places" if number > 1 else "in another state or place"
+        parts.append(f"{len(others)} other {plural(others, 'rank is', 'ranks are')} {where}")
     return joined(parts)
 
 

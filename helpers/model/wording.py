@@ -172,9 +172,9 @@ def place_in(frame: Frame | None) -> str:
     return one_line(f"{frame.file}:{frame.line} {frame.function}") if frame else ""
 
 
-def last_seen(frame: Frame | None) -> str:
-    """`; it was last seen at train.py:41`, or nothing."""
-    return f"; it was last seen at {place(frame)}" if frame else ""
+def last_seen(frame: Frame | None, who: Sized = (0,)) -> str:
+    """`; it was last seen at train.py:41`, or nothing; `they were` of several."""
+    return f"; {plural(who, 'it was', 'they were')} last seen at {place(frame)}" if frame else ""
 
 
 def where_of(process: ProcessView) -> Frame | None:

@@ -181,21 +181,25 @@ def _missed(facts: Facts, rest: dict[int, Communication], odd: frozenset[int], t
     Args:
         then: what leads on from what the odd ranks do to what all of them do not.
     """
-    missed = {}
+    calls = {}
     direct = [rank for rank in facts.graph.waiting_for(odd) if rank in rest]
     for rank in direct or rest:
-        needed = facts.graph.waited_for[rank] & odd or odd
-        verbs = ("answers", "answer") if isinstance(rest[rank], InP2P) else ("comes to", "come to")
-        who = then if needed == odd else f", and {spoken(sorted(needed))}"
-        missed[rank] = f"{who} never {plural(needed, *verbs)} {operation(rest[rank])}{_at(rest[rank])}"
-    parts, others = list[str](), list[int]()
-    for what, ranks in grouped(missed).items():
-        if len(parts) < MOST_CLAUSES:
-            parts.append(f"{what}, where {spoken(ranks)} {plural(ranks, 'waits', 'wait')}")
+        needed, to = facts.graph.waited_for[rank] & odd or odd, not isinstance(rest[rank], InP2P)
+        calls[rank] = needed, to, f"{operation(rest[rank])}{_at(rest[rank])}"
+    said, groups = "", sorted(grouped(calls).items(), key=lambda group: group[0][0] != odd)
+    for (needed, to, missed), ranks in groups[:MOST_CLAUSES]:
+        never = plural(needed, *(("comes to", "come to") if to else ("answers", "answer")))
+        if needed != odd:
+            never = f", and {spoken(sorted(needed))} never {never}"
+        elif said:
+            never = f", nor {'to' if to and groups[0][0][1] else never}"
         else:
-            others += ranks
-    more = f", and {spoken(others)} {plural(others, 'waits', 'wait')} elsewhere" if others else ""
-    return "".join(parts) + more
+            never = f"{then} never {never}"
+        said += f"{never} {missed}, where {spoken(ranks)} {plural(ranks, 'waits', 'wait')}"
+    others = [rank for _, ranks in groups[MOST_CLAUSES:] for rank in ranks]
+    if others:
+        said += f", and {spoken(others)} {plural(others, 'waits', 'wait')} elsewhere"
+    return said
 
 
 def _parted(calls: dict[int, Communication], diverged: Divergence | None) -> str:

@@ -100,8 +100,8 @@ def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
 def _last_seen(facts: Facts, left: Sequence[int]) -> str:
     """`; it was last seen at train.py:41`; each rank with its own line, where these differ."""
     lines = {rank: facts.where((rank,)) for rank in left}
-    if len(lines) == 1:
-        return last_seen(lines[left[0]])
+    if len({*lines.values()}) == 1:
+        return last_seen(lines[left[0]], left)
     known = {rank: place(line) for rank, line in lines.items() if line is not None}
     said = clauses({rank: verb("was", "were", f"last seen at {at}") for rank, at in known.items()})
     return f"; {said}" if said else ""

@@ -199,11 +199,13 @@ def _all_there(facts: Facts, there: list[int]) -> Verdict:
             f"wrong one, or a firewall is in the way. {SET_INTERFACE}"
         )
     else:
-        detail = f"every rank is in the rendezvous at {address}, and none comes out of it"
-        summary = (
-            f"Every rank is in the rendezvous at {address}, and none comes out of it: look whether that "
-            "address can be reached from here."
-        )
+        at = f" at {address}" if address else ""
+        inside = [rank for rank in there if facts.graph.ranks[rank].state == "rendezvous"]
+        detail = f"every rank is in the rendezvous{at}, and none comes out of it"
+        if len(inside) < len(there):
+            stay = f"{plural(inside, 'is', 'are')} in the rendezvous{at}"
+            detail = f"{spoken(inside)} {stay}, which all others have come out of"
+        summary = f"{sentence(detail)}: look whether that address can be reached from here."
     return Verdict(
         outcome="hang",
         cause="rendezvous-incomplete",

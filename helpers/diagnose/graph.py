@@ -143,9 +143,13 @@ class Graph:
 
     def waiting_for(self, ranks: Iterable[int]) -> list[int]:
         """The ranks that wait for one of `ranks`, in order."""
+        return sorted(self.waited_for_among(ranks))
+
+    def waited_for_among(self, ranks: Iterable[int]) -> dict[int, frozenset[int]]:
+        """Rank that waits for some of `ranks` -> those of them for which it waits."""
         asked = frozenset(ranks)
-        meant = {peers for peers in {*self.waited_for.values()} if peers & asked}
-        return sorted(rank for rank, peers in self.waited_for.items() if peers in meant)
+        among = {peers: peers & asked for peers in {*self.waited_for.values()}}
+        return {rank: met for rank, peers in self.waited_for.items() if (met := among[peers])}
 
     def needing(self, ranks: Iterable[int]) -> list[int]:
         """The other stuck ranks that wait for what one of `ranks` alone, or with others, could do."""

@@ -182,9 +182,9 @@ def _missed(facts: Facts, rest: dict[int, Communication], odd: frozenset[int], t
         then: what leads on from what the odd ranks do to what all of them do not.
     """
     calls = {}
-    direct = [rank for rank in facts.graph.waiting_for(odd) if rank in rest]
-    for rank in direct or rest:
-        needed, to = facts.graph.waited_for[rank] & odd or odd, not isinstance(rest[rank], InP2P)
+    peers = facts.graph.waited_for_among(odd)
+    for rank in peers.keys() & rest.keys() or rest:
+        needed, to = peers.get(rank, odd), not isinstance(rest[rank], InP2P)
         calls[rank] = needed, to, f"{operation(rest[rank])}{_at(rest[rank])}"
     said, groups = "", sorted(grouped(calls).items(), key=lambda group: group[0][0] != odd)
     for (needed, to, missed), ranks in groups[:MOST_CLAUSES]:

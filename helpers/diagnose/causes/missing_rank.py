@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...model.clauses import Predicate, clauses, same, standing, verb
+from ...model.clauses import Predicate, clauses, grouped, same, standing, verb
 from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
 from ...model.waits import Communication, ForRanks
 from ...model.wording import (
@@ -115,7 +115,8 @@ def _late(facts: Facts) -> list[int]:
 
 def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     """The verdict on `ranks` that are elsewhere than where the others wait."""
-    waiting = [rank for rank in facts.graph.waiting_for(ranks) if rank in facts.alive.keys() - {*ranks}]
+    peers = facts.graph.waited_for_among(ranks)
+    waiting = {rank: peers[rank] for rank in sorted(peers.keys() & facts.alive.keys() - {*ranks})}
     states = {rank: _state(facts.graph.ranks[rank]) for rank in ranks}
     stay = clauses(states)
     return Verdict(
@@ -139,24 +140,25 @@ def _state(view: RankView) -> Predicate:
     return standing(view.process, _child_is(view))
 
 
-def _awaited(facts: Facts, states: Mapping[int, Predicate], waiting: Sequence[int]) -> str:
-    """Where others wait for the ranks, each for those that it needs."""
-    if not waiting:
+def _awaited(
+    facts: Facts, states: Mapping[int, Predicate], waiting: Mapping[int, frozenset[int]]
+) -> str:
+    """Where others wait for the ranks, each for those that it needs.
+
+    Args:
+        waiting: rank -> those of the ranks for which it waits.
+    """
+    calls = {rank: _call_for(facts, rank, needed) for rank, needed in waiting.items()}
+    needs = grouped({rank: (waiting[rank], wait and operation(wait)) for rank, wait in calls.items()})
+    if not needs:
         return ""
-    culprits = frozenset(states)
-    peers = {rank: facts.graph.waited_for[rank] for rank in waiting}
-    among = {each: each & culprits for each in {*peers.values()}}
-    needs = {rank: (among[peers[rank]], _call_for(facts, rank, among[peers[rank]])) for rank in waiting}
-    said = {
-        rank: (needed, operation(wait) if wait is not None else "")
-        for rank, (needed, wait) in needs.items()
-    }
-    (needed, to), *more = dict.fromkeys(said.values())
-    if more or needed != culprits:
-        return f", and {clauses({rank: _needs(*need) for rank, need in needs.items()})}"
-    need = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')}"
+    (needed, to), *more = needs
+    if more or len(needed) < len(states):
+        said = {ranks[0]: _needs(needed, calls[ranks[0]]) for (needed, _), ranks in needs.items()}
+        return f", and {clauses({r: said[ranks[0]] for ranks in needs.values() for r in ranks})}"
+    need = f"{spoken([*waiting])} {plural(waiting, 'waits', 'wait')}"
     has, them = plural(states, ("has", "it"), ("have", "them"))
-    if not to:
+    if to is None:
         return f", and {need} for {them}"
     then = " and" if len({*states.values()}) == 1 else ", and they"
     return f"{then} {has} not come to {to}, where {need}"

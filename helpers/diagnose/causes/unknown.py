@@ -93,13 +93,13 @@ def _waits_for(facts: Facts, unseen: Collection[int], who: tuple[str, str]) -> d
     Args:
         who: what is said of one that is waited for, and of several.
     """
-    waits = {}
-    for rank in facts.graph.waiting_for(unseen):
-        if rank in facts.alive:
-            peers = sorted(facts.graph.waited_for[rank] & {*unseen})
-            call = operation(facts.waits(rank)[0])
-            waits[rank] = verb("waits", "wait", f"in {call} for {spoken(peers)}, {plural(peers, *who)}")
-    return waits
+    peers = facts.graph.waited_for_among(unseen)
+    names = {ranks: f"{spoken(sorted(ranks))}, {plural(ranks, *who)}" for ranks in {*peers.values()}}
+    return {
+        rank: verb("waits", "wait", f"in {operation(facts.waits(rank)[0])} for {names[ranks]}")
+        for rank, ranks in peers.items()
+        if rank in facts.alive
+    }
 
 
 def _cut_off(facts: Facts) -> Verdict | None:

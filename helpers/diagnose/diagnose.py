@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import get_args
 
 from ..model.clauses import Predicate, clauses, grouped, standing, verb
-from ..model.facts import STILL, Attempt, Cause, ErrorView, Outcome, RankView, Snapshot, Verdict
+from ..model.facts import STILL, Attempt, Cause, ErrorView, RankView, Snapshot, Verdict
 from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
 from .doubt import doubt
 from .events import Event, events
@@ -61,7 +61,11 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     suspicion = _suspect(assumed)
     hangs = suspicion is not None and suspicion.outcome == "hang"
     if final and suspicion is not None and hangs:
-        return _completed(assumed, suspicion)
+        found = _completed(assumed, suspicion)
+        if found.outcome == "hang":
+            summary = clipped(f"{doubt(assumed, seen.graph)} {found.summary}")
+            return replace(found, summary=summary)
+        return found
     if snapshot.job.exit_code == 0:
         summary = "The job ended well: every rank came to its end."
         evidence = (*_earlier(snapshot), *_limit(snapshot))
@@ -184,14 +188,11 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
     command_ended = facts.snapshot.job.ended is not None
     raised = any(event.error is not None for event in facts.events)
     failed = raised or (command_ended and bool(facts.snapshot.job.exit_code))
-    outcome: Outcome = "error" if failed else verdict.outcome
-    assumed = facts.patience < math.inf
-    first = f"{doubt(facts)} " if assumed and outcome == "hang" else ""
     return replace(
         verdict,
-        outcome=outcome,
-        proved=not assumed and verdict.outcome != "running",
-        summary=clipped(f"{first}{verdict.summary}"),
+        outcome="error" if failed else verdict.outcome,
+        proved=facts.patience == math.inf and verdict.outcome != "running",
+        summary=clipped(verdict.summary),
         detail=clipped(verdict.detail),
         masked=verdict.masked or _masked(facts, verdict),
         evidence=(

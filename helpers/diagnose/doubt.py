@@ -26,14 +26,17 @@ from .needs import Need
 from .scene import Facts
 
 
-def doubt(facts: Facts) -> str:
-    """`Probably a hang: rank 1 has not moved from a.py:9 for 31 s; how long it sleeps is not known.`"""
+def doubt(facts: Facts, seen: Graph) -> str:
+    """`Probably a hang: rank 1 has not moved from a.py:9 for 31 s; how long it sleeps is not known.`
+
+    Args:
+        seen: the graph of the same snapshot, in which nothing is assumed.
+    """
     if not facts.snapshot.ranks:
         return (
             "Probably a hang: no rank has been started; whether those for whom the launcher waits still "
             "come is not known."
         )
-    seen = Graph.of(facts.snapshot)
     assumed = facts.graph.given_up | (facts.graph.awaited & seen.unseen)
     alone = {rank for rank in assumed if seen.may_go_on_alone(rank)}
     last = {rank for rank in alone if not seen.waited_for[rank]} or alone

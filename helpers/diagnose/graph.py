@@ -143,9 +143,29 @@ class Graph:
 
     def waiting_for(self, ranks: Iterable[int]) -> list[int]:
         """The ranks that wait for one of `ranks`, in order."""
+        return sorted(self.waited_for_among(ranks))
+
+    def waited_for_among(self, ranks: Iterable[int]) -> dict[int, frozenset[int]]:
+        """Rank that waits for some of `ranks` -> those of them for which it waits."""
         asked = frozenset(ranks)
-        meant = {peers for peers in {*self.waited_for.values()} if peers & asked}
-        return sorted(rank for rank, peers in self.waited_for.items() if peers in meant)
+        among = {peers: peers & asked for peers in {*self.waited_for.values()}}
+        return {rank: met for rank, peers in self.waited_for.items() if (met := among[peers])}
+
+    def needing(self, ranks: Iterable[int]) -> list[int]:
+        """The other stuck ranks that wait for what one of `ranks` alone, or with others, could do."""
+        asked = frozenset(ranks)
+
+        def waits_for(rank: int) -> bool:
+            needs = (self.needs.of_ranks(rank, wait) for wait in self.waits(rank))
+            return any(not need.ranks.isdisjoint(asked) for need in needs)
+
+        return sorted(filter(waits_for, self.stuck - asked))
+
+    def may_go_on_alone(self, rank: int) -> bool:
+        """True for a rank that nothing seen keeps where it is: it may go on though no other one does."""
+        if not self._blocked(rank, self.ranks[rank]):
+            return True
+        return rank in self.alive and Need() in self._needs_of(rank)
 
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""

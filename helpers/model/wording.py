@@ -115,10 +115,12 @@ def spoken(ranks: Sequence[int]) -> str:
     parts = runs(sorted(ranks))
     if not parts:
         return "no rank"
-    word = plural(ranks, "rank", "ranks")
-    if len(parts) == 1:
-        return f"{word} {parts[0]}"
-    return f"{word} {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{plural(ranks, 'rank', 'ranks')} {joined(parts)}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def runs(ranks: Sequence[int]) -> list[str]:
@@ -177,9 +179,9 @@ def place_in(frame: Frame | None) -> str:
     )
 
 
-def last_seen(frame: Frame | None) -> str:
-    """`; it was last seen at train.py:41`, or nothing."""
-    return f"; it was last seen at {place(frame)}" if frame else ""
+def last_seen(frame: Frame | None, who: Sized = (0,)) -> str:
+    """`; it was last seen at train.py:41`, or nothing; `they were` of several."""
+    return f"; {plural(who, 'it was', 'they were')} last seen at {place(frame)}" if frame else ""
 
 
 def where_of(process: ProcessView) -> Frame | None:

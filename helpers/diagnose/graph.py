@@ -141,10 +141,6 @@ class Graph:
         """The ranks that one of `ranks` waits for."""
         return NOBODY.union(*{self.waited_for[rank] for rank in ranks})
 
-    def waiting_for(self, ranks: Iterable[int]) -> list[int]:
-        """The ranks that wait for one of `ranks`, in order."""
-        return sorted(self.waited_for_among(ranks))
-
     def waited_for_among(self, ranks: Iterable[int]) -> dict[int, frozenset[int]]:
         """Rank that waits for some of `ranks` -> those of them for which it waits."""
         asked = frozenset(ranks)

@@ -29,7 +29,7 @@ DECLARED = collection.read(JOBS)
 SAMPLE = (
     *("world_of_three", "both_receive", "barrier_for_one", "left_lock_file", "key_never_set"),
     *("stopped", "holds_gil", "asleep", "worker_stopped", "reads_empty_pipe"),
-    *("left_early", "ddp_sizes", "killed", "spawned_worker"),
+    *("ddp_sizes", "killed", "spawned_worker"),
     *("healthy_torchrun", "well_pauses", "well_thread_sets_key"),
     *("working_rank", "asleep_five"),
 )

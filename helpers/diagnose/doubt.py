@@ -10,6 +10,7 @@ from ..model.clauses import MOST_CLAUSES, Predicate, clauses, grouped, verb
 from ..model.facts import UNTOLD, ProcessView, Snapshot
 from ..model.waits import (
     ENDLESS,
+    SIGNAL,
     InRPC,
     InStore,
     OnChild,
@@ -142,6 +143,8 @@ def _of_wait(wait: Wait) -> Predicate:
             return _whether(f"{operation(wait)} is still answered")
         case OnChild():
             return _whether("the process that {it} waits for goes on", "those that {it} wait for go on")
+        case OnIO(target=target) if target == SIGNAL:
+            return _whether("somebody still sends {them} a signal")
         case OnIO(target=str(target)):
             return _whether(f"anything still happens at {target}")
         case OnIO() | OnCondition():

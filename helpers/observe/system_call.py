@@ -35,6 +35,8 @@ from .groups import Waiting, pending_waits
 from .source import Sources, relative
 
 _IN_PROCESS = ("threading.py", "queue.py", os.path.join("concurrent", "futures", "_base.py"))
+_STARTS = ("run", "_bootstrap_inner", "_bootstrap")
+"""The functions of `threading` in which a thread starts."""
 _CHILD_FILES = (
     "subprocess.py",
     os.path.join("multiprocessing", "popen_fork.py"),
@@ -174,10 +176,10 @@ def _inside(blocked: Blocked) -> Wait | None:
     called = blocked.called
     if blocked.op != "futex":
         return None
-    if _among(blocked.frames[:1], _IN_PROCESS):
-        of_python = itertools.takewhile(lambda frame: _among([frame], _IN_PROCESS), blocked.frames)
-        outermost = list(of_python)[-1]
-        return OnThread(op=outermost.function, limited=blocked.native["limited"], **blocked.common)
+    of_python = itertools.takewhile(lambda frame: _among([frame], _IN_PROCESS), blocked.frames)
+    called_first = [frame.function for frame in of_python if frame.function not in _STARTS][-1:]
+    if called_first:
+        return OnThread(op=called_first[0], limited=blocked.native["limited"], **blocked.common)
     limited = blocked.native["limited"]
     if blocked.native.get("shared"):
         return OnLock(op="acquire", shared=True, limited=limited, **blocked.common)

@@ -74,6 +74,10 @@ KINDS = {
         rank(1, wait(OnIO, "recvfrom", target="10.0.0.9:443"), at=AT),
         "whether anything still happens at 10.0.0.9:443",
     ),
+    "a signal": (
+        rank(1, wait(OnIO, "pause", target="a signal"), at=AT),
+        "whether somebody still sends it a signal",
+    ),
     "a file that nobody knows": (
         rank(1, wait(OnIO, "open"), at=AT),
         "whether something outside still ends `open`",

@@ -1137,3 +1137,11 @@ def test_what_a_thread_of_a_library_waits_for_may_end_the_wait_for_it(
 def test_a_rank_that_waits_for_others_does_not_wait_through_libraries() -> None:
     reads = thread(POOL, name="beside", native=("read", 5, "pipe:[7]"))
     assert process(record(IN_RECV, reads)).through == ()
+
+
+def test_a_thread_whose_target_is_a_queue_waits_in_the_queue() -> None:
+    below = [library("threading.py", name) for name in ("run", "_bootstrap_inner", "_bootstrap")]
+    gets = [library("threading.py", "wait"), library("queue.py", "get"), *below]
+    (wait,) = of(thread(*gets, name="gets", native=("futex", None, None)))
+    assert (wait.kind, wait.op) == ("thread", "get")
+    assert of(thread(*below, name="in C", native=("futex", None, None))) == []

@@ -156,11 +156,12 @@ def _live_line(facts: Facts) -> str | None:
 
 
 def _resting(facts: Facts) -> str | None:
-    """What the ranks that rest do, in a job in which nobody waits for another rank."""
+    """What the ranks that rest or wait do, in a job in which nobody waits for another rank."""
     resting = {
         rank: process
         for rank, process in facts.graph.alive.items()
-        if process.where is not None and process.unmoved >= STILL
+        if process.where is not None
+        and (process.still if process.blocking else process.unmoved) >= STILL
     }
     said = {}
     for state, ranks in grouped({rank: standing(process) for rank, process in resting.items()}).items():

@@ -82,7 +82,7 @@ def test_what_has_no_limit_tells_none(
 def test_a_semaphore_of_several_processes_is_shared_and_a_lock_is_not(
     blocked: Callable[[Callable[[], object]], NativeCall],
 ) -> None:
-    shared, own = multiprocessing.get_context("spawn").Semaphore(0), threading.Semaphore(0)
+    shared, own = multiprocessing.get_context("fork").Semaphore(0), threading.Semaphore(0)
     assert blocked(shared.acquire).get("shared") is True
     assert "shared" not in blocked(own.acquire)
 

@@ -9,6 +9,7 @@ from ...model.facts import ProcessView, RankView, Verdict
 from ...model.frames import Frame
 from ...model.waits import InStore
 from ...model.wording import last_seen, place, plural, sentence, spoken
+from ..events import Event
 from ..scene import Facts
 
 SEEN_LATE = 1.0
@@ -18,13 +19,13 @@ SEEN_LATE = 1.0
 def find(facts: Facts) -> Verdict | None:
     """A rank left without an exception; others failed because of that, or wait for it."""
     event = facts.first
+    gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
     if event is not None and not event.consequence:
         if event.error is not None or event.by_signal is not None:
             return None
         if event.own and event.rank is not None:
-            return _verdict(facts, (event.rank,))
+            return _verdict(facts, _gone_before(facts, event, gone) or (event.rank,))
         return None
-    gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
     early = tuple(rank for rank in gone if _before(facts, rank))
     awaited = facts.graph.awaited_by(facts.stuck)
     needed = tuple(rank for rank in gone if rank in awaited or _only_they_could_have_set_it(facts))
@@ -39,6 +40,17 @@ def _left(view: RankView) -> bool:
         return view.state == "exited"
     orderly = process.signal is None or process.interpreter_finished
     return not process.alive and process.error is None and orderly
+
+
+def _gone_before(facts: Facts, event: Event, gone: Sequence[int]) -> tuple[int, ...]:
+    """The ranks that had left before one ended in a call, of which nothing tells why it ended.
+
+    Without a beacon an exception that it has raised is not seen.
+    """
+    if event.process.beacon or not event.process.ended_in_call:
+        return ()
+    ends = {rank: process.ended for rank in gone if (process := facts.graph.ranks[rank].process)}
+    return tuple(rank for rank, end in ends.items() if end is not None and end < event.time)
 
 
 def _how(process: ProcessView | None) -> str:

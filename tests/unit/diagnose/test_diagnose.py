@@ -981,6 +981,21 @@ RANK_EXITED = [
         (2,),
     ),
     Case(
+        "without a beacon no exception is seen: what it needed had left before",
+        snapshot(ended(0, 1, beacon=False, ended_in_call=True, time=10.5), ended(1, 0, beacon=False)),
+        "error",
+        "rank-exited",
+        (1,),
+        says=("Rank 1 ended",),
+    ),
+    Case(
+        "without a beacon, and in no call: it has left by itself",
+        snapshot(ended(0, 1, beacon=False, time=10.5), ended(1, 0, beacon=False)),
+        "error",
+        "rank-exited",
+        (0,),
+    ),
+    Case(
         "a rank has left a receive behind",
         snapshot(rank(0, recv(1)), ended(1, 0)),
         "hang",

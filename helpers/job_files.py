@@ -20,6 +20,9 @@ from typing import Any, TypeVar
 LARGEST = 2 << 20
 """Bytes above which a file is not read."""
 
+LARGEST_NOTEBOOK = 32 << 20
+"""The same of a notebook, which holds its outputs."""
+
 PATIENCE = 0.2
 """Seconds for which a look at a job waits for an answer."""
 
@@ -100,24 +103,35 @@ def read(path: str, patience: float = PATIENCE) -> tuple[bytes, float]:
     return ask(_content, path, patience)
 
 
+def notebook(path: str) -> tuple[bytes, float]:
+    """The same of a notebook, which may be larger."""
+    return ask(_notebook, path)
+
+
 def text(path: str, patience: float = PATIENCE) -> tuple[str, float]:
     """The same of a text, as `read` reads it; what is no UTF-8 is replaced."""
     content, changed = read(path, patience)
     return io.StringIO(content.decode("utf-8", "replace"), newline=None).getvalue(), changed
 
 
-def _content(path: str) -> tuple[bytes, float]:
-    _check(os.stat(path))  # first, since to open a pipe sets its writer free, and may start a device
+def _notebook(path: str) -> tuple[bytes, float]:
+    return _content(path, LARGEST_NOTEBOOK)
+
+
+def _content(path: str, largest: int = LARGEST) -> tuple[bytes, float]:
+    _check(
+        os.stat(path), largest
+    )  # first, since to open a pipe sets its writer free, and may start a device
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         facts = os.fstat(file.fileno())
-        _check(facts)
-        content = file.read(LARGEST + 1) or b""  # a file of the kernel's may have nothing to say yet
-    if len(content) > LARGEST:
+        _check(facts, largest)
+        content = file.read(largest + 1) or b""  # a file of the kernel's may have nothing to say yet
+    if len(content) > largest:
         raise OSError(f"{path} is too large")
     return content, facts.st_mtime
 
 
-def _check(facts: os.stat_result) -> None:
+def _check(facts: os.stat_result, largest: int) -> None:
     """Raise OSError for what is no regular file, or is too large."""
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > largest:
         raise OSError("it is no regular file, or too large")

@@ -16,7 +16,7 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, noting, stacks, torch_names
+from . import calls, cells, noting, stacks, torch_names
 from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
@@ -38,6 +38,9 @@ handed_over: List[Error] = []
 
 cut_off: List[FrameEntry] = []
 """The stack of a call of `os._exit`, which ends the process at once, innermost frame first."""
+
+MOST_REAPED = 256
+"""Children whose status is kept: a job may start any number of them."""
 
 _reaped: Dict[int, int] = {}
 _waits: List[Any] = []
@@ -85,7 +88,7 @@ def watch(last_words: Callable[[], None]) -> None:
 
 
 def reaped() -> Dict[int, int]:
-    """Wait status of every child that this process has waited for."""
+    """Wait status of the newest children that this process has waited for."""
     for call in list(_waits):
         for cache in gc.get_referents(call):
             for arguments, result in cache.items() if type(cache) is dict else ():
@@ -94,6 +97,8 @@ def reaped() -> Dict[int, int]:
                     pid, status = result
                     if pid > 0 and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
                         _reaped[pid] = status
+    for pid in list(_reaped)[:-MOST_REAPED]:
+        del _reaped[pid]
     return dict(_reaped)
 
 
@@ -103,10 +108,15 @@ def forget() -> None:
     _waits.clear()
 
 
-def uncaught() -> Optional[Error]:
-    """The exception that is ending this process, or None."""
+def uncaught(ended: bool = False) -> Optional[Error]:
+    """The exception that is ending this process, or None.
+
+    Args:
+        ended: True at an orderly end, which the failure of a cell may have brought about.
+    """
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if not isinstance(error, BaseException) or isinstance(error, SystemExit):
+    ends = isinstance(error, BaseException) and not isinstance(error, SystemExit)
+    if error is None or not ends or cells.outlives(error, ended):
         return handed_over[0] if handed_over else None
     return _told(error)
 

@@ -15,13 +15,15 @@ _X86_64 = {
     23: "select", 35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom",
     46: "sendmsg", 47: "recvmsg", 61: "wait4", 72: "fcntl", 73: "flock", 74: "fsync", 202: "futex",
     230: "nanosleep", 232: "epoll_wait", 247: "waitid", 257: "open", 270: "select", 271: "poll",
-    281: "epoll_wait", 288: "accept", 34: "pause", 2: "open", 65: "semop",
+    281: "epoll_wait", 288: "accept", 34: "pause", 2: "open", 65: "semop", 128: "sigtimedwait",
+    130: "sigsuspend",
 }  # fmt: skip
 _AARCH64 = {
     63: "read", 64: "write", 65: "readv", 66: "writev", 29: "ioctl", 72: "select", 73: "poll",
     101: "nanosleep", 115: "nanosleep", 203: "connect", 202: "accept", 242: "accept", 206: "sendto",
     207: "recvfrom", 211: "sendmsg", 212: "recvmsg", 260: "wait4", 25: "fcntl", 32: "flock",
-    82: "fsync", 98: "futex", 22: "epoll_wait", 95: "waitid", 56: "open",
+    82: "fsync", 98: "futex", 22: "epoll_wait", 95: "waitid", 56: "open", 133: "sigsuspend",
+    137: "sigtimedwait",
 }  # fmt: skip
 _CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(platform.machine(), {})
 _ON_A_FILE = frozenset(
@@ -45,7 +47,11 @@ milliseconds, or as the address of a `timeval` (us) or of a `timespec`."""
 
 _TIMER_ABSTIME = 1  # of clock_nanosleep, linux/time.h
 _FUTEX_WAIT_BITSET, _FUTEX_COMMAND, _FUTEX_CLOCK_REALTIME = 9, 0x7F, 0x100  # linux/futex.h
+_FUTEX_PRIVATE = 0x80  # linux/futex.h
 _CLOCK_REALTIME, _CLOCK_MONOTONIC = 0, 1  # linux/time.h
+MOST_POLLED = 64
+"""Descriptors of a call that are looked up; what waits for more is a server."""
+
 _LONGEST_TIME = 1 << 40
 """Seconds above which a time span that was read is none."""
 
@@ -73,6 +79,11 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
         "target": _target(fd, process),
         "limited": call == "futex" and arguments[3] != 0,
     }
+    if call == "futex" and not arguments[1] & _FUTEX_PRIVATE and _is_shared(arguments[0], process):
+        found["shared"] = True
+    polled = _polled(call, arguments, process)
+    if polled:
+        found["polled"] = polled
     lasts, until = _limit(number, arguments, process)
     if (lasts, until) != (None, None) and _arguments(thread, process) == fields:
         if lasts is not None:
@@ -113,24 +124,59 @@ def _limit(number: int, arguments: List[int], process: str) -> Tuple[Optional[fl
     return None, None if since is None else round(since + seconds, 1)
 
 
+def _polled(call: str, arguments: List[int], process: str) -> List[str]:
+    """What the descriptors point to for which `poll` or `epoll_wait` waits; empty where unknown."""
+    descriptors: List[int] = []
+    if call == "poll" and arguments[1] <= MOST_POLLED:
+        raw = _memory(arguments[0], 8 * arguments[1], process)  # struct pollfd: int, short, short
+        descriptors = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 8)]
+    elif call == "epoll_wait":
+        try:
+            with open(f"/proc/{process}/fdinfo/{arguments[0]}", encoding="utf-8") as file:
+                descriptors = [int(line.split()[1]) for line in file if line.startswith("tfd:")]
+        except (OSError, ValueError, IndexError):
+            pass
+    targets = [_target(descriptor, process) for descriptor in descriptors[:MOST_POLLED]]
+    return [target for target in targets if target is not None]
+
+
+def _is_shared(address: int, process: str) -> bool:
+    """Whether an address of a process lies in memory that processes may share."""
+    try:
+        with open(f"/proc/{process}/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                place, _, rest = line.partition(" ")
+                first, _, end = place.partition("-")
+                if int(first, 16) <= address < int(end, 16):
+                    return rest[3:4] == "s"
+    except (OSError, ValueError):
+        pass
+    return False
+
+
 def _time_at(address: int, process: str, parts: float) -> Optional[float]:
     """The `timespec` or `timeval` at an address, in seconds; None for none, or one that cannot be read.
 
     Args:
         parts: into how many its second number divides a second.
     """
-    if address == 0:
-        return None
-    try:
-        memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
-        try:
-            raw = os.pread(memory, 16, address)
-        finally:
-            os.close(memory)
-    except (OSError, OverflowError):
+    raw = _memory(address, 16, process) if address else b""
+    if len(raw) < 16:
         return None
     whole, part = (int.from_bytes(raw[start : start + 8], sys.byteorder) for start in (0, 8))
     return whole + part / parts if part < parts and whole < _LONGEST_TIME else None
+
+
+def _memory(address: int, size: int, process: str) -> bytes:
+    """Some bytes of the memory of a process; empty where they cannot be read."""
+    try:
+        memory = os.open(f"/proc/{process}/mem", os.O_RDONLY)
+        try:
+            return os.pread(memory, size, address)
+        finally:
+            os.close(memory)
+    except (OSError, OverflowError):
+        return b""
 
 
 def executable(process: str = "self") -> str:

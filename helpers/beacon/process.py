@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import Any, Callable, Dict, List, Literal, Optional
 
-from . import exits, family, flight, native, stacks, threads, torch_names
+from . import cells, exits, family, flight, native, stacks, threads, torch_names
 from .call_log import CallLog
 from .record import ENVIRONMENT, Error, Flight, FrameEntry, Groups, Record, Unseen
 
@@ -67,7 +67,11 @@ class Process:
             self._part("its threads", None, self._see_threads, mine)
             self._part("its Flight Recorder", None, self._see_flight)
         if self._error is None:
-            self._error = exits.uncaught()
+            self._error = exits.uncaught(ended)
+        seen = [thread.entry for thread in self._threads.values()]
+        stacks_told = [thread["frames"] for thread in seen]
+        stacks_told += [self._joining, exits.left, exits.cut_off]
+        stacks_told += [self._error["frames"]] if self._error is not None else []
         record: Record = {
             "source": "beacon",
             "ppid": os.getppid(),
@@ -76,7 +80,8 @@ class Process:
             "env": {key: os.environ[key] for key in ENVIRONMENT if key in os.environ},
             "process": family.own_part(),
             "phase": self._phase(),
-            "threads": [thread.entry for thread in self._threads.values()],
+            "threads": seen,
+            "cells": self._part("its cells", {}, cells.cells, *stacks_told),
             "dist": self._part("its process groups", None, self._groups),
             "flight": self._flight,
             "torch": torch_names.version(),

@@ -37,9 +37,15 @@ FrameEntry = Tuple[str, int, str, bool]
 """File, line, function, and whether it is the user's own code."""
 
 
+Cell = Tuple[int, str]
+"""Number of a notebook's cell, and the source that was compiled of it; empty where it is not known."""
+
+
 class _NotAlwaysOfNativeCall(TypedDict, total=False):
     lasts: float
     until: float
+    shared: bool
+    polled: List[str]
 
 
 class NativeCall(_NotAlwaysOfNativeCall):
@@ -52,6 +58,8 @@ class NativeCall(_NotAlwaysOfNativeCall):
         fd: the descriptor that it names, target: what that descriptor points to; None for calls that
             name none.
         limited: True where the thread waits for another thread, and only for some time.
+        polled: what the descriptors point to whose readiness it waits for; left out where unknown.
+        shared: True for a `futex` in memory that processes share, as a semaphore of `multiprocessing`.
     """
 
     call: str
@@ -409,6 +417,7 @@ class _NotAtFirst(TypedDict, total=False):
     exe: str
     call_history: CallHistory
     faults: Dict[str, str]
+    cells: Dict[str, Cell]
 
 
 class Record(_NotAtFirst):
@@ -418,6 +427,7 @@ class Record(_NotAtFirst):
         beacon_thread: the kernel's id of the thread of the beacon.
         exe: path of the program that it runs.
         call_history: the calls of torch.distributed made through Python; absent before the first.
+        cells: file name -> cell of a notebook, of code that is on a stack.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

@@ -25,11 +25,11 @@ LONGEST = 200
 def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Site]:
     """The position of a frame in its source, and the objects it can name.
 
-    The observer reads the source and finds the call. Only for code that holds a lock or an object of
-    torch's, that sends or receives, or that sleeps and looks for a file.
+    The observer reads the source and finds the call. Only for code that waits inside the process, that
+    holds an object of torch's, that sends or receives, or that sleeps and looks for a file.
 
     Args:
-        waits_inside: True where the thread may wait for a lock.
+        waits_inside: True where the thread may wait for a lock, or for another thread.
     """
     if frame is None:
         return None
@@ -50,7 +50,12 @@ def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Sit
         limit = seconds(torch_names.store_timeout(value) if names.get(name) == "Store" else value)
         if limit is not None:
             limits[name] = limit
-    if not names and not polls and torch_names.P2P_CALLS.isdisjoint(frame.f_code.co_names):
+    if (
+        not names
+        and not polls
+        and not waits_inside
+        and torch_names.P2P_CALLS.isdisjoint(frame.f_code.co_names)
+    ):
         return None
     return {
         "file": frame.f_code.co_filename,

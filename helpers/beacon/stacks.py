@@ -21,6 +21,8 @@ LIBRARIES = (
     "deepspeed",
     "accelerate",
     "transformers",
+    "IPython",
+    "ipykernel",
     "stuck_ranks_beacon",
 )
 """Packages that are never user code, even where one is installed from a checkout."""
@@ -28,6 +30,9 @@ LIBRARIES = (
 WORKER_SCRIPTS = ("default_worker.py", "ipykernel_launcher.py", "ipykernel/__main__.py")
 """The programs in which frameworks run a user's code: `ray/_private/workers` (Ray 2.0 to 2.60), and
 Jupyter's kernel. They are no user code, although they are what was started."""
+
+CELL_FILES = ("<ipython-input-", "<timed exec>", "<timed eval>")
+"""How the file names of cells begin outside a kernel, and in one under `%%time` (IPython 7 to 9)."""
 
 MAX_FRAMES = 120
 
@@ -118,6 +123,8 @@ def _one_place(code: CodeType, *offsets: int) -> bool:
 
 def is_user(file: str, module: str) -> bool:
     """True when a frame of `file`, in the module named `module`, is the user's own code."""
+    if file.startswith(CELL_FILES):
+        return True
     if file.startswith("<"):
         return module == "__main__" and file in ("<string>", "<stdin>") and not _is_spawned()
     path = os.path.abspath(file)

@@ -9,8 +9,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import get_args
 
+from ..model.clauses import Predicate, clauses, grouped, standing, verb
 from ..model.facts import STILL, Attempt, Cause, ErrorView, RankView, Snapshot, Verdict
 from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
+from .doubt import doubt
 from .events import Event, events
 from .parting.parting import parting
 from .scene import Facts
@@ -59,7 +61,11 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     suspicion = _suspect(assumed)
     hangs = suspicion is not None and suspicion.outcome == "hang"
     if final and suspicion is not None and hangs:
-        return _completed(assumed, suspicion)
+        found = _completed(assumed, suspicion)
+        if found.outcome == "hang":
+            summary = clipped(f"{doubt(assumed, seen.graph)} {found.summary}")
+            return replace(found, summary=summary)
+        return found
     if snapshot.job.exit_code == 0:
         summary = "The job ended well: every rank came to its end."
         evidence = (*_earlier(snapshot), *_limit(snapshot))
@@ -133,43 +139,49 @@ def _suspect(facts: Facts) -> Verdict | None:
 
 def _live_line(facts: Facts) -> str | None:
     """Which ranks wait now, and for which: `Rank 0 waits for rank 1, which is at ...`."""
-    for rank, view in sorted(facts.alive.items()):
-        peers = facts.graph.waited_for[rank]
-        if view.process is None or not peers or not view.process.blocked:
-            continue
-        if view.process.unmoved < WORTH_TELLING:
-            continue
-        waited_for = facts.graph.waited_for
-        waiting = [r for r in sorted(facts.alive) if waited_for[r] is peers or waited_for[r] == peers]
-        peer = min(peers)
-        seen = facts.graph.ranks.get(peer)
-        waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {spoken(sorted(peers))}"
-        return f"{sentence(waits)}, {plural(peers, 'which', f'of which rank {peer}')} {_is_at(seen)}."
-    return None
+    graph = facts.graph
+    peers = {
+        rank: graph.waited_for[rank]
+        for rank, process in graph.alive.items()
+        if process.blocked and process.unmoved >= WORTH_TELLING and graph.waited_for[rank]
+    }
+    if not peers:
+        return None
+    names = {each: spoken(sorted(each)) for each in {*peers.values()}}
+    waits = clauses({rank: verb("waits", "wait", f"for {names[each]}") for rank, each in peers.items()})
+    seen = {peer: _is_at(graph.ranks.get(peer)) for peer in frozenset[int]().union(*names)}
+    alike = len(names) == 1 and len({*seen.values()}) == 1
+    which = f", which {plural(seen, *next(iter(seen.values())))}" if alike else f": {clauses(seen)}"
+    return f"{sentence(waits)}{which}."
 
 
 def _resting(facts: Facts) -> str | None:
-    """What a job does in which nobody waits for another rank, and somebody rests."""
-    for rank, view in sorted(facts.alive.items()):
-        process = view.process
-        if process is None or process.where is None or process.unmoved < STILL:
-            continue
-        left = process.ends - facts.snapshot.time if process.ends is not None else 0.0
+    """What the ranks that rest or wait do, in a job in which nobody waits for another rank."""
+    resting = {
+        rank: process
+        for rank, process in facts.graph.alive.items()
+        if process.where is not None
+        and (process.still if process.blocking else process.unmoved) >= STILL
+    }
+    said = {}
+    for state, ranks in grouped({rank: standing(process) for rank, process in resting.items()}).items():
+        ends = [resting[rank].ends or 0.0 for rank in ranks]
+        left = min(ends) - facts.snapshot.time
         longer = f" for another {left:.0f} s" if left >= STILL else ""
-        return f"The job is running: rank {rank} is {doing(process)} at {place(process.where)}{longer}."
-    return None
+        said.update(dict.fromkeys(ranks, Predicate(state.one + longer, state.many + longer)))
+    return f"The job is running: {clauses(said)}." if said else None
 
 
-def _is_at(view: RankView | None) -> str:
+def _is_at(view: RankView | None) -> Predicate:
     """`is at prep.py:12 (asleep)`, `is importing`, `has ended`, `is not there yet`."""
     if view is not None and view.state == "unseen":
-        return "is not seen from here"
+        return verb("is", "are", "not seen from here")
     process = view.process if view is not None else None
     if process is None:
-        return "is not there yet"
+        return verb("is", "are", "not there yet")
     if process.where is not None:
-        return f"is at {place(process.where)} ({doing(process)})"
-    return f"is {doing(process)}" if process.alive else "has ended"
+        return verb("is", "are", f"at {place(process.where)} ({doing(process)})")
+    return verb("is", "are", doing(process)) if process.alive else verb("has", "have", "ended")
 
 
 def _completed(facts: Facts, verdict: Verdict) -> Verdict:

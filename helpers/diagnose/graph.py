@@ -141,11 +141,27 @@ class Graph:
         """The ranks that one of `ranks` waits for."""
         return NOBODY.union(*{self.waited_for[rank] for rank in ranks})
 
-    def waiting_for(self, ranks: Iterable[int]) -> list[int]:
-        """The ranks that wait for one of `ranks`, in order."""
+    def waited_for_among(self, ranks: Iterable[int]) -> dict[int, frozenset[int]]:
+        """Rank that waits for some of `ranks` -> those of them for which it waits."""
         asked = frozenset(ranks)
-        meant = {peers for peers in {*self.waited_for.values()} if peers & asked}
-        return sorted(rank for rank, peers in self.waited_for.items() if peers in meant)
+        among = {peers: peers & asked for peers in {*self.waited_for.values()}}
+        return {rank: met for rank, peers in self.waited_for.items() if (met := among[peers])}
+
+    def needing(self, ranks: Iterable[int]) -> list[int]:
+        """The other stuck ranks that wait for what one of `ranks` alone, or with others, could do."""
+        asked = frozenset(ranks)
+
+        def waits_for(rank: int) -> bool:
+            needs = (self.needs.of_ranks(rank, wait) for wait in self.waits(rank))
+            return any(not need.ranks.isdisjoint(asked) for need in needs)
+
+        return sorted(filter(waits_for, self.stuck - asked))
+
+    def may_go_on_alone(self, rank: int) -> bool:
+        """True for a rank that nothing seen keeps where it is: it may go on though no other one does."""
+        if not self._blocked(rank, self.ranks[rank]):
+            return True
+        return rank in self.alive and Need() in self._needs_of(rank)
 
     def waits(self, rank: int) -> tuple[Wait, ...]:
         """What a rank is blocked in; nothing while it is stopped, since that is what holds it then."""
@@ -181,7 +197,8 @@ class Graph:
 
     def _waits_outside(self, rank: int) -> bool:
         """True for a rank that waits for something outside of the job, or for a program that does."""
-        waits = [*self.waits(rank)]
+        process = self.ranks[rank].process
+        waits = [*self.waits(rank), *(process.through if process is not None else ())]
         if any(isinstance(wait, OnChild) and wait.op != DATA_LOADER for wait in waits):
             waits += [wait for process in self.needs.in_turn(rank)[1:] for wait in process.blocking]
         return any(self.needs.is_outside(wait) for wait in waits)

@@ -18,7 +18,7 @@ def launchers_wait(facts: Facts) -> Verdict | None:
         return None
     if facts.snapshot.strangers:
         return _other_job(facts)
-    waited = f" for {_waited(waiting[0]):.0f} s" if facts.snapshot.timed else ""
+    waited = f" for {min(map(_waited, waiting)):.0f} s" if facts.snapshot.timed else ""
     stores = {(store.address, store.host): store for store in reversed(facts.snapshot.stores)}
     lost, evidence = [], []
     for process in waiting:

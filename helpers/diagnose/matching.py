@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 
+from ..model.clauses import grouped
 from ..model.facts import Collective, ProcessView, RankView
 from ..model.waits import SEND_OR_RECEIVE, ForRanks, InCollective, InP2P
 
@@ -149,8 +150,5 @@ def _differ(found: Iterable[tuple[int, ...]]) -> bool:
 
 def addresses(ranks: Mapping[int, RankView]) -> dict[str, list[int]]:
     """Store address -> ranks that wait at it, of those now in the rendezvous."""
-    found: dict[str, list[int]] = {}
-    for rank, view in ranks.items():
-        if view.state == "rendezvous" and view.process is not None and view.master:
-            found.setdefault(view.master, []).append(rank)
-    return found
+    there = {r: v for r, v in ranks.items() if v.state == "rendezvous" and v.process is not None}
+    return grouped({rank: view.master for rank, view in there.items() if view.master})

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
 from ..model.waits import (
     DATA_LOADER,
+    SIGNAL,
     AtRendezvous,
     ForRanks,
     InCollective,
@@ -189,7 +190,8 @@ class Needs:
         while left:
             process = left.pop()
             found[process.pid] = process
-            pids = {pid for wait in process.blocking for pid in self._ending(process.pid, wait)}
+            waits = (*process.blocking, *process.through)
+            pids = {pid for wait in waits for pid in self._ending(process.pid, wait)}
             left += [self._by_pid[pid] for pid in pids & self._by_pid.keys() - found.keys()]
         return list(found.values())
 
@@ -202,11 +204,11 @@ class Needs:
     def _ending(self, waiter: int, wait: Wait) -> Collection[int]:
         """Pids of the processes that could end a wait of process `waiter`, as far as they are known."""
         match wait:
-            case OnIO():
+            case OnIO() if wait.target != SIGNAL:
                 return wait.ends
             case OnLock(holder=int(pid)):
                 return (pid,)
-            case OnChild() | OnCondition():
+            case OnChild() | OnCondition() | OnIO() | OnLock(shared=True):
                 children = self._below(waiter)
                 workers = [child.pid for child in children if child.kind == "dataloader-worker"]
                 loads = wait.op == DATA_LOADER and workers

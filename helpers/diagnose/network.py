@@ -9,7 +9,7 @@ from ..model.facts import Verdict
 from ..model.wording import plural, sentence, spoken
 from .events import Event
 from .messages import CANNOT_CONNECT, NO_INTERFACE, PEER
-from .scene import Facts
+from .scene import Facts, texts
 
 SET_INTERFACE = (
     "Set GLOO_SOCKET_IFNAME (and NCCL_SOCKET_IFNAME) on every node to the interface of the network that "
@@ -41,18 +41,16 @@ def wrong_interface(facts: Facts, event: Event) -> Verdict | None:
     names = ", ".join(sorted({one.name for one in has}))
     means = "reaches no other machine" if is_loopback(address) else f"several machines have ({names})"
     gave = f"{who} {plural(culprits or (0,), 'has', 'have')} given the others {address} to connect to"
-    failed = sorted({one.rank for one in facts.events if one.rank is not None and one.error is not None})
+    failed = facts.saying(CANNOT_CONNECT)
+    so = f"which {means}, so {spoken([*failed])} could not connect"
     return Verdict(
         outcome="error",
         cause="rendezvous-incomplete",
         detail=f"wrong network interface: {gave}{settings(facts, culprits)}",
-        summary=(
-            f"{sentence(gave)}{settings(facts, culprits)}, which {means}, so {spoken(failed)} could not "
-            f"connect. {SET_INTERFACE}"
-        ),
+        summary=f"{sentence(gave)}{settings(facts, culprits)}, {so}. {SET_INTERFACE}",
         culprits=culprits,
         where=event.where,
-        evidence=(f"{spoken(failed)}: {event.text}",),
+        evidence=texts(failed),
     )
 
 
@@ -61,7 +59,8 @@ def no_interface(facts: Facts, event: Event) -> Verdict | None:
     message = event.error.message if event.error is not None else ""
     if event.rank is None or not NO_INTERFACE.search(message):
         return None
-    culprits = facts.ranks_saying(NO_INTERFACE)
+    said = facts.saying(NO_INTERFACE)
+    culprits = tuple(said)
     lack = f"{on_hosts(facts, culprits)} {plural(culprits, 'does', 'do')} not have"
     detail = f"a setting{settings(facts, culprits)} names a network interface that {lack}"
     return Verdict(
@@ -71,7 +70,7 @@ def no_interface(facts: Facts, event: Event) -> Verdict | None:
         summary=f"{sentence(detail)}, so {plural(culprits, 'it', 'they')} cannot join. {SET_INTERFACE}",
         culprits=culprits,
         where=event.where,
-        evidence=(f"{spoken(culprits)}: {event.text}",),
+        evidence=texts(said),
     )
 
 

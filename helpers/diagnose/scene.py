@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..model.clauses import grouped
 from ..model.facts import ProcessView, RankView, Snapshot
 from ..model.frames import Frame
 from ..model.waits import InCollective, Wait
+from ..model.wording import spoken
 from .events import Event, events
 from .graph import Graph
 from .matching import SAME_SIZE
@@ -55,10 +57,11 @@ class Facts:
         """The event that the others follow from, if any has happened."""
         return self.events[0] if self.events else None
 
-    def ranks_saying(self, pattern: re.Pattern[str]) -> tuple[int, ...]:
-        """The ranks that have failed with such a message, in order."""
-        said = (one for one in self.events if one.error and pattern.search(one.error.message))
-        return tuple(sorted({one.rank for one in said if one.rank is not None}))
+    def saying(self, pattern: re.Pattern[str]) -> dict[int, Event]:
+        """The ranks that have failed with such a message, in order, each with its most telling event."""
+        said = [one for one in self.events if one.error and pattern.search(one.error.message)]
+        found = {one.rank: one for one in reversed(said) if one.rank is not None}
+        return dict(sorted(found.items()))
 
     @cached_property
     def unseen(self) -> tuple[int, ...]:
@@ -108,6 +111,12 @@ class Facts:
         return None
 
 
+def texts(said: Mapping[int, Event]) -> tuple[str, ...]:
+    """`ranks 0 and 1: RuntimeError: ...`, for each text that ranks have failed with."""
+    by_text = grouped({rank: event.text for rank, event in said.items()})
+    return tuple(f"{spoken(ranks)}: {text}" for text, ranks in by_text.items())
+
+
 def odd_ones(facts: Facts, places: Mapping[int, object]) -> tuple[int, ...]:
     """The stuck ranks that have to change for the others to go on: the fewest of them.
 
@@ -153,9 +162,7 @@ def passed_unnumbered(facts: Facts, calls: Mapping[int, Wait]) -> tuple[int, int
 
 def minority(places: Mapping[int, object]) -> tuple[int, ...]:
     """The ranks outside the strict majority of `places`; all of them when there is none."""
-    groups: dict[object, list[int]] = {}
-    for rank, place in places.items():
-        groups.setdefault(place, []).append(rank)
+    groups = grouped(places)
     largest = max(groups.values(), key=len, default=[])
     if len(groups) > 1 and 2 * len(largest) > len(places):
         return tuple(sorted(rank for ranks in groups.values() if ranks is not largest for rank in ranks))

@@ -144,6 +144,12 @@ def is_launcher(command: Sequence[str]) -> bool:
     return launcher_in(naming(command)) is not None
 
 
+def is_kernel(command: Sequence[str]) -> bool:
+    """True for the command line of a notebook's kernel: `python -m ipykernel_launcher -f FILE`."""
+    named = [os.path.basename(word).removesuffix(".py") for word in naming(command)]
+    return is_python(command) and named in (["ipykernel_launcher"], ["ipykernel"])
+
+
 def free_port() -> int:
     """A TCP port on which no process of this machine listens.
 

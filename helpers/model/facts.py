@@ -158,6 +158,7 @@ class ProcessView:
         kind: `rank`, `dataloader-worker`, `launcher`, `helper` (a bookkeeping process of
             `multiprocessing`) or `process` (any other child of a rank).
         stack: innermost frame first, of the thread that waits, else of the main thread.
+        through: what threads of libraries wait for outside of the process: what comes may end its wait.
         issued: what each of its groups has seen, call after call.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
             known from a dump.
@@ -197,6 +198,7 @@ class ProcessView:
     stack: tuple[Frame, ...] = ()
     where: Frame | None = None
     waits: tuple[Wait, ...] = ()
+    through: tuple[Wait, ...] = ()
     collectives: tuple[Collective, ...] = ()
     issued: tuple[Issued, ...] = field(default=(), compare=False, repr=False)
     ports: tuple[Port, ...] = ()

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Scalar = int | float | bool | str | None
+
+
+_CELL = re.compile(r"cell \[[\d? or]+\]")
+
+
+def cell_name(numbers: Sequence[int]) -> str:
+    """`cell [2]`, the name of a cell of a notebook as that of a file; `cell [2 or 5]`, `cell [?]`."""
+    return f"cell [{' or '.join(map(str, numbers)) or '?'}]"
 
 
 @dataclass(frozen=True)
@@ -13,7 +22,8 @@ class Frame:
     """One Python frame.
 
     Attributes:
-        file: relative to the job's working directory where it lies inside it, else absolute.
+        file: relative to the job's working directory where it lies inside it, else absolute; of code of
+            a notebook, `cell [2]`.
         line: line number, from 1.
         function: name of the function, `<module>` at top level.
         user: True when it is the user's own code, not a library's and not the instrument's.
@@ -28,6 +38,16 @@ class Frame:
     user: bool = True
     text: str = field(default="", compare=False, repr=False)
     values: Mapping[str, Scalar] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def in_cell(self) -> bool:
+        """True for code of a notebook's cell."""
+        return _CELL.fullmatch(self.file) is not None
+
+    @property
+    def place(self) -> str:
+        """`train.py:41`, or `cell [2], line 41`."""
+        return f"{self.file}, line {self.line}" if self.in_cell else f"{self.file}:{self.line}"
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:

@@ -37,6 +37,9 @@ ANY_CHILD = "wait"
 READER = "the reader of its output"
 """What a process waits for whose output is not read: the user's terminal or pipe takes no more."""
 
+SIGNAL = "a signal"
+"""What a process waits for that does nothing until it gets a signal."""
+
 ENDLESS = "True"
 """The condition of a loop that tests nothing."""
 
@@ -182,11 +185,13 @@ class OnLock(_Waiting):
         path: of the file; None where it is not known, and for a lock inside the process.
         holder: pid of the process that holds it; for a lock inside the process, the thread that waits
             here, or another one that waits for it.
+        shared: True for a lock in memory that processes share, such as one of `multiprocessing`.
     """
 
     kind = "lock"
     path: str | None = None
     holder: int | Literal["no process", "this thread", "a waiting thread", "unknown"] = "unknown"
+    shared: bool = False
 
     @property
     def on_file(self) -> bool:

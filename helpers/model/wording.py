@@ -17,6 +17,7 @@ from .waits import (
     DATA_LOADER,
     ENDLESS,
     READER,
+    SIGNAL,
     AtRendezvous,
     Communication,
     ForRanks,
@@ -114,10 +115,12 @@ def spoken(ranks: Sequence[int]) -> str:
     parts = runs(sorted(ranks))
     if not parts:
         return "no rank"
-    word = plural(ranks, "rank", "ranks")
-    if len(parts) == 1:
-        return f"{word} {parts[0]}"
-    return f"{word} {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{plural(ranks, 'rank', 'ranks')} {joined(parts)}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def runs(ranks: Sequence[int]) -> list[str]:
@@ -161,18 +164,24 @@ def by_number(views: Sequence[RankView]) -> list[RankView]:
 
 
 def place(frame: Frame | None) -> str:
-    """`train.py:41`, or a word for an unknown place."""
-    return f"{frame.file}:{frame.line}" if frame else "an unknown line"
+    """`train.py:41`, `cell [2], line 41`, or a word for an unknown place."""
+    return frame.place if frame else "an unknown line"
 
 
 def place_in(frame: Frame | None) -> str:
-    """`train.py:41 validate`, or nothing."""
-    return one_line(f"{frame.file}:{frame.line} {frame.function}") if frame else ""
+    """`train.py:41 validate`, `cell [2], line 41, in validate`, or nothing."""
+    if frame is None:
+        return ""
+    if not frame.in_cell:
+        return one_line(f"{frame.place} {frame.function}")
+    return (
+        frame.place if frame.function == "<module>" else one_line(f"{frame.place}, in {frame.function}")
+    )
 
 
-def last_seen(frame: Frame | None) -> str:
-    """`; it was last seen at train.py:41`, or nothing."""
-    return f"; it was last seen at {place(frame)}" if frame else ""
+def last_seen(frame: Frame | None, who: Sized = (0,)) -> str:
+    """`; it was last seen at train.py:41`, or nothing; `they were` of several."""
+    return f"; {plural(who, 'it was', 'they were')} last seen at {place(frame)}" if frame else ""
 
 
 def where_of(process: ProcessView) -> Frame | None:
@@ -240,6 +249,8 @@ def operation(wait: Wait) -> str:
         case InRPC():
             return f"{wait.op} to {spoken(wait.peers)}" if wait.peers else wait.op
         case OnLock():
+            if wait.shared:
+                return "a lock that processes share"
             return f"the lock {wait.path}" if wait.path else f"a lock{_INSIDE.get(str(wait.holder), '')}"
         case OnThread():
             never = ", which waits for this one" if wait.circular else ""
@@ -251,8 +262,8 @@ def operation(wait: Wait) -> str:
             return f"a change of `{wait.op}`{values}" if wait.op != ENDLESS else "nothing"
         case OnInput():
             return "input from stdin"
-        case OnIO(target=target) if target == READER:
-            return READER
+        case OnIO(target=str(target)) if target in (READER, SIGNAL):
+            return target
         case OnIO():
             return f"{wait.op} on {wait.target}" if wait.target else wait.op
 
@@ -341,7 +352,7 @@ def doing(process: ProcessView | None) -> str:
         return "importing"
     if process.blocking:
         wait = process.blocking[0]
-        inside = isinstance(wait, ForRanks | OnIO) and operation(wait) != READER
+        inside = isinstance(wait, ForRanks | OnIO) and operation(wait) not in (READER, SIGNAL)
         return f"{'in' if inside else 'waiting for'} {operation(wait)}"
     return "working" if process.idle < STILL else "idle"
 

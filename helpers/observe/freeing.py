@@ -8,6 +8,7 @@ a `with`, a condition changes with a name in it.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import itertools
 import os
@@ -20,7 +21,7 @@ from ..model.waits import OnCondition, Wait
 from .polling import called_name
 from .source import Sources
 
-_ENDED_BY = {
+ENDED_BY = {
     "get": frozenset(("put", "put_nowait")),
     "put": frozenset(("get", "get_nowait")),
     "acquire": frozenset(("release", "__exit__")),
@@ -48,15 +49,35 @@ class Effects(NamedTuple):
         methods: the names of what it calls, `__exit__` for a `with` that may be for a lock; `wait()` for
             a `wait` without a time limit, by which a barrier opens.
         changed: the names that it binds, and those of which it calls a method, but for modules.
+        named: all names in it, but for modules.
     """
 
     methods: frozenset[str]
     changed: frozenset[str]
+    named: frozenset[str]
 
 
 def freeing(wait: Wait, waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
     """The threads beside `waiter` that could end a wait of its for something inside the process."""
     return [one for one in record["threads"] if one is not waiter and _could_end(wait, one, sources)]
+
+
+def sharing(waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
+    """The threads beside `waiter` that know something which the line names that it waits in.
+
+    Where nothing tells for what it waits, they could end that.
+    """
+    file, line, _, _ = next((frame for frame in waiter["frames"] if frame[3]), ("", 0, "", False))
+    tree = sources.tree(file)
+    at_line = [node for node in ast.walk(tree) if getattr(node, "lineno", None) == line]
+    known = frozenset(name for node in at_line for name in _named(node)) - _imported(tree)
+    others = (thread for thread in record["threads"] if thread is not waiter)
+    return [
+        thread
+        for thread in others
+        if given_task(thread["frames"])
+        or any(known & effects.named for effects in _effects_of(thread, sources))
+    ]
 
 
 def given_task(frames: Sequence[FrameEntry]) -> bool:
@@ -74,16 +95,20 @@ def given_task(frames: Sequence[FrameEntry]) -> bool:
 def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
     if given_task(thread["frames"]):
         return True  # nothing tells what it was given
-    for file, line, name, user in thread["frames"]:
-        if not user:
-            continue
-        effects = _effects(sources.tree(file), name, line)
+    for effects in _effects_of(thread, sources):
         if isinstance(wait, OnCondition):
             if not effects.changed.isdisjoint(_NAME.findall(wait.op)):
                 return True
-        elif not effects.methods.isdisjoint(_ENDED_BY.get(wait.op, ())):
+        elif not effects.methods.isdisjoint(ENDED_BY.get(wait.op, ())):
             return True
     return False
+
+
+def _effects_of(thread: Thread, sources: Sources) -> Iterator[Effects]:
+    """What each of the user's functions on the stack of a thread does."""
+    for file, line, name, user in thread["frames"]:
+        if user:
+            yield _effects(sources.tree(file), name, line)
 
 
 @functools.lru_cache(maxsize=512)
@@ -92,15 +117,17 @@ def _effects(tree: ast.AST, name: str, line: int) -> Effects:
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     around = [f for f in functions if f.name == name and f.lineno <= line <= (f.end_lineno or line)]
     if not around:
-        return Effects(frozenset(), frozenset())
+        return Effects(frozenset(), frozenset(), frozenset())
     by_name = {function.name: function for function in functions}
     reached = [max(around, key=lambda function: function.lineno)]
     for _ in range(DEEPEST):
         called = {name for function in reached for name in _methods(function)}
         reached += [by_name[name] for name in called & by_name.keys() if by_name[name] not in reached]
+    modules = _imported(tree)
     return Effects(
         frozenset(name for function in reached for name in _methods(function)),
-        frozenset(name for function in reached for name in _changed(function)) - _imported(tree),
+        frozenset(name for function in reached for name in _changed(function)) - modules,
+        frozenset(name for function in reached for name in _named(function)) - modules,
     )
 
 
@@ -123,6 +150,14 @@ def _changed(function: ast.AST) -> Iterator[str]:
             yield from _NAME.findall(ast.unparse(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield from _NAME.findall(ast.unparse(node.func.value))
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    """The names and attributes in a part of a program, but for what every program has."""
+    for part in ast.walk(node):
+        name = part.id if isinstance(part, ast.Name) else getattr(part, "attr", None)
+        if isinstance(name, str) and not hasattr(builtins, name):
+            yield name
 
 
 def _imported(tree: ast.AST) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..beacon.record import Child, Record
+from .cells import Cells
 from .look import Told
 
 
@@ -15,6 +16,7 @@ class Inbox:
         records: the newest of each process; written: time of its last writing.
         beacons: processes whose record is their own.
         stacks: what `faulthandler` has written for a process.
+        cells: those of a notebook that a process runs.
         failures: why the beacon of a process cannot report.
         workers: pid of a DataLoader worker -> its number.
         spawned: pid of a process that `mp.spawn` has made -> its index.
@@ -22,6 +24,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
+        self.cells: dict[int, Cells] = {}
         self.written: dict[int, float] = {}
         self.beacons: set[int] = set()
         self.stacks: dict[int, str] = {}
@@ -42,16 +45,18 @@ class Inbox:
                 self.records.pop(one.pid, None)
                 self.failures[one.pid] = "its record cannot be written, as on a full disk"
             if one.record is not None:
-                self.records[one.pid] = one.record
+                cells = one.record.get("cells", {})
+                self.cells[one.pid] = Cells({file: ([no], text) for file, (no, text) in cells.items()})
+                self.records[one.pid] = self.cells[one.pid].named(one.record)
                 self.beacons.add(one.pid)
                 self.workers.update(one.record["workers"])
                 self.spawned.update(one.record["spawned"])
 
     def forget(self, pid: int) -> None:
-        """Drop what the beacon of a process has told, which runs another program by now."""
+        """Drop what is known of a process that runs another program by now, or that has ended."""
         self.beacons.discard(pid)
-        self.records.pop(pid, None)
-        self.written.pop(pid, None)
+        for known in (self.records, self.written, self.stacks, self.failures, self.cells):
+            known.pop(pid, None)
 
     def child(self, pid: int) -> Child | None:
         """What `multiprocessing` knows of a process; None where it knows nothing."""

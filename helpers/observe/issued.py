@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..beacon.record import FrameEntry, Record
 from ..model.issued import Issued, IssuedCall
 from . import waits
+from .groups import labels_of
 from .source import Sources
 
 
@@ -16,7 +17,7 @@ def issued(record: Record, sources: Sources) -> tuple[Issued, ...]:
     flight = record["flight"]
     if flight is None:
         return ()
-    calls, labels = [], waits.labels_of(record)
+    calls, labels = [], labels_of(record)
     for call in flight.get("calls", ()):
         frames = tuple((file, line, function, user) for file, line, function, user in call["frames"])
         texts = tuple(sources.text(file) if user else "" for file, _, _, user in frames)

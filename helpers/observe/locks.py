@@ -40,7 +40,8 @@ PIDS = range(100, 2**22)
 LARGEST_LOCK = 1024
 """Bytes that a lock file may hold: the pid and the host of who holds it."""
 
-_LOCK_NAME = re.compile(r"(?:^|[./_-])lock(?:$|[._-][^/]*$)", re.IGNORECASE)
+_LOCK_NAME = re.compile(r"(?:^|[./_-])lock(?:$|[._-][^/]*$)(?<!\.py)(?<!\.ipynb)", re.IGNORECASE)
+"""Programs and notebooks may be about a lock."""
 
 _NETWORK = re.compile(r"(nfs|cifs|smb|lustre|gpfs|beegfs|ceph|glusterfs|afs|fuse\.(sshfs|glusterfs))")
 """File systems that processes on other machines may use at the same time."""

@@ -48,6 +48,16 @@ class Source(Question, frozen=True):
     path: str
 
 
+class Cell(Question, frozen=True):
+    """[possible numbers, source] of the cell that a process runs as such a file, else None.
+
+    It is looked for in the notebook's own file, see `notebooks`.
+    """
+
+    pid: int
+    file: str
+
+
 class Holder(Question, frozen=True):
     """Pid of the process that holds a lock; 0 where none does, None when unknown.
 
@@ -124,7 +134,7 @@ class Movement(Question, frozen=True):
     """Of some threads of a process: [the kernel's id, whether it runs or could, its context switches].
 
     Attributes:
-        threads: the kernel's ids of them.
+        threads: the kernel's ids of them; none for all of a process outside the job.
     """
 
     pid: int
@@ -142,6 +152,7 @@ AnyQuestion = (
     | Failure
     | ErrorFile
     | Source
+    | Cell
     | Holder
     | Held
     | Ends

@@ -1,16 +1,32 @@
-"""How often the kernel has let a thread run (Linux)."""
+"""How often the kernel has let the threads of a process run (Linux)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+MOST_THREADS = 256
+"""Threads of a process that are looked at: each takes 0.02 ms."""
 
-def movement(pid: int, thread: int) -> tuple[int, bool, int] | None:
-    """Whether a thread runs or could run, and how often it has been scheduled (Linux).
+
+def movements(pid: int, threads: Sequence[int] = ()) -> list[tuple[int, bool, int]]:
+    """Of each thread: the kernel's id, whether it runs or could run, how often it has been scheduled.
 
     A thread that has not been scheduled has done nothing. `status` needs no right of a debugger.
+
+    Args:
+        threads: those to look at; none for all that the process has.
     """
+    if not threads:
+        with suppress(OSError):
+            threads = sorted(int(task.name) for task in Path(f"/proc/{pid}/task").iterdir())[
+                :MOST_THREADS
+            ]
+    return [found for thread in threads if (found := _movement(pid, thread)) is not None]
+
+
+def _movement(pid: int, thread: int) -> tuple[int, bool, int] | None:
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/task/{thread}/status").read_text().splitlines()
         fields = dict(line.partition(":\t")[::2] for line in lines)

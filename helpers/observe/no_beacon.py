@@ -104,12 +104,14 @@ def instead(who: str, seen: bool, problem: str | None) -> list[str]:
     return []
 
 
-def old(who: str, problem: str) -> str:
-    """What is seen of a process whose beacon cannot run, where py-spy cannot read it either."""
-    return (
-        f"the stack of {who} is as its beacon last saw it, perhaps before the line that holds the "
-        f"interpreter lock: {problem}"
-    )
+def old(who: str, age: float, why: str) -> str:
+    """What is seen of a process whose beacon has not run for some seconds, and why it has not."""
+    return f"what is shown of {who} is {age:.0f} s old, as its beacon last saw it: {why}"
+
+
+HELD = "a call in C holds the interpreter lock"
+STARVED = "it gets no processor"
+SILENT = "it has not looked since, and nothing tells why"
 
 
 def _flag(row: Row) -> str:

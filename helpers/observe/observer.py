@@ -26,12 +26,25 @@ from ..model.facts import (
 )
 from ..model.frames import Frame, innermost_user
 from ..model.network import Interface, StoreView
-from . import debug_server, libraries, no_beacon, polling, process_view, ranks, tracebacks, waits
+from . import (
+    debug_server,
+    interpreter_lock,
+    libraries,
+    no_beacon,
+    polling,
+    process_view,
+    ranks,
+    tracebacks,
+    waits,
+)
+from .cells import Cells, files
 from .compilers import compiling
+from .evidence import merge
 from .identity import Identity, spawned_number, task
 from .inbox import Inbox
 from .look import (
     AnyQuestion,
+    Cell,
     Dump,
     ErrorFile,
     Failure,
@@ -46,13 +59,20 @@ from .look import (
 )
 from .outside import Outside
 from .process_table import Row, Table
+from .process_view import Readings
 from .rendezvous import rendezvous
 from .source import Sources
+from .stillness import with_movement
 from .store import NOT_LISTED, addresses_to_look_at, store_view
 
 KERNEL_CLOCK = 2.0
 """Seconds within which the kernel tells when a process was started."""
 
+SHOWN_AGE = 3.0
+"""Age, in seconds, from which on it is said how old it is what is shown of a process."""
+
+MOST_ENDED = 64
+"""Processes that have ended well which are kept, besides ranks: a long job starts any number of them."""
 
 MOST_WATCHED = 64
 """Threads of a process whose wake-ups are counted: each takes 0.02 ms a look."""
@@ -66,7 +86,7 @@ class Observer:
 
     Attributes:
         wanted: what the next look is to find out, once a snapshot has been made of the newest one.
-        held: what was read in processes whose beacons cannot run, see `process_view.is_held`.
+        held: what was read in processes whose beacons cannot run, see `interpreter_lock.is_held`.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -185,10 +205,17 @@ class Observer:
             dump = self._ask(Dump(row.pid)) if row.ended is None else None
             if not isinstance(dump, dict):
                 continue
-            self.records[row.pid] = record = _record(dump)
+            self.records[row.pid] = record = self._named(row.pid, _record(dump))
             child = record["process"]
             if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
                 self.inbox.spawned[row.pid] = child["index"]
+
+    def _named(self, pid: int, record: Record) -> Record:
+        """What was read from outside, with cells as the beacon, else the notebook's file, names them."""
+        if pid not in self.inbox.beacons:
+            asked = {file: self._ask(Cell(pid, file)) for file in sorted(files(record))}
+            self.inbox.cells[pid] = Cells({file: cell for file, cell in asked.items() if cell})
+        return self.inbox.cells[pid].named(record)
 
     def _look_where_no_beacon_can_run(self, now: float) -> None:
         """Have the stacks of processes in a C call that holds the interpreter lock read from outside.
@@ -198,19 +225,19 @@ class Observer:
         for pid in self.inbox.beacons:
             row, record, written = self.table.rows[pid], self.records[pid], self.inbox.written.get(pid)
             row.starved = self._is_starved(pid, now)
-            if not process_view.is_held(row, record, written, now):
+            if not interpreter_lock.is_held(row, record, written, now):
                 self.held.pop(pid, None)
                 continue
             if isinstance(dump := self._answers.get(Dump(pid)), dict):
-                self.held[pid] = _record(dump)
+                self.held[pid] = self._named(pid, _record(dump))
             outside = self.held.get(pid)
-            if outside is None or not process_view.is_held(row, record, written, now, outside):
+            if outside is None or not interpreter_lock.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
 
     def _is_starved(self, pid: int, now: float) -> bool:
         """True where the beacon of a process is late because its thread gets no processor."""
         thread = self.records[pid].get("beacon_thread")
-        late = process_view.is_late(self.inbox.written.get(pid), now)
+        late = interpreter_lock.is_late(self.inbox.written.get(pid), now)
         if thread is None or not late or self.table.rows[pid].stopped:
             return False
         seen = self._ask(Movement(pid, (thread,)))
@@ -275,7 +302,7 @@ class Observer:
         """True when a process surely has no beacon, or should have had time enough to show it."""
         if not row.is_python or row.is_helper:
             return False
-        age = (row.ended or now) - self.start - process_view.job_time(row, self.start)
+        age = (row.ended or now) - self.start - process_view.started(row, self.start)
         if self.attached or age > process_view.NO_BEACON_AFTER:
             return True
         identity = self.identities.get(row.pid)
@@ -339,6 +366,7 @@ class Observer:
             for pid in roles.launchers
             if not self.table.rows[pid].is_helper
         )
+        self._forget_ended(roles, job)
         addresses = addresses_to_look_at(all_ranks, launchers)
         for address in addresses:
             self._ask(Store(address))
@@ -358,8 +386,23 @@ class Observer:
             asked=self._asked or not addresses <= self.stores.keys(),
         )
 
+    def _forget_ended(self, roles: ranks.Roles, job: Job) -> None:
+        """Forget the oldest of the processes that have ended well and were no ranks."""
+        parents = {row.parent for row in self.table.rows.values() if row.ended is None}
+        kept = {self.watched.pid, *roles.ranks.values(), *roles.duplicates, *parents}
+        ended = [
+            (row.ended, pid)
+            for pid, row in self.table.rows.items()
+            if row.ended is not None and row.status == 0 and pid not in kept
+            if self.identities[pid].attempt == job.attempt
+        ]
+        for _, pid in sorted(ended)[:-MOST_ENDED]:
+            del self.table.rows[pid], self.identities[pid]
+            self.inbox.forget(pid)
+            self.held.pop(pid, None)
+
     def _launcher(self, pid: int, roles: ranks.Roles, job: Job, now: float) -> ProcessView:
-        found = self._view(pid, "launcher", job, now)
+        found = self._process(pid, "launcher", job, now)
         meets = rendezvous(found.command, self.watched.host) if is_launcher(found.command) else None
         return replace(found, wraps=roles.wrappers.get(pid), rendezvous=meets)
 
@@ -377,7 +420,7 @@ class Observer:
         return tuple(attempt for attempt in found if attempt.ranks)
 
     def _rank(self, rank: int, pid: int, roles: ranks.Roles, job: Job, now: float) -> RankView:
-        process = self._view(pid, "rank", job, now)
+        process = self._process(pid, "rank", job, now)
         identity = self.identities[pid]
         children = tuple(self._child(child, roles, job, now) for child in roles.children.get(pid, ()))
         alive = (child.process.command for child in children if child.process.alive)
@@ -406,7 +449,7 @@ class Observer:
         if worker_id is not None:
             kind = "dataloader-worker"
         return ChildView(
-            process=self._view(pid, kind, job, now),
+            process=self._process(pid, kind, job, now),
             worker_id=worker_id,
             joined_as_rank=roles.duplicates.get(pid),
             joined_at=self._joined_at(pid, roles) if pid in roles.duplicates else None,
@@ -421,30 +464,38 @@ class Observer:
                 return innermost_user(frames)
         return None
 
-    def _view(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
+    def _process(self, pid: int, kind: str, job: Job, now: float) -> ProcessView:
         row = self.table.rows[pid]
-        failed = row.ended is not None and row.exit_code != 0
-        made = self.inbox.child(pid)
-        log = self._ask(Output(pid)) or "" if failed else ""
-        error_file = made["error_file"] if failed and made is not None else None
-        found = process_view.view(
-            row,
-            self.records.get(pid),
-            kind=kind,
-            now=now,
-            start=self.start,
-            sources=self.sources.since(self._started(row)),
-            written=self.inbox.written.get(pid),
-            stacks=self.inbox.stacks.get(pid, ""),
-            outside=self.held.get(pid),
-            ports=self._ports(row, job),
-            log_tail=log,
-            told=self._ask(ErrorFile(error_file)) or "" if error_file else "",
+        cells = self.inbox.cells.get(pid, Cells({}))
+        sources = self.sources.of(self._started(row), cells.texts)
+        readings = self._readings(row, cells)
+        evidence = merge(process_view.evidence_of(row, readings, now, self.start, sources))
+        view = process_view.with_evidence(
+            process_view.of_kernel(row, kind, now, self.start),
+            readings.record,
+            evidence,
+            sources,
+            completed=lambda wait: self.outside.completed(wait, pid, self.table.rows),
+            held=readings.held(row, now),
         )
-        full = self.limit is not None and self.limit.full
-        if full and row.ended is None and row.stalled:
-            found = replace(found, stopped_for_memory=True, state="stopped", gil_held=False, waits=())
-        return self.outside.complete(found, self.table.rows)
+        self.outside.look_for_strangers(view, self.table.rows)
+        view = replace(view, ports=tuple(self._ports(row, job)))
+        outside = self.outside.moved(view.waits, self.table.rows)
+        return with_movement(view, row, evidence, now, self.start, outside)
+
+    def _readings(self, row: Row, cells: Cells) -> Readings:
+        """What has been read of a process; of one that has failed, more is asked for."""
+        failed = row.ended is not None and row.exit_code != 0
+        made = self.inbox.child(row.pid)
+        error_file = made["error_file"] if failed and made is not None else None
+        return Readings(
+            record=self.records.get(row.pid),
+            written=self.inbox.written.get(row.pid),
+            outside=self.held.get(row.pid),
+            crash=cells.in_text(self.inbox.stacks.get(row.pid, "")),
+            traceback=cells.in_text(self._ask(ErrorFile(error_file)) or "") if error_file else "",
+            log=cells.in_text(self._ask(Output(row.pid)) or "") if failed else "",
+        )
 
     def _started(self, row: Row) -> float:
         """When a process was started at the latest: the kernel tells that to a second only."""
@@ -487,6 +538,22 @@ class Observer:
         """What the beacon of a process said when it could not start, or look."""
         return self.inbox.failures.get(pid) or self._ask(Failure(pid)) or ""
 
+    def _age(self, row: Row, now: float) -> float:
+        """Seconds since what is shown of a live process was so; one that is stopped stays as it is."""
+        fresh = row.ended is not None or row.stopped or row.frozen or row.pid in self.held
+        return 0.0 if fresh else now - self.inbox.written.get(row.pid, now)
+
+    def _why_late(self, row: Row, now: float) -> str:
+        """Why the beacon of a process has not looked for a while."""
+        refusal = self._answers.get(Dump(row.pid)) if Dump(row.pid) in self.wanted else None
+        if isinstance(refusal, str):
+            return refusal
+        if row.starved:
+            return no_beacon.STARVED
+        record, written = self.records.get(row.pid), self.inbox.written.get(row.pid)
+        held = interpreter_lock.is_held(row, record, written, now, self.held.get(row.pid))
+        return no_beacon.HELD if held else no_beacon.SILENT
+
     def _not_seen(self, now: float) -> tuple[str, ...]:
         environments = (row.environment for row in self.table.rows.values())
         found = no_beacon.of_attached(environments, recorder=self._recorder) if self.attached else []
@@ -500,9 +567,9 @@ class Observer:
                 found += no_beacon.kept_back(self.records[pid])
                 faults = self.records[pid].get("faults", {}).items()
                 found += [no_beacon.FAULT.format(who=who, part=part, why=why) for part, why in faults]
-                problem = self._answers.get(Dump(pid)) if Dump(pid) in self.wanted else None
-                if isinstance(problem, str):
-                    found.append(no_beacon.old(who, problem))
+                age = self._age(row, now)
+                if age > SHOWN_AGE:
+                    found.append(no_beacon.old(who, age, self._why_late(row, now)))
             if pid in self.inbox.beacons or not self._no_beacon(row, now):
                 continue
             if not self.attached:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
 from ..model.waits import READER, OnInput, OnIO, OnLock, Wait
-from . import locks, waits
-from .look import AnyQuestion, Ends, Held, Holder, Look, Owner, Peer
-from .process_table import Row
+from . import locks
+from .look import AnyQuestion, Ends, Held, Holder, Look, Movement, Owner, Peer
+from .process_table import Motion, Row
 from .rendezvous import own_port
+from .source import relative
+from .system_call import READS, WRITES
 
 
 class Outside:
@@ -32,6 +35,7 @@ class Outside:
     def __init__(self, cwd: str, host: str, ask: Callable[[AnyQuestion], Any]) -> None:
         self.strangers: dict[int, Blocker] = {}
         self.input = ""
+        self._motions: dict[int, dict[int, Motion]] = {}
         self._cwd = cwd
         self._host = host
         self._ask = ask
@@ -39,13 +43,33 @@ class Outside:
     def take(self, look: Look) -> None:
         """Take in a look."""
         self.input = look.input
-        for question, owner in look.answers:
-            if isinstance(question, Owner) and owner is not None:
+        for question, answer in look.answers:
+            if isinstance(question, Owner) and answer is not None:
                 port = question.port
-                self.strangers.setdefault(port, Blocker(owner[0], f"owns port {port}", owner[1]))
+                self.strangers.setdefault(port, Blocker(answer[0], f"owns port {port}", answer[1]))
+            elif isinstance(question, Movement) and question.pid in self._motions:
+                known = self._motions[question.pid]
+                for thread, runs, switches in answer or ():
+                    motion = known.setdefault(thread, Motion(look.time, switches))
+                    motion.take(look.time, runs, switches, polls=0.0)
+        for pid in self._motions:
+            self._ask(Movement(pid, ()))
 
-    def complete(self, view: ProcessView, rows: Mapping[int, Row]) -> ProcessView:
-        """The view, its waits completed with what can only be seen outside the process.
+    def moved(self, waits: Sequence[Wait], rows: Collection[int]) -> float:
+        """Monotonic time at which a holder outside the job of what is waited for has last moved.
+
+        It is looked at from the first time on that somebody waits for it.
+
+        Args:
+            rows: pids of the processes of the job.
+        """
+        holders = {wait.holder for wait in waits if isinstance(wait, OnLock) and wait.blocking}
+        pids = [pid for pid in holders if isinstance(pid, int) and pid not in rows]
+        motions = [motion for pid in pids for motion in self._motions.setdefault(pid, {}).values()]
+        return max((motion.moved for motion in motions), default=-math.inf)
+
+    def look_for_strangers(self, view: ProcessView, rows: Mapping[int, Row]) -> None:
+        """Ask who owns the port that a process could not have, or at which it waits for other nodes.
 
         Args:
             rows: the processes of the job, by pid.
@@ -54,12 +78,8 @@ class Outside:
             self._look_for_stranger(refused(view.error), rows)
         if view.awaits_nodes:
             self._look_for_stranger(own_port(view.command, self._host), rows)
-        if not view.waits:
-            return view
-        found = (self.wait(wait, view.pid, rows) for wait in view.waits)
-        return replace(view, waits=tuple(wait for wait in found if wait is not None))
 
-    def wait(self, wait: Wait, pid: int, rows: Collection[int] = ()) -> Wait | None:
+    def completed(self, wait: Wait, pid: int, rows: Collection[int] = ()) -> Wait | None:
         """One wait of process `pid`, completed; None for one that turns out to be none."""
         if isinstance(wait, OnInput) and wait.source and self.input and wait.source != self.input:
             wait = OnIO(  # a pipe of the job's own at its standard input
@@ -74,15 +94,15 @@ class Outside:
             return replace(wait, target=self._ask(Peer(pid, wait.target)) or wait.target)
         if isinstance(wait, OnIO) and wait.target == READER:
             return wait
-        if isinstance(wait, OnIO) and wait.target and wait.op in waits.READS + waits.WRITES:
-            ends = self._ask(Ends(pid, wait.target, wait.op in waits.READS)) or ()
+        if isinstance(wait, OnIO) and wait.target and wait.op in READS + WRITES:
+            ends = self._ask(Ends(pid, wait.target, wait.op in READS)) or ()
             return replace(wait, ends=tuple(ends))
         if isinstance(wait, OnLock) and wait.path is None and wait.op in locks.POLLED:
             held = dict(self._ask(Held(pid)) or ())
             path = next((path for path, owner in held.items() if owner in rows), next(iter(held), None))
             if path is None:
                 return None
-            return replace(wait, path=waits.relative(path, self._cwd), holder=held[path])
+            return replace(wait, path=relative(path, self._cwd), holder=held[path])
         if isinstance(wait, OnLock) and wait.path:
             found: int | None = self._ask(Holder(wait.op, os.path.join(self._cwd, wait.path), pid))
             return replace(wait, holder="unknown" if found is None else found or "no process")

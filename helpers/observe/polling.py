@@ -21,8 +21,11 @@ _HARMLESS = frozenset(
 )
 """Calls that neither end a loop that waits for a lock file, nor remove the file."""
 
-_IDLE = frozenset(("sleep", "wait", "join", "print", "debug", "info", "warning", "log", "flush"))
+_IDLE = frozenset(("sleep", "print", "debug", "info", "warning", "log", "flush"))
 """Calls of a loop between two tests that change nothing of what it tests."""
+
+_IDLE_FOR_A_TIME = ("wait", "join")
+"""The same where they have an argument, a time limit. Without one a thread meets others there."""
 
 _CLOCKS = re.compile(r"\b(?:time|monotonic|perf_counter|now)\(\)|deadline|elapsed|timeout(?!=)")
 
@@ -85,19 +88,22 @@ def _tests(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:
     """What decides in a loop whether it goes on: conditions, and calls whose failure does."""
     for statement in body:
         if isinstance(statement, ast.While | ast.If):
-            leaves = any(
-                isinstance(node, ast.Break | ast.Return | ast.Raise) for node in ast.walk(statement)
-            )
-            decides = leaves or isinstance(statement, ast.While)
+            decides = _leaves([statement]) or isinstance(statement, ast.While)
             if decides and not isinstance(statement.test, ast.Constant):
                 yield statement.test
             yield from _tests([*statement.body, *statement.orelse])
-        elif isinstance(statement, ast.Try):
+        elif isinstance(statement, ast.Try) and _leaves([*statement.body, *statement.orelse]):
             for attempt in statement.body:
                 value = getattr(attempt, "value", None)
                 if isinstance(value, ast.Call):
                     yield value
             yield from _tests(part for handler in statement.handlers for part in handler.body)
+
+
+def _leaves(body: Iterable[ast.stmt]) -> bool:
+    """True where a loop may be left."""
+    nodes = (node for statement in body for node in ast.walk(statement))
+    return any(isinstance(node, ast.Break | ast.Return | ast.Raise) for node in nodes)
 
 
 def _is_idle(statement: ast.stmt, tested: Iterable[str]) -> bool:
@@ -110,12 +116,15 @@ def _is_idle(statement: ast.stmt, tested: Iterable[str]) -> bool:
         case ast.Try():
             rest = [*statement.orelse, *statement.finalbody]
             rest += [part for handler in statement.handlers for part in handler.body]
+            decides = _leaves([*statement.body, *statement.orelse])
             return all(_is_idle(part, tested) for part in rest) and all(
-                isinstance(getattr(part, "value", None), ast.Call) or _is_idle(part, tested)
+                (decides and isinstance(getattr(part, "value", None), ast.Call))
+                or _is_idle(part, tested)
                 for part in statement.body
             )
         case ast.Expr(value=ast.Call() as call):
-            return called_name(call) in _IDLE
+            name, limited = called_name(call), bool(call.args or call.keywords)
+            return name in _IDLE or (limited and name in _IDLE_FOR_A_TIME)
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
             return name in tested or not any(isinstance(n, ast.Call) for n in ast.walk(statement))
         case _:

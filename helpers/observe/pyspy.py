@@ -23,7 +23,7 @@ from ..beacon import native
 from ..beacon.record import Record, Thread
 from . import pyspy_record as dumped
 from .look import Program
-from .movement import movement
+from .movement import movements
 
 EVERY = 0.4
 """Seconds between two looks."""
@@ -193,5 +193,4 @@ def _switches(pid: int, thread: int | None) -> object:
     """
     if thread is None:
         return object()
-    found = movement(pid, thread)
-    return () if found is None else found[2]
+    return [switches for _, _, switches in movements(pid, (thread,))]

@@ -138,7 +138,7 @@ def record(
             "frames": entries,
             "call": calls.torch_call(_called(thread["frames"], entries)),
             "native": None,
-            "site": _site(thread["frames"][0], cwd) if entries and entries[0][3] else None,
+            "site": _site(thread["frames"][0], entries[0]) if entries and entries[0][3] else None,
             "values": _plain(thread["frames"], entries),
             "ident": thread["thread_id"],
             "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
@@ -275,6 +275,8 @@ def is_user(file: str, argv: Sequence[str]) -> bool:
 
     A relative path is one that py-spy has shortened to what Python imports.
     """
+    if file.startswith(stacks.CELL_FILES):
+        return True
     if file.startswith("<"):
         return file == "<string>" and "-c" in argv and not any("multiprocessing" in w for w in argv)
     if not os.path.isabs(file):
@@ -306,7 +308,7 @@ def _package(folder: str) -> str:
     return _package(parent) or os.path.basename(folder)
 
 
-def _site(frame: Frame, cwd: str) -> Site:
+def _site(frame: Frame, entry: FrameEntry) -> Site:
     """The line of a frame, the torch objects among its variables, and its texts."""
     names: dict[str, str] = {}
     strings: dict[str, str] = {}
@@ -316,8 +318,8 @@ def _site(frame: Frame, cwd: str) -> Site:
             names[name] = kind
         elif not text.startswith("<") and not is_secret(name, _text(text)):
             strings[name] = _text(text)
-    file = os.path.join(cwd, frame["filename"])
-    return {"file": file, "position": [frame["line"]], "names": names, "strings": strings, "limits": {}}
+    file, line, _, _ = entry
+    return {"file": file, "position": [line], "names": names, "strings": strings, "limits": {}}
 
 
 def _plain(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> dict[int, dict[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..beacon.record import Record
-from ..launch.processes import is_launcher, launcher_in, naming
+from ..launch.processes import is_kernel, is_launcher, launcher_in, naming
 from ..model.facts import RankView, State
 from .identity import Identity, spawned_number
 from .process_table import Row, Table
@@ -67,7 +67,7 @@ def assign(
     members at the same time are two of one rank. A carrier above the rank is its wrapper.
 
     A helper of `multiprocessing` is never a rank; it outlives the one that started it, and loses its
-    parent.
+    parent. What runs a notebook (nbconvert, papermill) only waits for the kernel, which is the program.
 
     Args:
         table: the processes of the job.
@@ -109,6 +109,9 @@ def assign(
         else:
             children.setdefault(owner, []).append(row.pid)
     plain = [row for pid in launchers if _is_plain_program(row := table.rows[pid])]
+    kernels = [row for row in plain if is_kernel(row.command) and (ended or row.ended is None)]
+    fronts = {above for row in kernels for above in table.ancestors(row.pid)}
+    plain = [row for row in plain if row not in fronts]
     plain = [row for row in plain if not set(table.ancestors(row.pid)) & set(plain)]
     if ended:  # what runs in a session of its own was left there on purpose
         plain = [row for row in plain if not row.apart] or plain

@@ -238,14 +238,15 @@ def _redacted(value: object) -> object:
     if isinstance(value, dict):
         return {key: _field(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        # The answer to the question for a source: it is parsed again where the recording is read.
-        source = len(value) == 2 and type(value[0]) is list and value[0][:1] == ["Source"]
+        # The answer to a question for a source: it is parsed again where the recording is read.
+        asked = value[0] if len(value) == 2 and type(value[0]) is list else []
+        source = asked[:1] in (["Source"], ["Cell"])
         return [_source(part) if source else _redacted(part) for part in value]
     return redacted(value) if isinstance(value, str) else value
 
 
 def _field(name: str, value: object) -> object:
-    if name == "sources":
+    if name in ("sources", "cells"):
         return _source(value)
     return redacted_value(name, value) if isinstance(value, str) else _redacted(value)
 

@@ -25,6 +25,7 @@ from .identity import TASKS
 from .interpreter import Interpreter, with_torch
 from .look import (
     AnyQuestion,
+    Cell,
     Dump,
     Ends,
     ErrorFile,
@@ -45,7 +46,8 @@ from .look import (
     Usage,
     Watched,
 )
-from .movement import movement
+from .movement import movements
+from .notebooks import Notebooks
 from .pyspy import Dumps
 from .records import Beacons
 
@@ -141,6 +143,7 @@ class Sampler:
         self._sockets = sockets.Sockets()
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
+        self._notebooks = Notebooks()
         self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
         self._sources: dict[str, tuple[float, tuple[str, float]]] = {}
         self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
@@ -235,6 +238,8 @@ class Sampler:
                 return tracebacks.pickled_text(read(path)[0])
             case Source(path):
                 return self._source(path)
+            case Cell(pid, file):
+                return self._notebooks.cell(pid, file)
             case Holder() | Held() | Ends():
                 return self._search(question)
             case Owner(port):
@@ -251,7 +256,7 @@ class Sampler:
             case SystemCall(pid):
                 return native.blocking_call(pid, str(pid))
             case Movement(pid, threads):
-                return [found for thread in threads if (found := movement(pid, thread)) is not None]
+                return movements(pid, threads)
 
     def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""

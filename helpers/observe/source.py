@@ -10,6 +10,7 @@ from typing import Any
 
 from ..beacon.record import Site
 from ..model.frames import Scalar
+from . import cells
 from .look import AnyQuestion, Source
 
 
@@ -20,22 +21,28 @@ class Sources:
         cwd: the job's working directory.
         ask: gives the answer to a question, None before there is one.
         started: time at which the process was started; None when it does not matter.
+        cells: name of a notebook's cell that the process runs -> its source.
 
     Attributes:
         edited: files that have been changed since: they no longer show what the process runs.
     """
 
     def __init__(
-        self, cwd: str, ask: Callable[[AnyQuestion], Any], started: float | None = None
+        self,
+        cwd: str,
+        ask: Callable[[AnyQuestion], Any],
+        started: float | None = None,
+        cells: Mapping[str, str] | None = None,
     ) -> None:
         self.cwd = cwd
         self.edited: set[str] = set()
         self._ask = ask
         self._started = started
+        self._cells = cells or {}
 
-    def since(self, started: float) -> Sources:
-        """The same for a process that was started at a time."""
-        found = Sources(self.cwd, self._ask, started)
+    def of(self, started: float, cells: Mapping[str, str]) -> Sources:
+        """The same for a process that was started at a time, and runs such cells."""
+        found = Sources(self.cwd, self._ask, started, cells)
         found.edited = self.edited
         return found
 
@@ -45,6 +52,8 @@ class Sources:
 
     def text(self, file: str) -> str:
         """The source of a file; empty where it cannot be read, has not been yet, or has been edited."""
+        if file in self._cells:
+            return self._cells[file]
         told = self._ask(Source(os.path.join(self.cwd, file)))
         text, modified = (told, None) if isinstance(told, str) else told or ("", None)
         if modified is not None and self._started is not None and modified > self._started:
@@ -125,3 +134,17 @@ def _parsed(text: str) -> ast.AST:
         return ast.parse(text)
     except (ValueError, SyntaxError):
         return ast.Module(body=[], type_ignores=[])
+
+
+@functools.lru_cache(maxsize=4096)
+def relative(file: str, cwd: str) -> str:
+    """`file` relative to `cwd` where it lies inside it, else as it is; `cwd` is empty when unknown.
+
+    Code of a notebook's cell is in no file: it is named as a cell.
+    """
+    file = cells.shown(file)
+    if file.startswith("<") or not cwd:
+        return file
+    absolute = os.path.normpath(os.path.join(cwd, file))
+    inside = absolute.startswith(cwd.rstrip(os.sep) + os.sep)
+    return os.path.relpath(absolute, cwd) if inside else absolute

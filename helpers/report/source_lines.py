@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..job_files import text
@@ -30,6 +30,8 @@ class Sources:
     def line(self, frame: Frame) -> str:
         """The text of a frame's line; nothing where it cannot be read or is not the user's."""
         name = f"{frame.file}:{frame.line}"
+        if frame.in_cell and frame.user and frame.text:
+            self._known[name] = _line(frame.text.splitlines(), frame.line)
         if name not in self._known:
             try:
                 self._known[name] = self._read_line(frame) if frame.user else ""
@@ -44,10 +46,14 @@ class Sources:
         return {name: str(line) for name, line in self._known.items() if line}
 
     def _read_line(self, frame: Frame) -> str:
-        if self._folder is None:
+        if self._folder is None or frame.in_cell:
             return ""
         if frame.file not in self._files:
             self._files[frame.file] = text(str(self._folder / frame.file))[0].splitlines()
         lines = self._files[frame.file]
-        line = lines[frame.line - 1] if 0 < frame.line <= len(lines) else ""
-        return Source(one_line(Source(line))[:LONGEST])
+        return _line(lines, frame.line)
+
+
+def _line(lines: Sequence[str], number: int) -> str:
+    line = lines[number - 1] if 0 < number <= len(lines) else ""
+    return Source(one_line(Source(line))[:LONGEST])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from signal import SIGTERM
 
+from ..model.clauses import grouped
 from ..model.facts import ErrorView, ProcessView, RankView, Report, Verdict
 from ..model.frames import Frame
 from ..model.waits import Communication, ForRanks, InCollective, Wait
@@ -19,6 +20,7 @@ from ..model.wording import (
     doing,
     one_line,
     outcome_text,
+    place_in,
     signal_name,
     spans,
     spoken,
@@ -133,11 +135,8 @@ def where_it_ended(report: Report) -> str:
     if chosen_by_chance(report):
         return ""
     if verdict.outcome == "hang":
-        grouped: dict[str, list[int]] = {}
-        for view in by_number(snapshot.ranks):
-            if view.rank is not None:
-                grouped.setdefault(_blocked(report, view.process), []).append(view.rank)
-        return ", ".join(f"{spoken(ranks)} {said}" for said, ranks in grouped.items())
+        calls = {v.rank: _blocked(report, v.process) for v in snapshot.ranks if v.rank is not None}
+        return ", ".join(f"{spoken(ranks)} {said}" for said, ranks in grouped(calls).items())
     culprits = [view for view in snapshot.ranks if view.rank in verdict.culprits]
     processes = [process for view in culprits for process in _processes(view)]
     failed = {_type(p.error) for p in processes if p.error and where_of(p) == verdict.where}
@@ -184,15 +183,15 @@ def _exit(report: Report) -> str:
 
 def _ranks(report: Report) -> tuple[RankRow, ...]:
     """One row for the ranks that have the same to tell."""
-    grouped: dict[tuple[bool, str, tuple[str, ...]], list[int | None]] = {}
+    rows: dict[tuple[bool, str, tuple[str, ...]], list[int | None]] = {}
     after_error = report.verdict.outcome == "error"
     for view in by_number(report.snapshot.ranks):
         odd = view.rank in report.verdict.culprits
         if odd or not after_error:
             row = (odd, _rank(report, view), tuple(_children(report, view)))
-            grouped.setdefault(row, []).append(view.rank)
+            rows.setdefault(row, []).append(view.rank)
     return tuple(
-        RankRow(spans(ranks), told, children, odd) for (odd, told, children), ranks in grouped.items()
+        RankRow(spans(ranks), told, children, odd) for (odd, told, children), ranks in rows.items()
     )
 
 
@@ -293,10 +292,15 @@ def _type(error: ErrorView) -> str:
 
 
 def _place(frame: Frame) -> str:
-    return one_line(f"{_line(frame)} {frame.function}")
+    return place_in(_near(frame))
 
 
 def _line(frame: Frame) -> str:
+    return one_line(_near(frame).place)
+
+
+def _near(frame: Frame) -> Frame:
+    """A frame whose file, where it lies outside the job's folder, is named without a path."""
     path = PurePath(frame.file)
     outside = path.is_absolute() or ".." in path.parts
-    return one_line(f"{path.name if outside else path}:{frame.line}")
+    return replace(frame, file=path.name) if outside else frame

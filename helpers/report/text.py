@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from ..model.clauses import grouped
 from ..model.facts import RankView, Report
 from ..model.parting import Parting
 from ..model.waits import InCollective
@@ -65,12 +66,13 @@ def parted_line(parting: Parting | None) -> str:
     if parting is None or parting.where is None:
         return ""
     ways = ", ".join(f"{spoken(way.ranks)} {way.label}" for way in parting.branches)
-    values = "; ".join(
-        f"{name} is " + ", ".join(f"{value} on {spoken(ranks)}" for value, ranks in _by_value(told))
-        for name, told in telling(parting).items()
-    )
+    values = "; ".join(f"{name} is {_values(told)}" for name, told in telling(parting).items())
     rest = one_line(f"{ways}; {values}" if values else ways)
     return f"{place(parting.where)}, {one_line(parting.source).rstrip(':')}: {rest}"
+
+
+def _values(told: Mapping[int, str]) -> str:
+    return ", ".join(f"{value} on {spoken(ranks)}" for value, ranks in grouped(told).items())
 
 
 def telling(parting: Parting) -> dict[str, Mapping[int, str]]:
@@ -97,13 +99,6 @@ def history_line(report: Report) -> str:
         return ""
     calls = ", ".join(f"{call.op} on {spoken(call.ranks)} ({place(call.where)})" for call in met.calls)
     return f"from #{met.seq} of {group_name(met.group)} on: {calls}"
-
-
-def _by_value(told: Mapping[int, str]) -> list[tuple[str, list[int]]]:
-    found: dict[str, list[int]] = {}
-    for rank, value in sorted(told.items()):
-        found.setdefault(value, []).append(rank)
-    return list(found.items())
 
 
 def job_line(report: Report) -> str:

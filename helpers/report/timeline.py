@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ..diagnose.graph import Graph
 from ..diagnose.matching import Divergence, divergence
 from ..diagnose.scene import minority
+from ..model.clauses import grouped
 from ..model.facts import Job, Snapshot, Verdict
 from ..model.waits import OnChild
 from ..model.wording import group_name, plural, spoken, verdict_line
@@ -207,9 +208,7 @@ def _description(
         parts.append(f"{who or spoken(ranks)}: {what}{begun}")
     said = ["; ".join(parts) + "."] if parts else ["No rank has been seen."]
     if odd:
-        ops: dict[str, list[int]] = {}
-        for rank, issue in odd[2].items():
-            ops.setdefault(issue.op, []).append(rank)
+        ops = grouped({rank: issue.op for rank, issue in odd[2].items()})
         issued = ", ".join(f"{spoken(ranks)} {op}" for op, ranks in ops.items())
         said.append(f"First difference at #{odd[1]} of {group_name(odd[0])}: {issued}.")
     if verdict and verdict.since is not None:

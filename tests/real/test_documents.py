@@ -43,6 +43,9 @@ RUN = {
 
 BY_OTHERS = {
     "stuck-ranks attach PID": "tests/real/test_attach.py",
+    "stuck-ranks diagnose -- jupyter nbconvert --to notebook --execute train.ipynb": (
+        "tests/real/test_notebook_cells.py"
+    ),
     "stuck-ranks read PATH ...": "tests/real/test_read.py",
     "stuck-ranks read FOLDER": "tests/real/test_several_nodes.py",
     "make test": ".ci/run",

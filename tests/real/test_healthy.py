@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from soak.controls import SHORT, all_ways
@@ -35,3 +38,32 @@ def test_loops_at_random() -> None:
 @pytest.mark.nightly
 def test_hangs_beside_which_a_thread_goes_on() -> None:
     assert faults(all_hangs()[::3]) == []
+
+
+HOLDS = """
+import fcntl, sys, time
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("holds it", flush=True)
+while True:
+    time.sleep(float(sys.argv[2]))
+"""
+ASKS = "import fcntl, sys\nfcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX)\n"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("period", "outcome"), [("0.5", "running"), ("100000", "hang")])
+def test_a_lock_that_a_process_outside_the_job_holds(tmp_path: Path, period: str, outcome: str) -> None:
+    """While its holder goes on, it may give the lock back."""
+    lock, report = str(tmp_path / "lock"), tmp_path / "report.json"
+    asks = [sys.executable, "-c", ASKS, lock]
+    diagnose = ["diagnose", "--patience", "5", "--max-seconds", "12", "--json", str(report)]
+    holds = [sys.executable, "-c", HOLDS, lock, period]
+    with subprocess.Popen(holds, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None and holder.stdout.readline() == "holds it\n"
+            command = [str(Path(sys.executable).with_name("stuck-ranks")), *diagnose, "--", *asks]
+            subprocess.run(command, capture_output=True, timeout=60, check=False)
+        finally:
+            holder.kill()
+    assert json.loads(report.read_text())["outcome"] == outcome

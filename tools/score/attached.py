@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,13 +68,16 @@ class Attached:
         return (*found, *lines_of_ranks(job, report))
 
 
-def run(job: Job) -> Attached:
-    """Start a job that hangs, attach to it when it does, and end it.
+def run(job: Job, comes: Callable[[int], None] | None = None) -> Attached:
+    """Start a job, attach to it when it has come to where it hangs, and end it.
+
+    Args:
+        comes: waits for another moment of the job, told the pid of its command.
 
     Raises:
         TimeoutError: it does not come to rest.
     """
-    with workplace() as folder, resting(job, folder) as process:
+    with workplace() as folder, resting(job, folder, comes=comes) as process:
         return _attach(job, process.pid, folder / "report.json")
 
 
@@ -87,12 +90,16 @@ def workplace() -> Iterator[Path]:
 
 @contextmanager
 def resting(
-    job: Job, folder: Path, more: Mapping[str, str] = EMPTY, log: Path | None = None
+    job: Job,
+    folder: Path,
+    more: Mapping[str, str] = EMPTY,
+    log: Path | None = None,
+    comes: Callable[[int], None] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A job that has come to its hang, by itself; all of it has ended afterwards.
 
     Args:
-        more: variables of its environment; log: what it prints goes there.
+        more: variables of its environment; log: what it prints goes there; comes: as for `run`.
 
     Raises:
         TimeoutError: it does not come to rest.
@@ -110,7 +117,7 @@ def resting(
     with foreign_process(job, folder / "place", environment) as (_, said):
         command = job.command.format(port=free_port(), taken_port=said, beside=said)
         with _started(command, folder / "place", environment, log) as process:
-            wait_for_rest(process.pid)
+            (comes or wait_for_rest)(process.pid)
             yield process
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import random
-import signal
 import sys
 import tempfile
 from collections import Counter
@@ -15,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 from score.trial import ROOT
 from steady import busy_loops
 
@@ -129,13 +129,13 @@ async def _run(program: Loop | Hang, way: str, folder: Path, delay: float) -> Ru
     return _read(program, way, report)
 
 
-def _end(session: int) -> None:
-    """Kill all of a session: torchrun gives its ranks none of their own that `killpg` would reach."""
-    for folder in Path("/proc").iterdir():
-        with suppress(OSError, ValueError, IndexError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                os.kill(int(folder.name), signal.SIGKILL)
+def _end(pid: int) -> None:
+    """Kill a job with all below it: torchrun starts each rank in a session of its own."""
+    with suppress(psutil.NoSuchProcess):
+        job = psutil.Process(pid)
+        for process in (job, *job.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 async def _finished(words: Sequence[str]) -> None:

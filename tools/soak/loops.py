@@ -165,6 +165,35 @@ PLACES = {
         pool = multiprocessing.get_context("fork").Pool(2)
         steps = lambda: pool.map(time.sleep, [P])
     """,
+    "the next result of a pool": """
+        pool = multiprocessing.get_context("fork").Pool(1)
+        results = pool.imap(time.sleep, [P] * 10_000)
+        steps = results.next
+    """,
+    "a simple queue": """
+        items = queue.SimpleQueue()
+        def put():
+            while True:
+                time.sleep(P)
+                items.put(1)
+        threading.Thread(target=put, daemon=True).start()
+        steps = lambda: items.get()
+    """,
+    "a semaphore of processes": """
+        free = multiprocessing.get_context("fork").Semaphore(0)
+        def release(free):
+            while True:
+                time.sleep(P)
+                free.release()
+        multiprocessing.get_context("fork").Process(target=release, args=(free,), daemon=True).start()
+        steps = free.acquire
+    """,
+    "a signal": """
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        text = f"kill -USR1 {os.getpid()}"
+        subprocess.Popen(["sh", "-c", f"while sleep {P} && {text}; do :; done"])
+        steps = lambda: signal.sigwaitinfo([signal.SIGUSR1])
+    """,
     "a timer": """
         def steps():
             rings = threading.Event()
@@ -323,6 +352,8 @@ STUCK = {
     "a queue": "queue.Queue().get()",
     "an event": "threading.Event().wait()",
     "a lock": "lock = threading.Lock(); lock.acquire(); lock.acquire()",
+    "a simple queue": "queue.SimpleQueue().get()",
+    "a semaphore": "multiprocessing.Semaphore(0).acquire()",
     "a thread": "t = threading.Thread(target=threading.Event().wait, daemon=True); t.start(); t.join()",
     "a pipe of its own": "os.read(os.pipe()[0], 1)",
     "a long sleep": "time.sleep(100_000)",
@@ -351,7 +382,7 @@ class Hang(NamedTuple):
         joins = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
         beat = f"usage = []\ndef beat():\n    while True:\n        {BEATS[self.beat]}\n"
         starts = "threading.Thread(target=beat, daemon=True).start()\n"
-        imports = "import os, queue, threading, time\nfrom pathlib import Path\n"
+        imports = "import multiprocessing, os, queue, threading, time\nfrom pathlib import Path\n"
         return imports + (joins if self.is_of_two else "") + beat + starts + STUCK[self.stuck] + "\n"
 
     @property

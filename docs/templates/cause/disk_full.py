@@ -13,7 +13,7 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.error is None or not NO_SPACE.search(event.error.message):
         return None
-    ranks = facts.ranks_saying(NO_SPACE)
+    ranks = tuple(facts.saying(NO_SPACE))
     return Verdict(
         outcome="error",
         cause="disk-full",

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...model.clauses import MOST_CLAUSES, Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import Verdict
 from ...model.frames import Frame, innermost_user
 from ...model.waits import Communication, InCollective, InP2P
@@ -43,7 +44,7 @@ def find(facts: Facts) -> Verdict | None:
     odd = odd_ones(facts, {rank: places[rank] for rank in calls} | passed)
     calls = _told_apart(calls)
     behind = {r: replace(wait, within=()) for r, wait in blocked.items() if r not in calls}
-    said = [_sentence(ranks, wait) for ranks, wait in [*_together(calls), *_together(behind)]]
+    said = [*every_clause(_states(calls)), *every_clause(_states(behind))]
     return Verdict(
         outcome="hang",
         cause="collective-mismatch",
@@ -82,10 +83,9 @@ def _unequal_groups(facts: Facts) -> Verdict | None:
     if not facts.graph.needs.disputed or not (facts.stuck or facts.first):
         return None
     name, told = next(iter(sorted(facts.graph.needs.disputed.items())))
-    by_members: dict[tuple[int, ...], list[int]] = {}
-    for rank, members in sorted(told.items()):
-        by_members.setdefault(members, []).append(rank)
-    listed = "; ".join(f"{spoken(members)} on {spoken(ranks)}" for members, ranks in by_members.items())
+    groups = grouped(told).items()
+    listed = "; ".join(f"{spoken(members)} on {spoken(ranks)}" for members, ranks in groups)
+
     odd = minority(told)
     making = [r for r in odd for wait in facts.waits(r) if wait.op == "new_group"]
     return Verdict(
@@ -123,7 +123,7 @@ def _in_unseen_groups(facts: Facts) -> Verdict | None:
         summary=f"{_summary(facts, known, odd)}.",
         culprits=odd,
         where=_where(facts, known, odd),
-        evidence=tuple(_sentence(ranks, wait) for ranks, wait in _together(known)),
+        evidence=tuple(every_clause(_states(known))),
     )
 
 
@@ -163,26 +163,43 @@ def _against(calls: dict[int, Communication], diverged: Divergence | None) -> st
 
 
 def _summary(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) -> str:
-    among = {*odd}
+    among = frozenset(odd)
     rest = {rank: wait for rank, wait in calls.items() if rank not in among}
     if not rest:
-        roots = _roots_differ(calls)
-        listed = "; ".join(_sentence(ranks, wait, roots) for ranks, wait in _together(calls))
+        listed = clauses(_states(calls, root=_roots_differ(calls)))
         if all(isinstance(wait, InP2P) and not wait.sends for wait in calls.values()):
             return f"The ranks all wait to receive and none of them sends: {listed}"
         return f"The ranks wait in calls that never match: {listed}"
-    is_in = "; ".join(
-        _sentence(ranks, wait)
-        for ranks, wait in _together({rank: wait for rank, wait in calls.items() if rank in among})
-    )
-    direct = {rank: rest[rank] for rank in facts.graph.waiting_for(odd) if rank in rest}
-    come, answer = plural(odd, ("comes to", "answers"), ("come to", "answer"))
-    missed = " and never ".join(
-        f"{answer if isinstance(wait, InP2P) else come} {operation(wait)}{_at(wait)}, "
-        f"where {spoken(ranks)} {plural(ranks, 'waits', 'wait')}"
-        for ranks, wait in _together(direct or rest)
-    )
-    return f"{sentence(is_in)} and never {missed}"
+    states = _states({rank: wait for rank, wait in calls.items() if rank in among})
+    then = " and" if len({*states.values()}) == 1 else ", and they"
+    return f"{sentence(clauses(states))}{_missed(facts, rest, among, then)}"
+
+
+def _missed(facts: Facts, rest: dict[int, Communication], odd: frozenset[int], then: str) -> str:
+    """The calls in which others wait for odd ranks, each for those that it needs.
+
+    Args:
+        then: what leads on from what the odd ranks do to what all of them do not.
+    """
+    calls = {}
+    peers = facts.graph.waited_for_among(odd)
+    for rank in peers.keys() & rest.keys() or rest:
+        needed, to = peers.get(rank, odd), not isinstance(rest[rank], InP2P)
+        calls[rank] = needed, to, f"{operation(rest[rank])}{_at(rest[rank])}"
+    said, groups = "", sorted(grouped(calls).items(), key=lambda group: group[0][0] != odd)
+    for (needed, to, missed), ranks in groups[:MOST_CLAUSES]:
+        never = plural(needed, *(("comes to", "come to") if to else ("answers", "answer")))
+        if needed != odd:
+            never = f", and {spoken(sorted(needed))} never {never}"
+        elif said:
+            never = f", nor {'to' if to and groups[0][0][1] else never}"
+        else:
+            never = f"{then} never {never}"
+        said += f"{never} {missed}, where {spoken(ranks)} {plural(ranks, 'waits', 'wait')}"
+    others = [rank for _, ranks in groups[MOST_CLAUSES:] for rank in ranks]
+    if others:
+        said += f", and {spoken(others)} {plural(others, 'waits', 'wait')} elsewhere"
+    return said
 
 
 def _parted(calls: dict[int, Communication], diverged: Divergence | None) -> str:
@@ -192,9 +209,7 @@ def _parted(calls: dict[int, Communication], diverged: Divergence | None) -> str
     group, seq, issued = diverged
     if all(isinstance(w, InCollective) and (w.group, w.seq) == (group, seq) for w in calls.values()):
         return ""
-    by_op: dict[str, list[int]] = {}
-    for rank in sorted(issued):
-        by_op.setdefault(issued[rank].op, []).append(rank)
+    by_op = grouped({rank: call.op for rank, call in issued.items()})
     listed = ", ".join(f"{op} on {spoken(ranks)}" for op, ranks in by_op.items())
     return f"; they part at #{seq} of {group_name(group)}: {listed}"
 
@@ -226,19 +241,14 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
     return (f"{twice}, {once}: there they have met, perhaps from different lines",)
 
 
-def _together(calls: dict[int, Communication]) -> list[tuple[list[int], Communication]]:
-    """Ranks in the same call at the same line, in the order of their lowest rank."""
-    found: dict[object, tuple[list[int], Communication]] = {}
-    for rank in sorted(calls):
-        wait = calls[rank]
-        key = (_place(wait), wait.peers if isinstance(wait, InP2P) else (), wait.where)
-        found.setdefault(key, ([], wait))[0].append(rank)
-    return list(found.values())
+def _states(calls: dict[int, Communication], *, root: bool = False) -> dict[int, Predicate]:
+    """What is said of each rank: the call in which it is, and its line.
 
-
-def _sentence(ranks: list[int], wait: Communication, root: bool = False) -> str:
-    said = _rooted(wait) if root else operation(wait)
-    return f"{spoken(ranks)} {plural(ranks, 'is', 'are')} in {said}{_at(wait)}"
+    Args:
+        root: whether to tell the rank from which, or to which, it sends.
+    """
+    name = _rooted if root else operation
+    return {rank: verb("is", "are", f"in {name(wait)}{_at(wait)}") for rank, wait in calls.items()}
 
 
 def _roots_differ(calls: dict[int, Communication]) -> bool:

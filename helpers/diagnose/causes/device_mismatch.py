@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...model.clauses import clauses, verb
 from ...model.facts import Verdict
-from ...model.wording import place, sentence, spoken
+from ...model.wording import place, sentence
 from ..messages import OTHER_DEVICES
-from ..scene import Facts
+from ..scene import Facts, texts
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -13,13 +14,14 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.error is None or not OTHER_DEVICES.search(event.error.message):
         return None
-    ranks = facts.ranks_saying(OTHER_DEVICES)
+    events = facts.saying(OTHER_DEVICES)
+    mix = {r: verb("mixes", "mix", f"devices at {place(e.where)}: {e.text}") for r, e in events.items()}
     return Verdict(
         outcome="error",
         cause="device-mismatch",
-        detail=f"{spoken(ranks)}: {event.error.text}",
-        summary=f"{sentence(spoken(ranks))} mix devices at {place(event.where)}: {event.error.text}",
-        culprits=ranks,
+        detail="; ".join(texts(events)) or event.text,
+        summary=sentence(clauses(mix)) or f"Devices are mixed: {event.text}",
+        culprits=tuple(events),
         where=event.where,
-        evidence=(f"rank {event.rank}: {event.error.text}",),
+        evidence=texts(events) or (event.text,),
     )

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from ...model.facts import Verdict
-from ...model.wording import place, plural, sentence, spoken
+from ...model.clauses import Predicate, clauses, grouped, verb
+from ...model.facts import ChildView, Verdict
+from ...model.wording import joined, place, sentence, spoken
 from ..scene import Facts
 
 
 def find(facts: Facts) -> Verdict | None:
     """A child of a rank has joined the job's process group under a rank that is taken already."""
     found = [
-        (view, child)
+        (view.rank, child)
         for view in facts.snapshot.ranks
         for child in view.children
         if child.joined_as_rank is not None and view.rank is not None
     ]
     if not found:
         return None
-    ranks = tuple(sorted({view.rank for view, _ in found if view.rank is not None}))
-    worker = all(child.process.kind == "dataloader-worker" for _, child in found)
-    what = "a DataLoader worker" if worker else "a child process"
-    where = next((child.joined_at for _, child in found if child.joined_at), None)
-    line = f" at {place(where)}" if where else ""
+    twice = dict(reversed(found))
+    said = {rank: _runs_again(child) for rank, child in twice.items()}
+    joins = grouped({rank: _kind(child) for rank, child in twice.items()})
+    again = "has joined the process group a second time as"
     return Verdict(
         outcome="error",
         cause="duplicate-rank",
-        detail=f"{what} has joined the process group a second time as {spoken(ranks)}",
-        summary=(
-            f"{sentence(spoken(ranks))} {plural(ranks, 'exists', 'exist')} twice: {what} runs "
-            f"the launch code again{line} and joins the job as the rank it inherited."
-        ),
-        culprits=ranks,
-        where=where,
+        detail=joined([f"{what} {again} {spoken(ranks)}" for what, ranks in joins.items()]),
+        summary=f"{sentence(clauses(said))}.",
+        culprits=tuple(sorted(twice)),
+        where=next((child.joined_at for _, child in found if child.joined_at), None),
         evidence=tuple(
-            f"process {child.process.pid}, a {child.process.kind} of rank {view.rank}, joined as "
+            f"process {child.process.pid}, a {child.process.kind} of rank {rank}, joined as "
             f"rank {child.joined_as_rank}"
-            for view, child in found
+            for rank, child in found
         ),
     )
+
+
+def _kind(child: ChildView) -> str:
+    return "a DataLoader worker" if child.process.kind == "dataloader-worker" else "a child process"
+
+
+def _runs_again(child: ChildView) -> Predicate:
+    line = f" at {place(child.joined_at)}" if child.joined_at else ""
+    again = f"{_kind(child)} runs the launch code again{line}"
+    return verb("exists", "exist", f"twice: {again} and joins the job as the rank it inherited")

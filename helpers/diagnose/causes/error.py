@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ...model.clauses import Predicate, clauses, every_clause, same
 from ...model.facts import Verdict
-from ...model.wording import place, sentence, spoken
+from ...model.wording import place, sentence
+from ..events import Event
 from ..scene import Facts
 
 
@@ -17,32 +19,35 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.error is None or facts.follows_from_unseen:
         return None
-    same = tuple(
-        sorted(
-            {
-                other.rank
-                for other in facts.events
-                if other.rank is not None
-                and other.error is not None
-                and not other.consequence
-                and (other.error.type, other.where) == (event.error.type, event.where)
-            }
-        )
-    )
-    ranks = same or (() if event.rank is None else (event.rank,))
-    who = sentence(spoken(ranks)) if ranks else "The command"
-    where = f" at {place(event.where)}" if event.where else ""
-    caused_by = event.error.caused_by.removesuffix(".")
-    why = f", caused by {caused_by}" if caused_by else ""
+    raised = {
+        one.rank: _raised(one)
+        for one in reversed(facts.events)
+        if one.rank is not None
+        and one.error is not None
+        and not one.consequence
+        and (one.error.type, one.where) == (event.error.type, event.where)
+    }
+    if not raised and event.rank is not None:
+        raised = {event.rank: _raised(event)}
+    said = clauses(raised) or f"the command {_raised(event).one}"
     return Verdict(
         outcome="error",
         cause="error",
         detail=event.error.text,
-        summary=f"{who} raised {event.error.text.removesuffix('.')}{where}{why}.",
-        culprits=ranks,
+        summary=f"{sentence(said)}.",
+        culprits=tuple(sorted(raised)),
         where=event.where,
-        evidence=(f"{who}: {event.error.text}{why}",),
+        evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
     )
+
+
+def _raised(event: Event) -> Predicate:
+    """What a process has raised, where, and from what."""
+    assert event.error is not None
+    at = f" at {place(event.where)}" if event.where else ""
+    caused_by = event.error.caused_by.removesuffix(".")
+    why = f", caused by {caused_by}" if caused_by else ""
+    return same(f"raised {event.error.text.removesuffix('.')}{at}{why}")
 
 
 def _unreadable_script(facts: Facts, reason: str) -> Verdict:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...model.clauses import clauses, standing, verb
 from ...model.facts import Blocker, Verdict
 from ...model.waits import OnLock
-from ...model.wording import doing, place, plural, sentence, spoken
+from ...model.wording import place, sentence
 from ..scene import Facts
 
 
@@ -15,7 +18,7 @@ def find(facts: Facts) -> Verdict | None:
     core = facts.graph.core
     waits = [wait for rank in sorted(core) for wait in _on_files(facts, rank)]
     waits += [w for r in sorted(facts.stuck) for w in _on_files(facts, r) if _holder(facts, w) in core]
-    return _verdict(facts, waits[0]) if waits else None
+    return _verdict(facts, waits) if waits else None
 
 
 def _on_files(facts: Facts, rank: int) -> list[OnLock]:
@@ -28,31 +31,19 @@ def _holder(facts: Facts, wait: OnLock) -> int | None:
     return facts.graph.needs.rank_of(wait.holder) if isinstance(wait.holder, int) else None
 
 
-def _holders(facts: Facts, first: int) -> tuple[int, ...]:
-    """Every rank that holds a lock for which a stuck rank waits."""
-    found = {_holder(facts, wait) for rank in facts.stuck for wait in _on_files(facts, rank)}
-    return tuple(sorted({first, *(rank for rank in found if rank is not None)}))
-
-
-def _verdict(facts: Facts, wait: OnLock) -> Verdict:
-    waiting = sorted(
-        rank for rank in facts.alive if any(w.path == wait.path for w in _on_files(facts, rank))
-    )
-    lock = f"the lock {wait.path}" if wait.path else "a lock on a file"
-    holder = _holder(facts, wait)
-    blockers: tuple[Blocker, ...] = ()
-    if holder is not None:
-        process = facts.graph.ranks[holder].process
-        who = f"rank {holder}, which is {doing(process)} at {place(process.where if process else None)}"
-    elif isinstance(wait.holder, int):
-        who = f"process {wait.holder} outside the job"
-        blockers = (Blocker(wait.holder, f"holds {lock}", ""),)
-    elif wait.holder == "no process":
-        who = "no running process: it was left behind"
-    else:
-        who = "nobody that can be seen from here"
-    culprits = () if holder is None else _holders(facts, holder)
-    stuck = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} for {lock}, held by {who}"
+def _verdict(facts: Facts, found: Sequence[OnLock]) -> Verdict:
+    """The verdict on the locks that ranks wait for, each for its own or all for one."""
+    locks = {wait.path: wait for wait in reversed(found)}
+    waiting = {
+        rank: locks[wait.path]
+        for rank in sorted(facts.alive)
+        for wait in _on_files(facts, rank)[::-1]
+        if wait.path in locks
+    }
+    holders = {_holder(facts, wait) for wait in waiting.values()}
+    culprits = tuple(sorted(holder for holder in holders if holder is not None))
+    held = {wait: f"{_name(wait)}, held by {_who(facts, wait)}" for wait in waiting.values()}
+    stuck = clauses({rank: verb("waits", "wait", f"for {held[wait]}") for rank, wait in waiting.items()})
     return Verdict(
         outcome="hang",
         cause="file-lock",
@@ -61,9 +52,31 @@ def _verdict(facts: Facts, wait: OnLock) -> Verdict:
         culprits=culprits,
         where=facts.where(culprits or tuple(waiting)),
         evidence=(
-            f"{wait.op} on {wait.path}" if wait.path else wait.op,
-            f"held by {who}",
-            *(f"rank {rank} waits for it at {place(facts.where([rank]))}" for rank in waiting),
+            *(f"{wait.op} on {said}" for wait, said in held.items()),
+            *(
+                f"rank {rank} waits for {_name(wait)} at {place(facts.where([rank]))}"
+                for rank, wait in waiting.items()
+            ),
         ),
-        blockers=blockers,
+        blockers=tuple(
+            Blocker(wait.holder, f"holds {_name(wait)}", "")
+            for wait in held
+            if isinstance(wait.holder, int) and _holder(facts, wait) is None
+        ),
     )
+
+
+def _name(wait: OnLock) -> str:
+    return f"the lock {wait.path}" if wait.path else "a lock on a file"
+
+
+def _who(facts: Facts, wait: OnLock) -> str:
+    """Who holds a lock, and what that one does."""
+    holder = _holder(facts, wait)
+    if holder is not None:
+        return f"rank {holder}, which {standing(facts.graph.ranks[holder].process).one}"
+    if isinstance(wait.holder, int):
+        return f"process {wait.holder} outside the job"
+    if wait.holder == "no process":
+        return "no running process: it was left behind"
+    return "nobody that can be seen from here"

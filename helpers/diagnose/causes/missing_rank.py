@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from ...model.clauses import Predicate, clauses, grouped, same, standing, verb
 from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
 from ...model.waits import Communication, ForRanks
-from ...model.wording import doing, group_name, last_seen, operation, place, plural, sentence, spoken
+from ...model.wording import (
+    call,
+    doing,
+    group_name,
+    last_seen,
+    operation,
+    place,
+    plural,
+    sentence,
+    spoken,
+)
 from ..events import Event
 from ..messages import NOT_PASSED
 from ..scene import Facts
@@ -41,22 +52,24 @@ def _gave_up(facts: Facts, first: Event) -> Verdict | None:
     )
     if not absent:
         return None
-    where = facts.where(absent)
-    was = plural(absent, "was", "were")
-    stay = f"{was} still at {place(where)}" if where else "had not come"
+    stay = clauses({rank: _was_at(facts, rank) for rank in absent})
     at = f" at {place(first.where)}" if first.where else ""
     return Verdict(
         outcome="error",
         cause="missing-rank",
-        detail=f"{spoken(absent)} {stay} when {spoken((first.rank,))} gave up waiting",
-        summary=(
-            f"{sentence(spoken(absent))} {stay} when {spoken((first.rank,))} gave up waiting{at}: "
-            f"{first.text}."
-        ),
+        detail=f"{stay} when {spoken((first.rank,))} gave up waiting",
+        summary=f"{sentence(stay)} when {spoken((first.rank,))} gave up waiting{at}: {first.text}.",
         culprits=absent,
-        where=where,
+        where=facts.where(absent),
         evidence=(f"{spoken((first.rank,))}: {first.text}",),
     )
+
+
+def _was_at(facts: Facts, rank: int) -> Predicate:
+    where = facts.where((rank,))
+    if where is None:
+        return same("had not come")
+    return verb("was", "were", f"still at {place(where)}")
 
 
 def _named(event: Event) -> tuple[int, ...]:
@@ -102,35 +115,64 @@ def _late(facts: Facts) -> list[int]:
 
 def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
     """The verdict on `ranks` that are elsewhere than where the others wait."""
-    culprits = {*ranks}
-    waiting = [rank for rank in facts.graph.waiting_for(culprits) if rank not in culprits]
-    view = facts.graph.ranks[ranks[0]]
-    state = doing(view.process)
-    where = view.process.where if view.process else None
-    verb, has, them = plural(ranks, ("is", "has", "it"), ("are", "have", "them"))
-    stay = f"{spoken(ranks)} {verb} {state} at {place(where)}{_child_is(view)}"
-    if _is_untraced(view.process):
-        stay = f"{spoken(ranks)} {has} issued nothing{_last(view)}"
-    after = ""
-    if waiting:
-        need = plural(waiting, "waits", "wait")
-        waits = facts.waits(waiting[0])
-        if waits and isinstance(waits[0], Communication):
-            after = f" and {has} not come to {operation(waits[0])}, where {spoken(waiting)} {need}"
-        else:
-            after = f", and {spoken(waiting)} {need} for {them}"
+    peers = facts.graph.waited_for_among(ranks)
+    waiting = {rank: peers[rank] for rank in sorted(peers.keys() & facts.alive.keys() - {*ranks})}
+    states = {rank: _state(facts.graph.ranks[rank]) for rank in ranks}
+    stay = clauses(states)
     return Verdict(
         outcome="hang" if facts.stuck else "running",
         cause="missing-rank",
         detail=stay,
-        summary=f"{sentence(stay)}{after}.",
+        summary=f"{sentence(stay)}{_awaited(facts, states, waiting)}.",
         culprits=tuple(ranks),
-        where=where,
+        where=facts.where(ranks),
         evidence=(
             *(_evidence(facts, rank) for rank in (*ranks, *waiting)),
             *(told for rank in ranks for told in _failed_below(facts, rank)),
         ),
     )
+
+
+def _state(view: RankView) -> Predicate:
+    """What a rank does instead of coming."""
+    if _is_untraced(view.process):
+        return verb("has", "have", f"issued nothing{_last(view)}")
+    return standing(view.process, _child_is(view))
+
+
+def _awaited(
+    facts: Facts, states: Mapping[int, Predicate], waiting: Mapping[int, frozenset[int]]
+) -> str:
+    """Where others wait for the ranks, each for those that it needs.
+
+    Args:
+        waiting: rank -> those of the ranks for which it waits.
+    """
+    calls = {rank: _call_for(facts, rank, needed) for rank, needed in waiting.items()}
+    needs = grouped({rank: (waiting[rank], wait and operation(wait)) for rank, wait in calls.items()})
+    if not needs:
+        return ""
+    (needed, to), *more = needs
+    if more or len(needed) < len(states):
+        said = {ranks[0]: _needs(needed, calls[ranks[0]]) for (needed, _), ranks in needs.items()}
+        return f", and {clauses({r: said[ranks[0]] for ranks in needs.values() for r in ranks})}"
+    need = f"{spoken([*waiting])} {plural(waiting, 'waits', 'wait')}"
+    has, them = plural(states, ("has", "it"), ("have", "them"))
+    if to is None:
+        return f", and {need} for {them}"
+    then = " and" if len({*states.values()}) == 1 else ", and they"
+    return f"{then} {has} not come to {to}, where {need}"
+
+
+def _call_for(facts: Facts, rank: int, needed: frozenset[int]) -> Communication | None:
+    """The call in which a rank waits for one of `needed`."""
+    calls = (wait for wait in facts.waits(rank) if isinstance(wait, Communication))
+    return next((c for c in calls if not facts.graph.needs.absent(rank, c).isdisjoint(needed)), None)
+
+
+def _needs(needed: frozenset[int], wait: Communication | None) -> Predicate:
+    inside = f" in {call(wait)}" if wait is not None else ""
+    return verb("waits", "wait", f"for {spoken(sorted(needed))}{inside}")
 
 
 def _last(view: RankView) -> str:
@@ -160,7 +202,6 @@ def _child_is(view: RankView) -> str:
 def _evidence(facts: Facts, rank: int) -> str:
     view = facts.graph.ranks[rank]
     process = view.process
-    if _is_untraced(process):
-        return f"rank {rank} has issued nothing{_last(view)}"
-    still = f", unmoved for {process.unmoved:.0f} s" if process and process.unmoved < UNTOLD else ""
-    return f"rank {rank} is {doing(process)} at {place(process.where if process else None)}{still}"
+    known = process is not None and process.unmoved < UNTOLD and not _is_untraced(process)
+    still = f", unmoved for {process.unmoved:.0f} s" if process is not None and known else ""
+    return f"rank {rank} {_state(view).one}{still}"

@@ -43,7 +43,9 @@ def find(facts: Facts) -> Verdict | None:
         )
     else:
         return None
-    others = "; the other ranks depend on it" if len(culprits) < len(facts.graph.ranks) else ""
+    others = ""
+    if len(culprits) < len(facts.graph.ranks):
+        others = f"; the other ranks depend on {plural(culprits, 'it', 'them')}"
     return Verdict(
         outcome="error",
         cause="out-of-memory",

@@ -13,10 +13,10 @@ def find(facts: Facts) -> Verdict | None:
     if event is None or event.by_signal is None or not event.own or event.rank is None:
         return None
     name = signal_name(event.by_signal)
-    waiting = [rank for rank in sorted(facts.stuck) if rank != event.rank]
+    waiting = facts.graph.needing((event.rank,))
     after = f"; {spoken(waiting)} still {plural(waiting, 'waits', 'wait')} for it" if waiting else ""
     return Verdict(
-        outcome="hang" if waiting else "error",
+        outcome="hang" if facts.stuck - {event.rank} else "error",
         cause="rank-crashed",
         detail=f"rank {event.rank} was ended by {name}",
         summary=(f"Rank {event.rank} was ended by {name}{last_seen(event.where)}{after}."),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.facts import RankView, Verdict
+from ...model.clauses import clauses, same, verb
+from ...model.facts import ProcessView, RankView, Verdict
 from ...model.frames import Frame
 from ...model.waits import InStore
 from ...model.wording import last_seen, place, plural, sentence, spoken
+from ..events import Event
 from ..scene import Facts
 
 SEEN_LATE = 1.0
@@ -17,18 +19,18 @@ SEEN_LATE = 1.0
 def find(facts: Facts) -> Verdict | None:
     """A rank left without an exception; others failed because of that, or wait for it."""
     event = facts.first
+    gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
     if event is not None and not event.consequence:
         if event.error is not None or event.by_signal is not None:
             return None
         if event.own and event.rank is not None:
-            return _verdict(facts, (event.rank,), f"with exit code {event.process.exit_code}")
+            return _verdict(facts, _gone_before(facts, event, gone) or (event.rank,))
         return None
-    gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
     early = tuple(rank for rank in gone if _before(facts, rank))
     awaited = facts.graph.awaited_by(facts.stuck)
     needed = tuple(rank for rank in gone if rank in awaited or _only_they_could_have_set_it(facts))
     left = early if event is not None else needed
-    return _verdict(facts, left, _how(facts, left)) if left else None
+    return _verdict(facts, left) if left else None
 
 
 def _left(view: RankView) -> bool:
@@ -40,12 +42,24 @@ def _left(view: RankView) -> bool:
     return not process.alive and process.error is None and orderly
 
 
-def _how(facts: Facts, left: Sequence[int]) -> str:
-    views = [facts.graph.ranks[rank] for rank in left]
-    if all(view.process is None for view in views):
-        return "before this look"
-    unknown = [p for v in views if (p := v.process) and p.exit_code is None and not p.beacon]
-    return "in a way that nobody here saw" if unknown else "without an exception"
+def _gone_before(facts: Facts, event: Event, gone: Sequence[int]) -> tuple[int, ...]:
+    """The ranks that had left before one ended in a call, of which nothing tells why it ended.
+
+    Without a beacon an exception that it has raised is not seen.
+    """
+    if event.process.beacon or not event.process.ended_in_call:
+        return ()
+    ends = {rank: process.ended for rank in gone if (process := facts.graph.ranks[rank].process)}
+    return tuple(rank for rank, end in ends.items() if end is not None and end < event.time)
+
+
+def _how(process: ProcessView | None) -> str:
+    if process is None:
+        return "ended before this look"
+    if process.exit_code is None and not process.beacon:
+        return "ended in a way that nobody here saw"
+    code = process.exit_code
+    return f"ended with exit code {code}" if code else "ended without an exception"
 
 
 def _only_they_could_have_set_it(facts: Facts) -> bool:
@@ -71,11 +85,11 @@ def _before(facts: Facts, rank: int) -> bool:
     return first.own and (not first.timeout or view.ended <= first.time + SEEN_LATE)
 
 
-def _verdict(facts: Facts, left: tuple[int, ...], how: str) -> Verdict:
-    waiting = [rank for rank in sorted(facts.stuck) if rank not in left]
+def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
+    waiting = facts.graph.needing(left)
     first = facts.first
-    view = facts.graph.ranks[left[0]].process
-    where = view.where if view else None
+    how = {rank: same(_how(facts.graph.ranks[rank].process)) for rank in left}
+    where = facts.where(left[:1])
     them = plural(left, "it", "them")
     after = ""
     if waiting:
@@ -85,14 +99,24 @@ def _verdict(facts: Facts, left: tuple[int, ...], how: str) -> Verdict:
             f", and {spoken((first.rank,))}, which still needed {them}, failed at {place(first.where)}"
         )
     return Verdict(
-        outcome="hang" if waiting and first is None else "error",
+        outcome="hang" if facts.stuck and first is None else "error",
         cause="rank-exited",
-        detail=f"{spoken(left)} ended {how}",
-        summary=f"{sentence(spoken(left))} ended {how}{after}{last_seen(where)}.",
+        detail=clauses(how),
+        summary=f"{sentence(clauses(how))}{after}{_last_seen(facts, left)}.",
         culprits=_odd(facts, left),
         where=where or _needed_at(facts, waiting),
-        evidence=tuple(f"rank {rank} ended {how}" for rank in left),
+        evidence=tuple(f"rank {rank} {said.one}" for rank, said in how.items()),
     )
+
+
+def _last_seen(facts: Facts, left: Sequence[int]) -> str:
+    """`; it was last seen at train.py:41`; each rank with its own line, where these differ."""
+    lines = {rank: facts.where((rank,)) for rank in left}
+    if len({*lines.values()}) == 1:
+        return last_seen(lines[left[0]], left)
+    known = {rank: place(line) for rank, line in lines.items() if line is not None}
+    said = clauses({rank: verb("was", "were", f"last seen at {at}") for rank, at in known.items()})
+    return f"; {said}" if said else ""
 
 
 def _odd(facts: Facts, left: tuple[int, ...]) -> tuple[int, ...]:

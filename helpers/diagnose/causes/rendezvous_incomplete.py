@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from ...model.clauses import Predicate, clauses, same, standing, verb
 from ...model.facts import UNTOLD, RankView, Verdict
 from ...model.network import StoreView
 from ...model.waits import JoinsRPC, OnLock
-from ...model.wording import doing, place, plural, sentence, spoken
+from ...model.wording import plural, sentence, spoken
 from ..events import Event
 from ..launchers import launchers_wait
 from ..matching import addresses
@@ -121,10 +122,10 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     if not absent or (hang and not seen and _are_cut_off(facts, there)):
         return _all_there(facts, there) if hang else None
     beyond = [rank for rank in ranks if rank >= world]
-    elsewhere = "no file tells of them" if _last_seen(facts) else "they run on other nodes"
-    described = [_describe(facts, rank) for rank in seen] or [elsewhere]
+    described = [clauses({rank: _state(facts, rank) for rank in absent})]
     if beyond:
-        described.append(f"{spoken(beyond)} lies beyond the world size of {world}, which begins at 0")
+        lies = plural(beyond, "lies", "lie")
+        described.append(f"{spoken(beyond)} {lies} beyond the world size of {world}, which begins at 0")
     states = "; ".join(described)
     joined = world - len(absent)
     come = "come to init_rpc" if rpc else "joined the process group"
@@ -198,11 +199,13 @@ def _all_there(facts: Facts, there: list[int]) -> Verdict:
             f"wrong one, or a firewall is in the way. {SET_INTERFACE}"
         )
     else:
-        detail = f"every rank is in the rendezvous at {address}, and none comes out of it"
-        summary = (
-            f"Every rank is in the rendezvous at {address}, and none comes out of it: look whether that "
-            "address can be reached from here."
-        )
+        at = f" at {address}" if address else ""
+        inside = [rank for rank in there if facts.graph.ranks[rank].state == "rendezvous"]
+        detail = f"every rank is in the rendezvous{at}, and none comes out of it"
+        if len(inside) < len(there):
+            stay = f"{plural(inside, 'is', 'are')} in the rendezvous{at}"
+            detail = f"{spoken(inside)} {stay}, which all others have come out of"
+        summary = f"{sentence(detail)}: look whether that address can be reached from here."
     return Verdict(
         outcome="hang",
         cause="rendezvous-incomplete",
@@ -240,10 +243,16 @@ def _seen_in(store: StoreView) -> str:
     return f"looked at{on}, the store at {store.address} answers; {seen}"
 
 
-def _describe(facts: Facts, rank: int) -> str:
+def _state(facts: Facts, rank: int) -> Predicate:
+    """What a rank does that has not come."""
     view = facts.graph.ranks[rank]
+    if view.state == "unseen":
+        if _last_seen(facts):
+            return verb("is", "are", "in no file")
+        return Predicate("runs on another node", "run on other nodes")
+    if view.state == "exited" and view.process is None:
+        return same("ended before this look")
     if view.process is None:
         watched = any(process.beacon for process in facts.processes(tuple(facts.alive)))
-        return f"rank {rank} {'was never started' if watched else 'has no process here'}"
-    where = view.process.where
-    return f"rank {rank} is {doing(view.process)}{f' at {place(where)}' if where else ''}"
+        return standing(None) if watched else verb("has", "have", "no process here")
+    return standing(view.process)

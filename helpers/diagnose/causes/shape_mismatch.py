@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...model.clauses import clauses, every_clause, grouped, verb
 from ...model.facts import Collective, Verdict
 from ...model.frames import Frame
 from ...model.waits import InCollective, Sizes
@@ -41,17 +42,18 @@ def _different_calls(facts: Facts) -> str:
 
     Nothing where a rank had already come to a later call, or was last seen before it came to one.
     """
-    lines: dict[Frame, list[int]] = {}
+    lines: dict[int, Frame] = {}
     reached = set()
     for rank, view in sorted(facts.graph.ranks.items()):
         line = line_of_call(view.process) if view.process is not None else None
         if view.process is None or line is None:
             return ""
-        lines.setdefault(line, []).append(rank)
+        lines[rank] = line
         reached |= {(entry.group, entry.seq) for entry in view.process.collectives[-1:]}
-    if len(lines) < 2 or len(reached) > 1:
+    apart = grouped(lines)
+    if len(apart) < 2 or len(reached) > 1:
         return ""
-    return ", ".join(f"{spoken(ranks)} at {place(line)}" for line, ranks in lines.items())
+    return ", ".join(f"{spoken(ranks)} at {place(line)}" for line, ranks in apart.items())
 
 
 def _failing(facts: Facts) -> tuple[int, ...]:
@@ -71,7 +73,7 @@ def _failing(facts: Facts) -> tuple[int, ...]:
     odd = minority(places)
     if None not in places.values() and 0 < len(odd) < len(places):
         return odd
-    complain = facts.ranks_saying(OTHER_SIZES)
+    complain = tuple(facts.saying(OTHER_SIZES))
     ranks = sorted(facts.graph.ranks)
     if 2 * len(complain) > len(ranks) and len(complain) < len(ranks):
         return tuple(rank for rank in ranks if rank not in complain)
@@ -122,10 +124,9 @@ def _stuck(facts: Facts) -> Verdict | None:
             culprits = minority(told)
             are = plural(culprits, "one is", "ones are")
             odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(calls) else ""
-            listed = "; ".join(
-                f"rank {rank} has {_shapes(calls[rank].sizes)}" + f" {calls[rank].dtype}" * types
-                for rank in sorted(calls)
-            )
+            shapes = {r: _shapes(call.sizes) + f" {call.dtype}" * types for r, call in calls.items()}
+            have = {rank: verb("has", "have", shape) for rank, shape in shapes.items()}
+            listed = clauses(have)
             return Verdict(
                 outcome="hang",
                 cause="shape-mismatch",
@@ -136,7 +137,7 @@ def _stuck(facts: Facts) -> Verdict | None:
                 ),
                 culprits=culprits,
                 where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
-                evidence=(f"{op} #{seq}: {listed}",),
+                evidence=tuple(f"{op} #{seq}: {clause}" for clause in every_clause(have)),
             )
     return _uneven(facts)
 

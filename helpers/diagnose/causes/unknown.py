@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
+from ...model.clauses import Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import UNTOLD, Verdict
-from ...model.waits import InCollective
+from ...model.waits import InCollective, Wait
 from ...model.wording import operation, place, plural, sentence, spoken
 from ..events import Event
 from ..network import SEE_THE_REST, in_words, peer_in, unanswered
@@ -73,40 +75,49 @@ def _for_unseen(facts: Facts) -> Verdict | None:
     unseen = {*facts.unseen}
     if facts.patience == math.inf or any(p.still < UNTOLD for p in facts.graph.alive.values()):
         return None
-    waiting = [rank for rank in facts.graph.waiting_for(unseen) if rank in facts.alive]
-    if not waiting:
+    waits = _waits_for(facts, unseen, ("which was not seen", "which were not seen"))
+    if not waits:
         return None
-    missing = sorted(facts.graph.waited_for[waiting[0]] & unseen)
-    wait = facts.waits(waiting[0])[0]
-    waits = f"{spoken(waiting)} {plural(waiting, 'waits', 'wait')} in {operation(wait)}"
-    was = plural(missing, "which was", "which were")
     return Verdict(
         outcome="hang",
         cause="unknown",
-        detail=f"{waits} for {spoken(missing)}, {was} not seen",
-        summary=f"{sentence(waits)} for {spoken(missing)}, {was} not seen.",
-        where=facts.where(waiting),
+        detail=clauses(waits),
+        summary=f"{sentence(clauses(waits))}.",
+        where=facts.where(sorted(waits)),
     )
+
+
+def _waits_for(facts: Facts, unseen: Collection[int], who: tuple[str, str]) -> dict[int, Predicate]:
+    """What each rank waits in that waits for ranks out of sight, and for which of them.
+
+    Args:
+        who: what is said of one that is waited for, and of several.
+    """
+    peers = facts.graph.waited_for_among(unseen)
+    names = {ranks: f"{spoken(sorted(ranks))}, {plural(ranks, *who)}" for ranks in {*peers.values()}}
+    return {
+        rank: verb("waits", "wait", f"in {operation(facts.waits(rank)[0])} for {names[ranks]}")
+        for rank, ranks in peers.items()
+        if rank in facts.alive
+    }
 
 
 def _cut_off(facts: Facts) -> Verdict | None:
     """All ranks here wait for ranks out of sight, and what they send there is not answered."""
-    waiting = [rank for rank in facts.graph.waiting_for(facts.unseen) if rank in facts.alive]
-    silent = in_words(facts, unanswered(facts, waiting))
+    who = "which is not seen from here", "which are not seen from here"
+    waits = _waits_for(facts, facts.unseen, who)
+    silent = in_words(facts, unanswered(facts, waits))
     if not silent or facts.alive.keys() - facts.graph.given_up:
         return None
-    missing = sorted(facts.graph.awaited_by(waiting) & {*facts.unseen})
     return Verdict(
         outcome="hang",
         cause="unknown",
         detail=f"the network: {silent}",
         summary=(
-            f"{sentence(spoken(waiting))} {plural(waiting, 'waits', 'wait')} in "
-            f"{operation(facts.waits(waiting[0])[0])} for {spoken(missing)}, "
-            f"{plural(missing, 'which is', 'which are')} not seen from here, and {silent}: look at the "
-            "network between these machines, and whether the other one still runs."
+            f"{sentence(clauses(waits))}, and {silent}: look at the network between these machines, and "
+            "whether the other one still runs."
         ),
-        where=facts.where(waiting),
+        where=facts.where(sorted(waits)),
         evidence=(silent,),
     )
 
@@ -136,8 +147,10 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     together = len(ranks) == len(calls) > 1 and len({operation(wait) for wait in calls}) == 1
     if not together or any(facts.graph.waited_for[rank] for rank in ranks):
         return None
-    who, call, where = spoken(ranks), operation(calls[0]), calls[0].where
-    at = f" at {place(where)}" if calls[0].traced else ""
+    who, call = spoken(ranks), operation(calls[0])
+    places = grouped({rank: _at(wait) for rank, wait in zip(ranks, calls, strict=True)})
+    listed = "; ".join(f"{spoken(group)}{at}" for at, group in places.items())
+    at = f" ({listed})" if len(places) > 1 else next(iter(places))
     guessed = any(
         group.guessed
         for p in facts.processes(ranks)
@@ -156,18 +169,23 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
         cause="unknown",
         detail=f"{network}{who} are in the same {call}, which does not finish",
         summary=(f"{sentence(who)} are in the same {call}{at} and it does not finish: {so}."),
-        where=where,
+        where=calls[0].where,
         evidence=(silent,) if silent else (),
     )
 
 
+def _at(wait: Wait) -> str:
+    return f" at {place(wait.where)}" if wait.traced else ""
+
+
+def _state(wait: Wait) -> Predicate:
+    return verb("is", "are", f"in {operation(wait)}{_at(wait)}")
+
+
 def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
     """Ranks are in operations of which nobody can see why they do not end."""
-    listed = "; ".join(
-        f"rank {rank} in {operation(wait)}" + (f" at {place(wait.where)}" if wait.traced else "")
-        for rank in ranks
-        for wait in facts.waits(rank)[:1]
-    )
+    states = {rank: _state(wait) for rank in ranks for wait in facts.waits(rank)[:1]}
+    listed = clauses(states)
     who = spoken(ranks)
     listed = f": {listed}" if listed else ""
     because = f", and nothing that was seen says why{listed}"
@@ -188,4 +206,5 @@ def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
         detail=f"the network: {silent}" if silent else f"{who} cannot go on{listed}",
         summary=f"{sentence(who)} cannot go on{because}.",
         where=facts.where(ranks),
+        evidence=tuple(every_clause(states)),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...model.clauses import clauses, grouped, standing, verb
 from ...model.facts import ChildView, ErrorView, Verdict
 from ...model.waits import DATA_LOADER
-from ...model.wording import child_phrase, doing, place, sentence, spoken
+from ...model.wording import child_phrase, doing, joined, place, sentence, spoken
 from ..events import Event
 from ..messages import WORKER_LATE, WORKERS
 from ..scene import Facts
@@ -24,20 +25,20 @@ def _stalled(facts: Facts) -> Verdict | None:
     }
     if not waiting:
         return None
-    rank, child = next(iter(waiting.items()))
-    process = facts.graph.ranks[rank].process
-    name = child_phrase(child)
-    state = doing(child.process)
+    said = {}
+    for rank, child in waiting.items():
+        worker = f"{child_phrase(child)}, which {standing(child.process).one}"
+        said[rank] = verb("waits", "wait", f"at {place(facts.where((rank,)))} for {worker}")
+    states = {rank: (child_phrase(child), doing(child.process)) for rank, child in waiting.items()}
     return Verdict(
         outcome="hang",
         cause="worker-stall",
-        detail=f"{name} of rank {rank} is {state}",
-        summary=(
-            f"Rank {rank} waits at {place(process.where if process else None)} for {name}, which is "
-            f"{state} at {place(child.process.where)}."
+        detail=joined(
+            [f"{name} of {spoken(who)} is {state}" for (name, state), who in grouped(states).items()]
         ),
+        summary=f"{sentence(clauses(said))}.",
         culprits=tuple(waiting),
-        where=child.process.where,
+        where=next(iter(waiting.values())).process.where,
         evidence=tuple(
             f"{child_phrase(c)} of rank {r} has not moved for a while: {doing(c.process)}"
             for r, c in waiting.items()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...model.clauses import grouped
 from ...model.facts import Collective, ProcessView, Snapshot, Verdict
 from ...model.frames import Frame, innermost_user
 from ...model.parting import Parting
@@ -223,12 +224,8 @@ def _values(parting: Parting) -> str:
     """`loss is 2.0 on rank 0, 1.0 on rank 1`, of what differs."""
     said = []
     for name in parting.differ:
-        by_value: dict[str, list[int]] = {}
-        for rank, value in sorted(parting.values[name].items()):
-            by_value.setdefault(value, []).append(rank)
-        said.append(
-            f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in by_value.items())
-        )
+        by_value = grouped(parting.values[name]).items()
+        said.append(f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in by_value))
     return "; ".join(said)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...model.clauses import grouped
 from ...model.frames import Frame, innermost_user
 from ...model.issued import Issued, IssuedCall
 from ...model.parting import Call, Met
@@ -82,9 +83,7 @@ def _function(frame: Frame) -> tuple[str, str]:
 
 
 def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Apart | None:
-    alike: dict[tuple[int, tuple[IssuedCall, ...]], list[int]] = {}
-    for rank, one in of_rank.items():
-        alike.setdefault((one.first, one.calls), []).append(rank)
+    alike = grouped({rank: (one.first, one.calls) for rank, one in of_rank.items()})
     classes = [(ranks, of_rank[ranks[0]]) for ranks in alike.values()]
     if len(classes) < 2:
         return None

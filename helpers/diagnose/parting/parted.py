@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping, Sequence
 
+from ...model.clauses import grouped
 from ...model.parting import Parting
 from .blocks import function_of, path
 from .choice import Place
@@ -29,9 +30,7 @@ def parted(
         waited_for: rank -> the ranks for which it waits, where that is known.
     """
     made, waited_for, stacks = made or {}, waited_for or {}, _aligned(stacks)
-    together: dict[Stack, list[int]] = {}
-    for rank in sorted(stacks):
-        together.setdefault(_known(stacks[rank]), []).append(rank)
+    together = grouped({rank: _known(stack) for rank, stack in stacks.items()})
     if len(together) < 2:
         return None
     classes = sorted(together.values(), key=lambda ranks: (-len(ranks), ranks))
@@ -97,9 +96,7 @@ def exited(stacks: Mapping[int, Stack], gone: Sequence[int]) -> Parting | None:
     Args:
         stacks: as for `parted`; gone: the ranks that have ended.
     """
-    together: dict[Stack, list[int]] = {}
-    for rank in gone:
-        together.setdefault(users_of(stacks[rank]), []).append(rank)
+    together = grouped({rank: users_of(stacks[rank]) for rank in gone})
     at_lines = {stack: ranks for stack, ranks in together.items() if stack}
     if len(at_lines) != 1:
         return None

@@ -8,8 +8,11 @@ from dataclasses import replace
 
 from ...beacon.record import MOST_RANKS, Call, Flight, Group, Record, Thread
 from ...model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
-from .. import libraries, process_view, pyspy_record
-from ..process_table import Row, Work
+from .. import libraries, pyspy_record
+from ..ends import own_error
+from ..evidence import Evidence, Source, merge
+from ..judged_thread import judged
+from ..process_view import with_evidence
 from ..source import Sources
 from . import pyspy_dump, rest, whose
 from .account import Account
@@ -133,24 +136,21 @@ def _process(
     record = _record(rank, accounts, members, world, sources)
     ended = next((one for one in accounts if _has_ended(one, accounts)), None)
     pid = next((one.pid for one in accounts if one.pid is not None), None)
-    row = Row(-1 - abs(rank) if pid is None else pid, 0, 0.0, (), TAKEN)
-    row.work = Work(0.0, 0.0, TAKEN if any(one.busy for one in accounts) else 0.0)
-    if ended is not None:
-        row.ended = TAKEN
-        row.status = ended.signal if ended.signal is not None else (ended.exit_code or 1) << 8
-    process = process_view.view(
-        row,
-        record,
+    view = ProcessView(
+        pid=-1 - abs(rank) if pid is None else pid,
         kind="rank" if rank >= 0 else "launcher",
-        now=TAKEN,
-        start=0.0,
-        sources=sources,
-        written=None,
-        stacks="",
-        ports=(),
-        log_tail="",
+        state="running" if ended is None else "exited",
+        still=UNTOLD,
+        idle=0.0 if any(one.busy for one in accounts) else UNTOLD,
+        woken=UNTOLD,
+        ended=None if ended is None else TAKEN,
+        signal=None if ended is None else ended.signal,
+        exit_code=None if ended is None or ended.signal is not None else ended.exit_code or 1,
     )
-    return replace(process, still=UNTOLD, woken=UNTOLD, idle=0.0 if process.idle < TAKEN else UNTOLD)
+    place = judged(record, TAKEN, sources, alive=ended is None)
+    error = own_error(record, sources, start=0.0)
+    merged = merge([place or Evidence(Source.RECORD, TAKEN, since=0.0), *error])
+    return with_evidence(view, record, merged, sources)
 
 
 def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:

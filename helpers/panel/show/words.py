@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...diagnose.graph import Graph
 from ...diagnose.matching import addresses
+from ...model.clauses import grouped
 from ...model.facts import Job, Snapshot
 from ...model.waits import InStore
 from ...model.wording import child_name, rank_name, spoken
@@ -56,10 +57,8 @@ def _late(snapshot: Snapshot) -> list[str]:
     """Which ranks have not joined, grouped by state."""
     if len([view for view in snapshot.ranks if view.joined]) >= (snapshot.job.world_size or 0):
         return []
-    states: dict[str, list[int]] = {}
-    for view in snapshot.ranks:
-        if not view.joined and view.rank is not None:
-            states.setdefault(view.state, []).append(view.rank)
+    views = (view for view in snapshot.ranks if not view.joined)
+    states = grouped({view.rank: view.state for view in views if view.rank is not None})
     seen = sum(len(ranks) for ranks in states.values()) + sum(view.joined for view in snapshot.ranks)
     told = [f"{spoken(ranks)} ({state})" for state, ranks in states.items()]
     unseen = (snapshot.job.world_size or 0) - seen

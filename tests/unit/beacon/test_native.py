@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import select
 import socket
 import sys
@@ -17,6 +19,7 @@ from helpers.beacon.record import NativeCall
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 LIMIT = 60.0
+CALLS = ("nanosleep", "futex", "select", "poll", "epoll_wait", "recvfrom")
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def blocked() -> Callable[[Callable[[], object]], NativeCall]:
         thread.start()
         assert thread.native_id is not None
         found = None
-        while found is None or found["call"] not in ("nanosleep", "futex", "select", "poll", "recvfrom"):
+        while found is None or found["call"] not in CALLS:
             found = native.blocking_call(thread.native_id)
         while (later := native.blocking_call(thread.native_id)) is None or later != found:
             found = later if later is not None else found  # it has come to rest
@@ -74,3 +77,26 @@ def test_what_has_no_limit_tells_none(
         assert {"lasts", "until"}.isdisjoint(blocked(act))
     rings.set()
     pair[1].send(b"x")
+
+
+def test_a_semaphore_of_several_processes_is_shared_and_a_lock_is_not(
+    blocked: Callable[[Callable[[], object]], NativeCall],
+) -> None:
+    shared, own = multiprocessing.get_context("fork").Semaphore(0), threading.Semaphore(0)
+    assert blocked(shared.acquire).get("shared") is True
+    assert "shared" not in blocked(own.acquire)
+
+
+def test_a_poll_tells_the_files_that_it_waits_for(
+    blocked: Callable[[Callable[[], object]], NativeCall], pair: tuple[socket.socket, socket.socket]
+) -> None:
+    first, second = pair
+    targets = [os.readlink(f"/proc/self/fd/{end.fileno()}") for end in pair]
+    poll = select.poll()
+    for end in pair:
+        poll.register(end, select.POLLIN)
+    assert sorted(blocked(poll.poll)["polled"]) == sorted(targets)
+    with select.epoll() as epoll:
+        epoll.register(second, select.EPOLLIN)
+        assert blocked(epoll.poll)["polled"] == targets[1:]
+        first.send(b"x")  # it ends before its descriptor is closed

@@ -614,7 +614,7 @@ SHAPE_MISMATCH = [
         "shape-mismatch",
         (0, 1),
         where="train.py:19 step",
-        says=("rank 0 has 2; rank 1 has 4",),
+        says=("rank 0 has 2 and rank 1 has 4",),
     ),
     Case(
         "the smallest of three is through, and the others have three sizes with it",
@@ -979,6 +979,21 @@ RANK_EXITED = [
         "error",
         "rank-exited",
         (2,),
+    ),
+    Case(
+        "without a beacon no exception is seen: what it needed had left before",
+        snapshot(ended(0, 1, beacon=False, ended_in_call=True, time=10.5), ended(1, 0, beacon=False)),
+        "error",
+        "rank-exited",
+        (1,),
+        says=("Rank 1 ended",),
+    ),
+    Case(
+        "without a beacon, and in no call: it has left by itself",
+        snapshot(ended(0, 1, beacon=False, time=10.5), ended(1, 0, beacon=False)),
+        "error",
+        "rank-exited",
+        (0,),
     ),
     Case(
         "a rank has left a receive behind",
@@ -1957,7 +1972,7 @@ UNKNOWN = [
         where="train.py:10 step",
         proved=False,
         final=True,
-        says=("Ranks 0 and 1 cannot go on", "rank 1 in all_reduce at train.py:10"),
+        says=("Ranks 0 and 1 cannot go on", "ranks 0 and 1 are in all_reduce at train.py:10"),
     ),
     Case(
         "of two calls one does not say in which group it is: only patience tells",
@@ -1969,7 +1984,7 @@ UNKNOWN = [
         "unknown",
         proved=False,
         final=True,
-        says=("rank 0 in barrier #1", "rank 1 in all_reduce"),
+        says=("rank 0 is in barrier #1", "rank 1 is in all_reduce"),
     ),
     Case(
         "both ends of a message are there, and it does not come: only patience tells",
@@ -1979,7 +1994,7 @@ UNKNOWN = [
         where="train.py:10 step",
         proved=False,
         final=True,
-        says=("rank 0 in send to rank 1", "rank 1 in recv from rank 0"),
+        says=("rank 0 is in send to rank 1", "rank 1 is in recv from rank 0"),
     ),
 ]
 

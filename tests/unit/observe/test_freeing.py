@@ -9,7 +9,7 @@ from beacon_records import record, thread
 
 from helpers.beacon.record import FrameEntry, Thread
 from helpers.model.waits import OnCondition, OnLock, OnThread, Wait
-from helpers.observe.freeing import freeing
+from helpers.observe.freeing import freeing, sharing
 from helpers.observe.source import Sources
 
 FILE = "/job/train.py"
@@ -294,3 +294,38 @@ def test_a_thread_does_not_free_itself() -> None:
 def test_a_program_that_cannot_be_read_frees_nobody() -> None:
     waiter, other = thread(), thread(main=False, frames=[(FILE, 2, "produce", True)])
     assert freeing(GET, waiter, record(waiter, other), Sources("/job", lambda _: None)) == []
+
+
+KNOWS = """
+    handle.finish()
+    def serve():
+        while True:
+            time.sleep(1)  # <-
+            {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("done(handle)", ["other"]),
+        ("self.handle = 1", ["other"]),
+        ("print(time.time(), len('alive'))", []),
+        ("metric.write(1)", []),
+    ],
+)
+def test_where_nothing_tells_for_what_it_waits_a_thread_counts_that_knows_the_same_thing(
+    body: str, expected: list[str]
+) -> None:
+    text = textwrap.dedent(KNOWS.format(body))
+    waiter: Thread = thread(frames=[(FILE, 2, "<module>", True)])
+    other = thread(name="other", main=False, frames=[(FILE, 5, "serve", True)])
+    found = sharing(waiter, record(waiter, other), Sources("/job", lambda _: text))
+    assert [each["name"] for each in found] == expected
+
+
+def test_the_task_of_an_executor_may_know_anything() -> None:
+    waiter: Thread = thread(frames=[(FILE, 1, "<module>", True)])
+    other = thread(name="other", main=False, frames=[(EXECUTOR, 58, "run", False)])
+    found = sharing(waiter, record(waiter, other), Sources("/job", lambda _: ""))
+    assert [each["name"] for each in found] == ["other"]

@@ -266,3 +266,11 @@ def test_only_a_loop_that_does_nothing_else_waits_for_ever(source: str, tmp_path
     line = 1 + source[: source.index("time.sleep")].count("\n")
     place = site(str(program), [line, line, 0, 0])
     assert polling.gives_up(place, sources()) == (source in FOR_A_TIME)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("lock", True), ("train.lock", True), ("lock.py", False), ("lock.ipynb", False)]
+)
+def test_a_program_about_a_lock_is_no_lock_file(name: str, told: bool, tmp_path: Path) -> None:
+    with (tmp_path / name).open("w"):
+        assert locks.lock_files([os.getpid()]) == ([str(tmp_path / name)] if told else [])

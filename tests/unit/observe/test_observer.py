@@ -13,8 +13,19 @@ from helpers.beacon.record import FrameEntry, Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.look import Dump, Look, Movement, Output, Program, Threads, Told, Usage
-from helpers.observe.observer import Observer
+from helpers.observe.look import (
+    Cell,
+    Dump,
+    Holder,
+    Look,
+    Movement,
+    Output,
+    Program,
+    Threads,
+    Told,
+    Usage,
+)
+from helpers.observe.observer import MOST_ENDED, Observer
 
 PYTHON = ("python", "train.py")
 LINE = ("/job/train.py", 41, "step", True)
@@ -89,12 +100,14 @@ def test_the_lock_may_be_held_from_the_start() -> None:
 
 def test_it_is_said_where_a_process_cannot_be_read_from_outside_either() -> None:
     refused = (Dump(900), "py-spy may not read it")
-    observer, snapshot = run(told(1.0), told(3.0), replace(told(3.1), answers=(refused,)))
+    observer, snapshot = run(told(1.0), told(3.0), replace(told(6.1), answers=(refused,)))
     assert (snapshot.ranks[0].process.gil_held, snapshot.ranks[0].process.where.line) == (True, 41)
-    assert [sentence for sentence in snapshot.not_seen if "py-spy may not read it" in sentence]
+    assert snapshot.not_seen == (
+        "what is shown of the process `python train.py` is 5 s old, as its beacon last saw it: "
+        "py-spy may not read it",
+    )
     assert Dump(900) in observer.wanted, "it may be allowed later"
-    freed = observer.take(look(4.0, python(), told=(Told(900, 3.9),)))
-    assert not [sentence for sentence in freed.not_seen if "py-spy" in sentence]
+    assert observer.take(look(7.0, python(), told=(Told(900, 6.9),))).not_seen == ()
 
 
 def test_while_the_lock_is_held_its_holder_counts_whatever_the_main_thread_does() -> None:
@@ -126,9 +139,37 @@ def test_a_beacon_that_gets_no_processor_is_no_held_lock(runs: bool, held: bool)
     movement = (Movement(900, (907,)), ((907, runs, 5),))
     observer, _ = run(look(1.0, python(), told=written), told(3.0))
     assert Movement(900, (907,)) in observer.wanted
-    process = observer.take(replace(told(3.1), answers=(movement,))).ranks[0].process
+    snapshot = observer.take(replace(told(9.0), answers=(movement,)))
+    process = snapshot.ranks[0].process
     assert process is not None
     assert (process.gil_held, process.starved) == (held, not held)
+    why = "a call in C holds the interpreter lock" if held else "it gets no processor"
+    assert snapshot.not_seen == (
+        f"what is shown of the process `python train.py` is 8 s old, as its beacon last saw it: {why}",
+    )
+
+
+def test_what_was_read_from_outside_meanwhile_is_not_old() -> None:
+    _, snapshot = run(told(1.0), told(3.0), replace(told(9.0), answers=(read(7),)))
+    assert snapshot.not_seen == ()
+
+
+def test_of_the_processes_that_have_ended_well_only_the_newest_are_kept() -> None:
+    """A job that runs for weeks may start any number of them."""
+    observer = Observer(watched(PYTHON))
+    first = python(901, 900)
+    failed = look(1.0, python(), first, told=(Told(900, 1.0, standing()),))
+    observer.take(failed)
+    for number in range(200):
+        time, pid = 2.0 + number, 1000 + number
+        reaped = {901: 256, **({pid - 1: 0} if number else {})}
+        told_of = (Told(900, time, standing()), Told(pid, time, standing()))
+        child = replace(python(pid, 900), command=("python", "-c", "pass"))
+        snapshot = observer.take(look(time, python(), child, told=told_of, reaped=reaped))
+    kept = {900, 901, *range(1199 - MOST_ENDED, 1200)}
+    assert observer.table.rows.keys() == observer.identities.keys() == kept
+    assert observer.records.keys() == kept - {901}
+    assert snapshot.ranks[0].process is not None
 
 
 def test_a_part_of_a_look_that_fails_is_told() -> None:
@@ -326,3 +367,73 @@ def test_a_rank_whose_child_compiles() -> None:
     _, snapshot = run(look(1.0, python(), ninja, child))
     assert snapshot.ranks[0].process is not None
     assert snapshot.ranks[0].process.compiles == "fused_adam with c++ and ninja"
+
+
+# Processes outside the job
+
+
+@pytest.mark.parametrize(("woken", "unmoved"), [(True, 0.0), (False, 4.8)])
+def test_the_holder_of_a_lock_outside_the_job_may_give_it_back_while_it_moves(
+    woken: bool, unmoved: float
+) -> None:
+    flock = {**FUTEX, "call": "flock", "target": "/job/lock"}
+    waits = Told(900, 1.0, standing(native=flock, since=1.0))
+    holder, own = Holder("flock", "/job/lock", 900), Movement(900, (900,))
+    observer, _ = run(replace(look(1.0, python(), told=(waits,)), answers=((holder, 5000),)))
+    for number in range(25):
+        time = 1.2 + 0.2 * number
+        moves = (Movement(5000, ()), ((5000, False, number if woken else 0),))
+        answers = ((holder, 5000), (own, ((900, False, 3),)), moves)
+        told_of = (Told(900, time),)
+        snapshot = observer.take(replace(look(time, python(), told=told_of), answers=answers))
+    assert Movement(5000, ()) in observer.wanted
+    process = snapshot.ranks[0].process
+    assert process is not None
+    assert process.unmoved == pytest.approx(unmoved)
+
+
+# Cells of a notebook
+
+CELL = "/tmp/ipykernel_900/123.py"
+ENTER = "def enter():\n    lock.acquire()\n"
+
+
+def test_a_cell_is_looked_for_in_the_notebook_of_a_process_that_is_read_from_outside() -> None:
+    dump = standing(frames=[(CELL, 2, "enter", True)])
+    seen = replace(watched(PYTHON), attached=True)
+    observer, asked = Observer(seen), Cell(900, CELL)
+    answers = ((Dump(900), {**dump, "source": "py-spy"}),)
+    before = observer.take(look(1.0, python(), answers=answers)).ranks[0].process
+    assert before is not None and before.where is not None
+    assert (before.where.file, before.where.text) == ("cell [?]", "")
+    assert asked in observer.wanted
+    found = observer.take(look(1.2, answers=((asked, [[2], ENTER]),), alive=(Usage(900),)))
+    after = found.ranks[0].process
+    assert after is not None and after.where is not None
+    assert (after.where.file, after.where.text) == ("cell [2]", ENTER)
+    assert asked in observer.wanted, "an answer that nobody asks for is forgotten"
+
+
+def test_the_beacon_tells_the_cell_itself() -> None:
+    told = standing(frames=[(CELL, 2, "enter", True)])
+    told["cells"] = {CELL: (3, ENTER)}
+    observer, snapshot = run(look(1.0, python(), told=(Told(900, 1.0, told),)))
+    process = snapshot.ranks[0].process
+    assert process is not None and process.where is not None
+    assert (process.where.file, process.where.line, process.where.text) == ("cell [3]", 2, ENTER)
+    assert not any(isinstance(asked, Cell) for asked in observer.wanted)
+
+
+def test_what_a_beacon_has_told_of_its_cells_holds_for_what_is_read_from_outside() -> None:
+    told = standing(frames=[(CELL, 2, "enter", True)])
+    told["cells"] = {CELL: (3, ENTER)}
+    dump = (
+        Dump(900),
+        {**standing(frames=[(CELL, 2, "enter", True)], holds_gil=True), "source": "py-spy"},
+    )
+    late = look(4.1, python(), answers=(dump,))
+    _, snapshot = run(look(1.0, python(), told=(Told(900, 1.0, told),)), look(4.0, python()), late)
+    process = snapshot.ranks[0].process
+    assert process is not None and process.where is not None
+    assert process.gil_held
+    assert process.where.file == "cell [3]"

@@ -137,6 +137,25 @@ def test_what_a_loop_tests_that_does_nothing_but_sleep(program: str, expected: s
 OTHERS = [
     pytest.param(
         """
+        while True:
+            time.sleep(9)  # <-
+            barrier.wait()
+        """,
+        id="meets another thread after each sleep",
+    ),
+    pytest.param(
+        """
+        while True:
+            try:
+                report()
+            except OSError:
+                pass
+            time.sleep(9)  # <-
+        """,
+        id="makes an attempt for ever, and goes on whether it fails or not",
+    ),
+    pytest.param(
+        """
         while time.time() < deadline:
             time.sleep(1)  # <-
         """,

@@ -690,3 +690,24 @@ def test_what_a_fork_server_forks_is_no_helper() -> None:
     take(2.0, (13, 11, SERVER), (11, 10, SERVER), (12, 10, TRACKER))
     helpers = {pid for pid, row in made.rows.items() if row.is_helper}
     assert helpers == {11, 12}, "before it runs its own program, a process has that of its parent"
+
+
+KERNEL = ("/env/bin/python", "-m", "ipykernel_launcher", "-f", "/tmp/kernel.json")
+NBCONVERT = ("/env/bin/python", "/env/bin/jupyter-nbconvert", "--execute", "train.ipynb")
+
+
+def test_a_notebook_is_run_by_its_kernel() -> None:
+    found = roles(Seen(10, command=NBCONVERT), Seen(11, 10, command=KERNEL), Seen(12, 11))
+    assert found.ranks == {-1: 11}
+    assert found.launchers == (10,)
+    assert found.children == {11: (12,)}
+
+
+def test_until_a_kernel_runs_what_starts_it_is_the_program() -> None:
+    assert roles(Seen(10, command=NBCONVERT)).ranks == {-1: 10}
+    assert roles(Seen(10, command=NBCONVERT), Seen(11, 10, command=KERNEL, ended=20.0)).ranks == {-1: 10}
+
+
+def test_in_the_end_it_was_the_kernel() -> None:
+    seen = [Seen(10, command=NBCONVERT, ended=21.0), Seen(11, 10, command=KERNEL, ended=20.0)]
+    assert assign(table(seen), identities(seen), ended=True).ranks == {-1: 11}

@@ -374,3 +374,17 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(tmp_path: Path) -> None
     recorder.close()
     assert recorder.problem is not None
     assert recorder.problem.endswith("is not complete: No space left on device")
+
+
+def test_the_source_of_a_cell_is_kept_as_that_of_a_file_without_its_secrets(tmp_path: Path) -> None:
+    text = "password = 'hunter2hunter2'\nlogin(token=tok)\n"
+    told = Told(7, 1.5, record(thread(), cells={"/tmp/ipykernel_7/1.py": (2, text)}))
+    answers = [
+        (asked, [[2], text])
+        for asked in (questions.Cell(7, "/tmp/ipykernel_7/1.py"), questions.Source("train.py"))
+    ]
+    look = load(written(tmp_path / "a.rec", Look(1.0, told=(told,), answers=tuple(answers)))).looks[0]
+    (_, cell), (_, source) = look.answers
+    assert cell == source == [[2], "password = '***'\nlogin(token=tok)\n"]
+    assert look.told[0].record is not None
+    assert look.told[0].record["cells"]["/tmp/ipykernel_7/1.py"] == (2, source[1])

@@ -17,7 +17,7 @@ from dead_server import dead_server
 from helpers.observe import sockets
 from helpers.observe.look import Dump, ErrorFile, Failure, Look, Owner, Source, Watched
 from helpers.observe.observer import Observer
-from helpers.observe.process_view import job_time
+from helpers.observe.process_view import started
 from helpers.observe.sampler import Sampler, _Process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sets the clock that Linux tells psutil")
@@ -58,7 +58,7 @@ def test_a_clock_that_is_set_loses_nothing(
         address = listening.getsockname()
         observer.take(sampler.look())
     row = observer.table.rows[HERE]
-    started = job_time(row, 0.0)
+    began = started(row, 0.0)
     assert address in row.all_sockets
     clock, boot = time.time, psutil.boot_time()
     monkeypatch.setattr(time, "time", lambda: clock() + seconds)
@@ -66,7 +66,7 @@ def test_a_clock_that_is_set_loses_nothing(
     assert psutil.boot_time() == boot + seconds
     observer.take(sampler.look())
     assert observer.table.rows[HERE] is row
-    assert job_time(row, 0.0) == started
+    assert started(row, 0.0) == began
 
 
 def test_a_process_that_was_only_told_of_is_known_in_full_once_it_is_seen(sampler: Sampler) -> None:

@@ -29,7 +29,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("title", "answer", "text"), ANSWERS, ids=[row[0] for row in ANSWERS])
 def test_the_text_of_what_runs(title: str, answer: Any, text: str) -> None:
     sources = asking(answer)
-    own = sources.since(100.0)
+    own = sources.of(100.0, {})
     assert own.text("train.py") == text
     assert sources.edited == ({"train.py"} if "changed" in title else set())
 

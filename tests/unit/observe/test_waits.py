@@ -15,13 +15,17 @@ from helpers.model.facts import ProcessView
 from helpers.model.frames import Frame
 from helpers.model.waits import OnInput, OnLock, Wait
 from helpers.model.wording import subject
+from helpers.observe import ends, waits
 from helpers.observe import process_view as views
-from helpers.observe import waits
 from helpers.observe.called import called_at
+from helpers.observe.evidence import merge
 from helpers.observe.outside import Outside
 from helpers.observe.process_table import Row
+from helpers.observe.source import relative
+from helpers.observe.stillness import with_movement
 
 JOB = "/job"
+START = 90.0
 USER = ["/job/train.py", 41, "validate", True]
 MAIN = ["/job/train.py", 90, "<module>", True]
 C10D = ["/opt/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 4800]
@@ -93,23 +97,18 @@ def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> l
     return waits.thread_waits(one, record(one, entries=entries), sources(cwd))
 
 
-def process(given: Record, *, now: float = 110.0, **facts: Any) -> ProcessView:
+def process(given: Record | None, *, now: float = 110.0, **facts: Any) -> ProcessView:
     """The whole process behind a record, ten seconds after its last move."""
     row = Row(1000, 900, 0.0, ("python", "train.py"), seen=100.0)
-    usual: Record = {
-        "kind": "rank",
-        "now": now,
-        "start": 90.0,
-        "sources": sources(JOB),
-        "written": now,
-        "stacks": "",
-        "ports": (),
-        "log_tail": "",
-    }
-    for name in ("ended", "status", "stopped", "waits_for_child"):
+    for name in ("ended", "status", "stopped", "waits_for_child", "command"):
         if name in facts:
             setattr(row, name, facts.pop(name))
-    return views.view(row, given, **{**usual, **facts})
+    readings = views.Readings(given, **{"written": None if given is None else now, **facts})
+    job = sources(JOB)
+    evidence = merge(views.evidence_of(row, readings, now, START, job))
+    view = views.of_kernel(row, "rank", now, START)
+    view = views.with_evidence(view, given, evidence, job, held=readings.held(row, now))
+    return with_movement(view, row, evidence, now, START)
 
 
 # Collectives
@@ -562,6 +561,8 @@ NATIVE = [
     ("a socket", ("recvfrom", 5, "socket:[7]"), (), ("io", "recvfrom", "socket:[7]")),
     ("a full pipe", ("write", 5, "pipe:[7]"), (), ("io", "write", "pipe:[7]")),
     ("poll", ("poll", None, None), (), ("io", "poll", None)),
+    ("a call that is not known", ("syscall 999", None, None), (), ("io", "syscall 999", None)),
+    ("a signal", ("pause", None, None), (), ("io", "pause", "a signal")),
     ("a child", ("wait4", None, None), (), ("process", "wait", None)),
     (
         "subprocess",
@@ -616,7 +617,6 @@ NO_WAIT = [
     ("it runs", None, ()),
     ("it sleeps", ("nanosleep", None, None), ()),
     ("C code of its own", ("futex", None, None), ()),
-    ("a call that is not known", ("syscall 999", None, None), ()),
     ("a sleep in code run under a debugger", ("nanosleep", None, None), ("bdb.py", "pdb.py")),
 ]
 
@@ -770,7 +770,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("file", "shown", "user"), TEXTS)
 def test_frames_that_were_read_from_text(file: str, shown: str, user: bool) -> None:
-    (found,) = views.mark_user([Frame(file, 3, "f")], JOB)
+    (found,) = ends.mark_user([Frame(file, 3, "f")], JOB)
     assert (found.file, found.user) == (shown, user)
 
 
@@ -785,23 +785,13 @@ RELATIVE = [
 
 @pytest.mark.parametrize(("file", "shown"), RELATIVE)
 def test_files_are_relative_to_the_job(file: str, shown: str) -> None:
-    assert waits.relative(file, JOB) == shown
-    assert waits.relative(file, JOB + "/") == shown
+    assert relative(file, JOB) == shown
+    assert relative(file, JOB + "/") == shown
 
 
 # The whole process
 
 
-DUMP = """\
-Timeout (0:00:01.500000)!
-Thread 0x00007f2 (most recent call first):
-  File "/opt/env/lib/python3.11/threading.py", line 331 in wait
-
-Thread 0x00007f1 (most recent call first):
-  File "/job/.venv/lib/python3.11/site-packages/torch/_ops.py", line 12 in __call__
-  File "/job/ext.py", line 3 in call
-  File "/job/train.py", line 41 in validate
-"""
 CRASH = """\
 Fatal Python error: Segmentation fault
 
@@ -817,12 +807,9 @@ Extension modules: numpy (total: 1)
 
 
 def test_a_beacon_that_cannot_run_means_that_the_interpreter_lock_is_held() -> None:
-    """As beacons of an earlier version told it, by `faulthandler`."""
-    view = process(record(thread(USER)), written=108.0, stacks=DUMP)
+    view = process(record(thread(USER)), written=108.0)
     assert view.gil_held
     assert view.state == "running"
-    assert view.where == Frame("ext.py", 3, "call")
-    assert [frame.user for frame in view.stack] == [False, True, True]
 
 
 IN_MAIN, BESIDE = ["/job/train.py", 44, "validate", True], ["/job/ext.py", 3, "call", True]
@@ -951,7 +938,7 @@ def test_which_thread_may_still_act(other: Record, expected: str | None) -> None
 
 
 def test_a_crash_shows_the_thread_that_crashed() -> None:
-    view = process(record(thread(USER)), written=108.0, ended=109.0, status=11, stacks=CRASH)
+    view = process(record(thread(USER)), written=108.0, ended=109.0, status=11, crash=CRASH)
     assert (view.signal, view.state, view.gil_held) == (11, "exited", False)
     assert view.where == Frame("ext.py", 8, "poke")
 
@@ -980,27 +967,15 @@ def test_what_was_ended_by_a_signal_tells_whether_it_waited_for_others() -> None
 
 def test_the_words_that_a_spawned_rank_leaves_count_however_it_ended() -> None:
     text = 'Traceback (most recent call last):\n  File "/job/train.py", line 9, in f\nKeyError: 3\n'
-    view = process(record(thread(USER), ended=True), ended=109.0, status=15, told=text)
+    view = process(record(thread(USER), ended=True), ended=109.0, status=15, traceback=text)
     assert view.error is not None
     assert view.error.type == "KeyError"
     assert not view.interpreter_finished
-    assert process(record(thread(USER)), ended=109.0, status=15, log_tail=text).error is None
+    assert process(record(thread(USER)), ended=109.0, status=15, log=text).error is None
 
 
 def test_a_process_without_a_beacon_that_waits_for_a_child() -> None:
-    row = Row(900, 1, 0.0, ("sh", "run.sh"), seen=100.0, waits_for_child=True)
-    view = views.view(
-        row,
-        None,
-        kind="launcher",
-        now=110.0,
-        start=90.0,
-        sources=sources(JOB),
-        written=None,
-        stacks="",
-        ports=(),
-        log_tail="",
-    )
+    view = process(None, command=("sh", "run.sh"), waits_for_child=True)
     assert [w.kind for w in view.waits] == ["process"]
     assert not view.beacon
 
@@ -1082,7 +1057,7 @@ def test_an_error_that_a_parent_raises_again_is_the_childs(
 
 def test_the_log_tells_the_error_when_the_beacon_does_not() -> None:
     log = 'Traceback (most recent call last):\n  File "/job/a.py", line 3, in f\nKeyError: 1\n'
-    view = process(record(thread()), ended=110.0, status=256, log_tail=log)
+    view = process(record(thread()), ended=110.0, status=256, log=log)
     assert view.error is not None
     assert view.error.text == "KeyError: 1"
     assert view.error.stack == (Frame("a.py", 3, "f"),)
@@ -1090,7 +1065,7 @@ def test_the_log_tells_the_error_when_the_beacon_does_not() -> None:
 
 def test_a_log_of_a_process_that_ended_well_tells_nothing() -> None:
     log = 'Traceback (most recent call last):\n  File "/job/a.py", line 3, in f\nKeyError: 1\n'
-    assert process(record(thread()), ended=110.0, status=0, log_tail=log).error is None
+    assert process(record(thread()), ended=110.0, status=0, log=log).error is None
 
 
 def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
@@ -1098,7 +1073,7 @@ def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
         "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
         "  what():  [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 512 vs 64\n"
     )
-    view = process(record(thread()), ended=110.0, status=6, log_tail=log)
+    view = process(record(thread()), ended=110.0, status=6, log=log)
     assert view.error is not None
     assert "op.preamble.length <= op.nbytes" in view.error.message
 
@@ -1119,4 +1094,54 @@ def test_a_pipe_of_the_jobs_own_at_standard_input_is_not_its_users(
 ) -> None:
     outside = Outside(JOB, "here", lambda _: None)
     outside.input = job
-    assert outside.wait(OnInput(op="read", source=rank), os.getpid()).kind == kind
+    assert outside.completed(OnInput(op="read", source=rank), os.getpid()).kind == kind
+
+
+# What threads of libraries wait for
+
+POOL = library("multiprocessing/pool.py", "_handle_results")
+CLIENT = library("site-packages/client/reader.py", "run")
+HEARTBEAT = library("site-packages/ipykernel/heartbeat.py", "run")
+GETS = thread(
+    library("threading.py", "wait"),
+    library("queue.py", "get"),
+    USER,
+    library("site-packages/ipykernel/zmqshell.py", "run_cell"),
+    native=("futex", None, None),
+)
+THROUGH = [
+    ("a pipe", POOL, ("read", 5, "pipe:[7]"), [], ["pipe:[7]"]),
+    ("two pipes", POOL, ("poll", None, None), ["pipe:[7]", "pipe:[8]"], ["pipe:[7]", "pipe:[8]"]),
+    ("what cannot be told", CLIENT, ("poll", None, None), [], [None]),
+    ("a thread of what runs the program", HEARTBEAT, ("poll", None, None), ["socket:[7]"], []),
+    ("a thread that waits inside, too", POOL, ("futex", None, None), [], []),
+]
+
+
+@pytest.mark.parametrize(
+    ("frames", "native", "polled", "targets"),
+    [row[1:] for row in THROUGH],
+    ids=[row[0] for row in THROUGH],
+)
+def test_what_a_thread_of_a_library_waits_for_may_end_the_wait_for_it(
+    frames: list[Any], native: tuple[str, int | None, str | None], polled: list[str], targets: list[Any]
+) -> None:
+    beside = thread(frames, name="beside", native=native)
+    if polled:
+        beside["native"]["polled"] = polled
+    view = process(record(GETS, beside))
+    assert [wait.kind for wait in view.waits] == ["thread"]
+    assert [wait.target for wait in view.through] == targets
+
+
+def test_a_rank_that_waits_for_others_does_not_wait_through_libraries() -> None:
+    reads = thread(POOL, name="beside", native=("read", 5, "pipe:[7]"))
+    assert process(record(IN_RECV, reads)).through == ()
+
+
+def test_a_thread_whose_target_is_a_queue_waits_in_the_queue() -> None:
+    below = [library("threading.py", name) for name in ("run", "_bootstrap_inner", "_bootstrap")]
+    gets = [library("threading.py", "wait"), library("queue.py", "get"), *below]
+    (wait,) = of(thread(*gets, name="gets", native=("futex", None, None)))
+    assert (wait.kind, wait.op) == ("thread", "get")
+    assert of(thread(*below, name="in C", native=("futex", None, None))) == []

@@ -43,6 +43,7 @@ def replayed(path: Path) -> Part:
         over=recording.over,
         name=path.name,
         begun=recording.made.get("date", ""),
+        patience=recording.watched.patience,
     )
 
 

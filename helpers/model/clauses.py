@@ -1,0 +1,76 @@
+"""What is said of several ranks: one clause for those of which the same is said, and for no others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple, TypeVar
+
+from .facts import ProcessView
+from .wording import doing, joined, place, plural, spoken
+
+T = TypeVar("T", bound=Hashable)
+
+MOST_CLAUSES = 3
+"""Clauses of a sentence; where ranks are in more states and places than that, the others are counted."""
+
+
+class Predicate(NamedTuple):
+    """What is said of one rank, and of several: `waits for rank 0`, `wait for rank 0`."""
+
+    one: str
+    many: str
+
+
+def verb(one: str, many: str, rest: str) -> Predicate:
+    """`verb("waits", "wait", "for rank 0")`."""
+    return Predicate(f"{one} {rest}", f"{many} {rest}")
+
+
+def same(text: str) -> Predicate:
+    """What is said of one rank as of several: `ended with exit code 3`."""
+    return Predicate(text, text)
+
+
+def standing(process: ProcessView | None, then: str = "") -> Predicate:
+    """`is asleep at prep.py:12`, `was never started`.
+
+    Args:
+        then: what follows, such as a relative clause.
+    """
+    if process is None:
+        return verb("was", "were", "never started")
+    if not process.alive:
+        return same(f"ended{then}")
+    at = f" at {place(process.where)}" if process.where is not None else ""
+    return verb("is", "are", f"{doing(process)}{at}{then}")
+
+
+def grouped(said: Mapping[int, T]) -> dict[T, list[int]]:
+    """What is said -> the ranks of which it is, in the order of the lowest rank."""
+    found: dict[T, list[int]] = {}
+    for rank in sorted(said):
+        found.setdefault(said[rank], []).append(rank)
+    return found
+
+
+def clauses(said: Mapping[int, Predicate]) -> str:
+    """`rank 1 is in recv at a.py:3 and ranks 2-4 are asleep at b.py:9`.
+
+    Of more than `MOST_CLAUSES` those of the most ranks are told, and `12 other ranks are in 5 other
+    states or places` follows.
+    """
+    groups = grouped(said)
+    told = sorted(groups, key=lambda what: -len(groups[what]))[:MOST_CLAUSES]
+    parts = every_clause({rank: what for rank, what in said.items() if what in told})
+    others = [rank for what, ranks in groups.items() if what not in told for rank in ranks]
+    if others:
+        number = len(groups) - len(told)
+        where = f"in {number} other states or places" if number > 1 else "in another state or place"
+        parts.append(f"{len(others)} other {plural(others, 'rank is', 'ranks are')} {where}")
+    return joined(parts)
+
+
+def every_clause(said: Mapping[int, Predicate]) -> list[str]:
+    """The clauses one by one, however many there are."""
+    groups = grouped(said)
+    return [f"{spoken(ranks)} {plural(ranks, *what)}" for what, ranks in groups.items()]

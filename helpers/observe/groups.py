@@ -1,0 +1,110 @@
+"""What a record tells of process groups, and of the collectives that they have seen. No I/O."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
+
+from ..beacon.record import FlightEntry, Members, Record, ranks_of
+from ..model.facts import Collective, Group
+from ..model.frames import Frame
+from ..model.waits import InCollective, Sizes
+
+
+class Waiting(TypedDict):
+    """What all waits of one thread have in common."""
+
+    thread: str
+    where: Frame | None
+    within: NotRequired[tuple[str, ...]]
+    traced: NotRequired[bool]
+
+
+def collectives(record: Record) -> tuple[Collective, ...]:
+    """The tail of the record's Flight Recorder, oldest first."""
+    labels = labels_of(record)
+    return tuple(
+        Collective(
+            group=labels.get(entry["group"], ("group " + entry["group"], ()))[0],
+            seq=entry["seq"],
+            op=entry["op"],
+            sizes=sizes(entry["sizes"]),
+            dtype=entry.get("dtype", ""),
+            outputs=sizes(entry.get("outputs", [])),
+            done=entry["done"],
+        )
+        for entry in _flight(record)
+    )
+
+
+def made(record: Record) -> int | None:
+    """How many groups the process has made; None when unknown."""
+    return record["dist"]["made"] if record["dist"] is not None else None
+
+
+def groups(record: Record) -> tuple[Group, ...]:
+    """The process groups of a process, with one that a `new_group` call of it is creating.
+
+    torch numbers the groups that a process makes, and names them by that number.
+    """
+    dist = record["dist"]
+    found = [
+        Group(one["id"], one["name"], members(one), one.get("guessed", False))
+        for one in (dist["groups"] if dist else ())
+    ]
+    for call in (thread["call"] for thread in record["threads"]):
+        if call is not None and call["counted"] and members(call) and (number := made(record)):
+            name = str(number - 1)
+            if name not in [group.id for group in found]:
+                found.append(Group(name, name, members(call)))
+    return tuple(found)
+
+
+def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
+    """Every collective that the Flight Recorder has as enqueued and not completed, oldest first."""
+    labels = labels_of(record)
+    found = []
+    for entry in _flight(record):
+        if entry["done"]:
+            continue
+        label, ranks = labels.get(entry["group"], ("group " + entry["group"], ()))
+        found.append(
+            InCollective(
+                op=entry["op"],
+                group=label,
+                members=ranks,
+                seq=entry["seq"],
+                sizes=sizes(entry["sizes"]),
+                dtype=entry.get("dtype", ""),
+                **common,
+            )
+        )
+    return found
+
+
+def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Id of each group -> what it is called here, and its members."""
+    groups = record["dist"]["groups"] if record["dist"] is not None else ()
+    return {group["id"]: (group["name"], members(group)) for group in groups}
+
+
+def members(told: Members) -> tuple[int, ...]:
+    """The members of a group: one object wherever they are equal, since they may be many."""
+    return _same(tuple(ranks_of(told)))
+
+
+@functools.lru_cache(maxsize=64)
+def _same(members: tuple[int, ...]) -> tuple[int, ...]:
+    return members
+
+
+def sizes(shapes: Sequence[Sequence[int]]) -> Sizes:
+    """Shapes of tensors, as a wait has them."""
+    return tuple(map(tuple, shapes))
+
+
+def _flight(record: Record) -> list[FlightEntry]:
+    """The entries of the record's Flight Recorder, oldest first."""
+    entries = record["flight"]["entries"] if record["flight"] is not None else ()
+    return sorted(entries, key=lambda entry: entry["created"])

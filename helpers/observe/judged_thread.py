@@ -1,0 +1,282 @@
+"""By which of its threads a process is judged, and what that thread waits for. No I/O."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..beacon.record import Record, Thread
+from ..beacon.torch_names import RPC_SERVED, is_rpc_file
+from ..model.frames import Frame, innermost_user
+from ..model.waits import (
+    Communication,
+    ForOutside,
+    InCollective,
+    OnCondition,
+    OnIO,
+    OnLock,
+    OnThread,
+    Wait,
+)
+from . import threads, waits
+from .evidence import Evidence, Source
+from .freeing import freeing, given_task, sharing
+from .groups import Waiting, pending_waits
+from .source import Sources, literals
+from .system_call import asleep
+
+NOTHING: Mapping[int, Mapping[str, str]] = {}
+
+
+def judged(record: Record, at: float, sources: Sources, *, alive: bool = True) -> Evidence | None:
+    """What a record tells of where its process stands; None where no thread of it has been seen.
+
+    Args:
+        at: monotonic time for which the record holds.
+        sources: of the program.
+    """
+    thread, found = _waiting_thread(record, sources)
+    if thread is None:
+        return None
+    stack = frames(thread, sources.cwd)
+    if alive and thread["native"] is not None:
+        stack = explained(stack, sources, thread.get("values", NOTHING))
+    helping = _helping(record, thread, found, sources)
+    first_waits = (waits.thread_waits(other, record, sources) for other in helping)
+    flight, first = record["flight"], found[0] if found else None
+    pending = isinstance(first, InCollective) and first.seq is not None
+    return Evidence(
+        Source.RECORD,
+        at,
+        since=max(thread["since"], flight["since"] if flight is not None and pending else 0.0),
+        stack=stack,
+        waits=tuple(found),
+        thread=thread,
+        freeing=tuple(
+            (other, own[0] if own else None) for other, own in zip(helping, first_waits, strict=True)
+        ),
+        through=tuple(_through_libraries(record, thread, found, sources)),
+        apart=tuple(_threads_apart(record, thread, helping, inside=_in_process(found))),
+        asleep=asleep(thread["native"]),
+    )
+
+
+def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
+    """The thread to show and the waits of the process, oldest first.
+
+    The main thread, unless it is a host's that runs the user's code in others, or
+    only waits for other threads of its own process, which then count, or
+    while it waits another thread runs what a rank has called by `rpc`: for that thread others wait.
+    Collectives in which other threads are blocked are added, since they are pending in the same groups;
+    they do not block a process whose main thread is free.
+    """
+    seen = [thread for thread in record["threads"] if thread["frames"] or thread["call"]]
+    main = next((thread for thread in seen if thread["main"]), None)
+    others = [thread for thread in seen if not thread["main"]]
+    found = waits.thread_waits(main, record, sources) if main is not None else []
+    inside = {id(thread): waits.thread_waits(thread, record, sources) for thread in others}
+    distributed = [
+        thread
+        for thread in others
+        if thread["call"] is not None
+        and any(isinstance(wait, Communication) for wait in inside[id(thread)])
+    ]
+    if main is not None and _in_process(found):
+        chain, circular = threads.awaited(main, record, sources)
+        if circular:
+            return main, [_never(found[0], own=not chain)]
+        if chain and (needed := inside.get(id(chain[-1]))):
+            return _through(main, chain[-1], found, needed)
+    if main is not None and not _has_users(main) and any(map(_has_users, others)):
+        return _hosted([thread for thread in others if _has_users(thread)], distributed, inside)
+    within = [thread for thread in distributed if _in_process(found)]
+    if main is None or within:
+        shown = distributed[0] if distributed else None
+        needed = _merged([inside[id(thread)] for thread in distributed])
+        return (shown, needed) if main is None or shown is None else _through(main, shown, found, needed)
+    serving = next((thread for thread in others if _serves(thread)), None)
+    if serving is not None and (found or asleep(main["native"])):
+        return serving, [*inside[id(serving)], *(replace(wait, blocking=False) for wait in found)]
+    if not any(wait.blocking for wait in found):
+        where = innermost_user(frames(main, sources.cwd))
+        pending = pending_waits(record, Waiting(thread="MainThread", where=where))
+        aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
+        return main, [replace(wait, blocking=False) for wait in aside]
+    return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
+
+
+def _has_users(thread: Thread) -> bool:
+    """True for a thread that is somewhere in the user's code."""
+    return any(user for _, _, _, user in thread["frames"])
+
+
+def _hosted(
+    users: Sequence[Thread], distributed: Sequence[Thread], inside: Mapping[int, list[Wait]]
+) -> tuple[Thread, list[Wait]]:
+    """The thread that counts where the main one is a host's: an event loop of Ray's, a server's.
+
+    That is the one in a call of torch's, else one that waits, else the first.
+
+    Args:
+        users: the threads in the user's code; distributed: those in a call of torch's.
+        inside: `id` of a thread -> what it waits for.
+    """
+    shown = max(users, key=lambda thread: (thread["call"] is not None, bool(inside[id(thread)])))
+    others = [thread for thread in distributed if thread is not shown]
+    return shown, _merged([inside[id(thread)] for thread in (shown, *others)])
+
+
+def _never(wait: Wait, *, own: bool) -> Wait:
+    """The wait for a thread that waits for this one, or for a lock that this thread has itself."""
+    if isinstance(wait, OnLock):
+        return replace(wait, holder="this thread" if own else "a waiting thread")
+    return replace(wait, circular=True) if isinstance(wait, OnThread) else wait
+
+
+def _through(
+    main: Thread, last: Thread, found: Sequence[Wait], needed: Sequence[Wait]
+) -> tuple[Thread, list[Wait]]:
+    """The main thread waits for another one of its process, and so for what that one waits for.
+
+    A thread of a library's has no line of the user's: then it is the line that waits for the thread.
+    """
+    if _has_users(last):
+        return last, list(needed)
+    waits_here = [replace(wait, where=found[0].where) for wait in needed]
+    return main, [*(replace(wait, blocking=False) for wait in found), *waits_here]
+
+
+def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sources) -> list[Thread]:
+    """The threads of a process that could end what the one that is shown waits for."""
+    first = found[0] if found else None
+    if _in_process(found):
+        chain, _ = threads.awaited(shown, record, sources)
+        return chain or freeing(found[0], shown, record, sources)
+    if _is_unknown(shown, found):
+        return sharing(shown, record, sources)
+    pipe = isinstance(first, OnIO) and (first.target or "").startswith("pipe:")
+    memory = isinstance(first, OnLock) and first.shared
+    known = pipe or memory or isinstance(first, OnCondition)
+    return freeing(found[0], shown, record, sources) if known else []
+
+
+def _is_unknown(shown: Thread, found: Sequence[Wait]) -> bool:
+    """True for a thread that waits inside the process, and nothing tells for what."""
+    return not found and shown["native"] is not None and shown["native"]["call"] == "futex"
+
+
+def _through_libraries(
+    record: Record, shown: Thread, found: Sequence[Wait], sources: Sources
+) -> Iterator[Wait]:
+    """What the threads of libraries wait for, which may set, put or return what this one waits for.
+
+    A pool's thread waits for what its workers send, one of a client for its server. Threads of what runs
+    the program itself, such as a notebook's kernel, serve others.
+    """
+    asks_threads = bool(found) and isinstance(found[0], OnThread) and not found[0].circular
+    if not asks_threads and not _is_unknown(shown, found):
+        return
+    hosts = _packages(shown, outside=True)
+    for thread in record["threads"]:
+        if thread is shown or thread["main"] or _has_users(thread) or _packages(thread) & hosts:
+            continue
+        polled = thread["native"].get("polled", ()) if thread["native"] is not None else ()
+        for wait in waits.thread_waits(thread, record, sources):
+            if isinstance(wait, OnIO):
+                yield from [replace(wait, op="read", target=target) for target in polled] or [wait]
+
+
+def _packages(thread: Thread, *, outside: bool = False) -> frozenset[str]:
+    """The installed packages that a thread's frames belong to.
+
+    Args:
+        outside: of the frames that have called the user's code.
+    """
+    first = next((n for n, frame in enumerate(thread["frames"]) if frame[3]), 0) if outside else 0
+    parts = (file.partition("-packages" + os.sep)[2] for file, _, _, _ in thread["frames"][first:])
+    return frozenset(part.partition(os.sep)[0] for part in parts if part)
+
+
+def _threads_apart(
+    record: Record, shown: Thread | None, helping: Sequence[Thread], *, inside: bool
+) -> list[int]:
+    """The kernel's ids of threads whose work is not that of the thread that is shown.
+
+    Those are Python's other threads, unless they could end what that one waits for, and the beacon.
+    Threads that Python does not know carry messages.
+
+    Args:
+        inside: whether it waits for something inside the process: what a library's thread computes may
+            be for that.
+    """
+    counted = [shown, *helping]
+    others = [one for one in record["threads"] if not any(one is thread for thread in counted)]
+    others = [one for one in others if _has_users(one)] if inside else others
+    known = [one.get("native_id") for one in others]
+    return [number for number in (*known, record.get("beacon_thread")) if number is not None]
+
+
+def acting_thread(record: Record, sources: Sources) -> str | None:
+    """The name of a thread beside the main one that is at a task and can go on with it by itself.
+
+    A task is the user's code, or what an executor or a timer was given. A thread that waits for another
+    thread, for a rank or for a key of the store cannot act by itself, unless its wait ends before long.
+    """
+    for thread in record["threads"]:
+        if thread["main"] or not (_has_users(thread) or given_task(thread["frames"])):
+            continue
+        found = waits.thread_waits(thread, record, sources)
+        if not found or found[0].limited or isinstance(found[0], ForOutside):
+            return thread["name"]
+    return None
+
+
+def _serves(thread: Thread) -> bool:
+    """True for a thread that runs the user's code for another rank, which has called it by `rpc`."""
+    return any(
+        function == RPC_SERVED and is_rpc_file(file) for file, _, function, _ in thread["frames"]
+    ) and _has_users(thread)
+
+
+def _in_process(found: Sequence[Wait]) -> bool:
+    """True for the wait for another thread of the same process, however long that takes."""
+    first = found[0] if found else None
+    lock = isinstance(first, OnLock) and not (first.on_file or first.shared)
+    inside = isinstance(first, OnThread) or lock
+    return inside and first is not None and not first.limited
+
+
+def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:
+    """The waits of several threads; a collective is listed once, with the thread that it blocks."""
+    merged: list[Wait] = []
+    for wait in (wait for group in groups for wait in group):
+        same = [other for other in merged if _same_collective(wait, other)]
+        if not same:
+            merged.append(wait)
+        elif wait.blocking and not same[0].blocking:
+            merged[merged.index(same[0])] = wait
+    return merged
+
+
+def _same_collective(one: Wait, other: Wait) -> bool:
+    if not (isinstance(one, InCollective) and isinstance(other, InCollective)):
+        return False
+    return one.seq is not None and (one.group, one.seq) == (other.group, other.seq)
+
+
+def frames(thread: Thread, cwd: str) -> tuple[Frame, ...]:
+    """The stack of a thread, relative to the job's folder."""
+    return tuple(waits.frame(entry, cwd) for entry in thread["frames"])
+
+
+def explained(
+    stack: Sequence[Frame], sources: Sources, values: Mapping[int, Mapping[str, str]] = NOTHING
+) -> tuple[Frame, ...]:
+    """A stack with the sources of the user's frames, and what could be read in each."""
+    return tuple(
+        replace(frame, text=sources.text(frame.file), values=literals(values.get(place, {})))
+        if frame.user
+        else frame
+        for place, frame in enumerate(stack)
+    )

@@ -1,0 +1,84 @@
+"""The notebook whose cell a process runs, read from its file.
+
+A cell is known by the hash of its source, so nothing is guessed. Jupyter Server names the notebook of a
+kernel in its environment (`JPY_SESSION_NAME`, jupyter_server/services/sessions/sessionmanager.py, 2.x);
+nbclient and others start it in the folder of the notebook, or in that in which they were started.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from heapq import nlargest
+from itertools import islice
+
+import psutil
+
+from ..job_files import ask, notebook
+from . import cells
+
+EVERY = 5.0
+"""Seconds after which a cell is looked for again: the notebook may have been saved meanwhile."""
+
+MOST_NOTEBOOKS, MOST_NAMES = 16, 1000
+"""Notebooks of a folder that are read, the newest first, and names in it that are looked at."""
+
+Index = Mapping[int, cells.Found]
+"""Hash of what IPython may compile -> the cell of it."""
+
+
+class Notebooks:
+    """Finds cells. What was found stays; a notebook is read again only when it has changed."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, str], cells.Found] = {}
+        self._searched: dict[int, tuple[float, list[list[Index]]]] = {}
+        self._read: dict[str, tuple[float, Index]] = {}
+
+    def cell(self, pid: int, file: str) -> cells.Found | None:
+        """The cell that a process runs as `file`; None where no notebook has it."""
+        if (pid, file) not in self._found:
+            now, digest = time.monotonic(), cells.hash_of(file) or 0
+            if now - self._searched.get(pid, (-EVERY, []))[0] >= EVERY:
+                self._searched[pid] = now, [list(self._indexes(paths)) for paths in _candidates(pid)]
+            for group in self._searched[pid][1]:
+                if same := [index[digest] for index in group if digest in index]:
+                    numbers, source = cells.merged(same)
+                    self._found[pid, file] = numbers, cells.compiled(source)
+                    break
+        return self._found.get((pid, file))
+
+    def _indexes(self, paths: Sequence[str]) -> Iterator[Index]:
+        for path in paths:
+            with suppress(OSError):
+                known = self._read.get(path)
+                if known is None or known[0] != ask(os.stat, path).st_mtime:
+                    content, changed = notebook(path)
+                    self._read[path] = known = changed, cells.index(content)
+                yield known[1]
+
+
+def _candidates(pid: int) -> Iterator[list[str]]:
+    """The notebook that a process's environment names, then those in its folder, the newest first."""
+    with suppress(psutil.Error, OSError):
+        process = psutil.Process(pid)
+        folder, named = process.cwd(), process.environ().get("JPY_SESSION_NAME", "")
+        if named:  # Jupyter Server 1 gave a path relative to its own root
+            yield [os.path.join(folder, named), os.path.join(folder, os.path.basename(named))]
+        yield ask(_in_folder, folder)
+
+
+def _in_folder(folder: str) -> list[str]:
+    """The newest notebooks in a folder."""
+    with os.scandir(folder) as entries:
+        named = [entry for entry in islice(entries, MOST_NAMES) if entry.name.endswith(".ipynb")]
+        return [entry.path for entry in nlargest(MOST_NOTEBOOKS, named, _changed)]
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    """When a file was last changed; 0 for a link that leads nowhere."""
+    with suppress(OSError):
+        return entry.stat().st_mtime
+    return 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..beacon.record import FrameEntry, Record
@@ -12,7 +12,7 @@ from ..model.frames import Frame
 from . import pyspy_record as dumped
 from . import tracebacks, waits
 from .evidence import Evidence, Source
-from .judged_thread import explained
+from .judged_thread import NOTHING, explained
 from .process_table import Row
 from .source import Sources, relative
 
@@ -40,11 +40,7 @@ def exit_call(record: Record, at: float, sources: Sources, since: float | None =
     """
     if since is None:
         return Evidence(Source.EXIT, at, stack=_stack(record["cut_off"], sources))
-    stack = explained(
-        [waits.frame(entry, sources.cwd) for entry in record["left"]],
-        sources,
-        record.get("left_values", {}),
-    )
+    stack = _stack(record["left"], sources, record.get("left_values", NOTHING))
     return Evidence(Source.EXIT, at, since=since, stack=stack)
 
 
@@ -91,8 +87,10 @@ def own_error(record: Record, sources: Sources, start: float) -> Iterator[Eviden
     yield Evidence(Source.RECORD, raw["time"], error=unwrap(error, sources.cwd))
 
 
-def _stack(entries: Sequence[FrameEntry], sources: Sources) -> tuple[Frame, ...]:
-    return explained([waits.frame(entry, sources.cwd) for entry in entries], sources)
+def _stack(
+    entries: Sequence[FrameEntry], sources: Sources, values: Mapping[int, Mapping[str, str]] = NOTHING
+) -> tuple[Frame, ...]:
+    return explained([waits.frame(entry, sources.cwd) for entry in entries], sources, values)
 
 
 def unwrap(error: ErrorView, cwd: str) -> ErrorView:

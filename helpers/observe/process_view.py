@@ -147,8 +147,11 @@ def with_evidence(
     """
     over = not view.alive or (record is not None and bool(record["ended"] or record["error"]))
     known = evidence.waits or ()
-    completed_waits = () if over or view.stopped_for_memory else map(completed, known)
-    pending = tuple(wait for wait in completed_waits if wait is not None)
+    waits_no_more = over or view.stopped_for_memory
+    pending, through = (
+        () if waits_no_more else tuple(wait for wait in map(completed, each) if wait is not None)
+        for each in (known, evidence.through or ())
+    )
     in_call = not view.alive and any(isinstance(wait, Communication) for wait in known)
     stack = evidence.stack or ()
     view = replace(
@@ -156,7 +159,7 @@ def with_evidence(
         stack=stack,
         where=innermost_user(stack),
         waits=pending,
-        through=tuple(wait for wait in map(completed, evidence.through or ()) if wait is not None),
+        through=through,
         error=evidence.error,
         asleep=evidence.asleep,
         gil_held=held and not view.stopped_for_memory,

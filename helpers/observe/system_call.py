@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..beacon import torch_names
 from ..beacon.record import NativeCall, Record, Site
@@ -74,7 +75,7 @@ class Blocked:
     common: Waiting
     sources: Sources
 
-    @property
+    @cached_property
     def called(self) -> tuple[str, str, str | None] | None:
         """What the line calls, as `called.called_at` tells.
 
@@ -90,7 +91,7 @@ class Blocked:
         only = self._methods[0] if len(self._methods) == 1 else None
         return only if only in ENDED_BY else None
 
-    @property
+    @cached_property
     def _methods(self) -> list[str]:
         """The names of the methods that are called at the site, or in its line where that is known."""
         calls = self.sources.calls(self.site) if self.site is not None else ()

@@ -18,7 +18,7 @@ import psutil
 from score.trial import ROOT
 from steady import busy_loops
 
-from .loops import Hang, Loop, all_hangs, all_loops, some_loops
+from .loops import ARRIVES, Hang, Loop, all_hangs, all_loops, some_loops
 from .part import Part
 
 TITLE = "No false alarm"
@@ -30,17 +30,19 @@ LIMIT = 150.0
 """Seconds within which the tool has to answer."""
 
 EARLIEST, LATEST = 3.0, 9.0
-"""Seconds after its start, at random between these, at which a program is attached to."""
+"""Seconds, at random between these, that a program goes on before it is attached to: after its start or,
+where it hangs, after all of its processes have come to where they do."""
 
 WAYS = {
     "attach": ("--patience", "10"),
     "attach --patience 30": ("--patience", "30"),
     "diagnose --max-seconds 15": ("--max-seconds", "15"),
-    "diagnose --patience 8 --stop-on-suspicion": (
-        *("--patience", "8", "--stop-on-suspicion", "--max-seconds", "25"),
-    ),
+    "diagnose --patience 8 --stop-on-suspicion": ("--patience", "8", "--stop-on-suspicion"),
 }
 """Ways to look at a program, and the options of each."""
+
+ENDS = ("--max-seconds", "25")
+"""Options that end the diagnosis of a healthy program, which would go on for ever."""
 
 SHORT = ("attach", "diagnose --patience 8 --stop-on-suspicion")
 """Those in which a hang is found within seconds."""
@@ -116,17 +118,38 @@ async def _run(program: Loop | Hang, way: str, folder: Path, delay: float) -> Ru
     starter = [str(Path(sys.executable).with_name(program.starter[0])), *program.starter[1:]]
     command, helpers = [*starter, str(file)], [sys.executable, "-m", "helpers"]
     if not way.startswith("attach"):
-        words = [*helpers, "diagnose", "--quiet", "--json", str(report), *WAYS[way], "--", *command]
+        ends = () if isinstance(program, Hang) else ENDS
+        words = [
+            *helpers,
+            "diagnose",
+            "--quiet",
+            "--json",
+            str(report),
+            *ends,
+            *WAYS[way],
+            "--",
+            *command,
+        ]
         await _finished(words)
         return _read(program, way, report)
-    job = await asyncio.create_subprocess_exec(*command, cwd=folder, start_new_session=True, **QUIET)
+    output = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.DEVNULL}
+    job = await asyncio.create_subprocess_exec(*command, cwd=folder, start_new_session=True, **output)
     try:
+        if isinstance(program, Hang):
+            await asyncio.wait_for(_arrival(job, 1 + program.is_of_two), LIMIT)
         await asyncio.sleep(delay)
         await _finished([*helpers, "attach", "--json", str(report), *WAYS[way], str(job.pid)])
     finally:
         _end(job.pid)
         await job.wait()
     return _read(program, way, report)
+
+
+async def _arrival(job: asyncio.subprocess.Process, processes: int) -> None:
+    """Wait until all processes of a program have come to where they hang."""
+    assert job.stdout is not None
+    while processes and (line := await job.stdout.readline()):
+        processes -= line.endswith(ARRIVES)
 
 
 def _end(pid: int) -> None:

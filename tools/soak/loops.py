@@ -365,6 +365,10 @@ STUCK = {
 """What hangs, and all of it for ever."""
 
 
+ARRIVES = b"about to hang\n"
+"""What each process of such a program writes, in one piece, just before it hangs."""
+
+
 class Hang(NamedTuple):
     """A program that hangs while a thread of it beats."""
 
@@ -379,11 +383,13 @@ class Hang(NamedTuple):
     @property
     def text(self) -> str:
         """Its source."""
-        joins = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+        imports = "import multiprocessing, os, queue, threading, time\nfrom pathlib import Path\n"
+        if self.is_of_two:
+            imports += "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
         beat = f"usage = []\ndef beat():\n    while True:\n        {BEATS[self.beat]}\n"
         starts = "threading.Thread(target=beat, daemon=True).start()\n"
-        imports = "import multiprocessing, os, queue, threading, time\nfrom pathlib import Path\n"
-        return imports + (joins if self.is_of_two else "") + beat + starts + STUCK[self.stuck] + "\n"
+        arrives = f"os.write(1, {ARRIVES!r})\n"
+        return imports + beat + starts + arrives + STUCK[self.stuck] + "\n"
 
     @property
     def starter(self) -> tuple[str, ...]:

@@ -10,14 +10,24 @@ MOST_THREADS = 256
 """Threads of a process that are looked at: each takes 0.02 ms."""
 
 
-def movements(pid: int, threads: Sequence[int] = ()) -> list[tuple[int, bool, int]]:
+TELLS = Path("/proc/self/task").is_dir()
+"""Whether this system tells how often a thread has been scheduled."""
+
+
+def movements(pid: int, threads: Sequence[int] = ()) -> list[tuple[int, bool, int]] | None:
     """Of each thread: the kernel's id, whether it runs or could run, how often it has been scheduled.
 
-    A thread that has not been scheduled has done nothing. `status` needs no right of a debugger.
+    A thread that has not been scheduled has done nothing. `status` needs no right of a debugger. Threads
+    that have ended are left out.
 
     Args:
         threads: those to look at; none for all that the process has.
+
+    Returns:
+        None where the system does not tell.
     """
+    if not TELLS:
+        return None
     if not threads:
         with suppress(OSError):
             threads = sorted(int(task.name) for task in Path(f"/proc/{pid}/task").iterdir())[

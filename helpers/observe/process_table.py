@@ -192,10 +192,13 @@ class Row:
     ) -> None:
         """Take in whether each thread runs, and how often it has been scheduled.
 
+        What a thread does that could not be looked at, since it or its process is about to end, is not
+        known to be nothing.
+
         Args:
-            polls: thread -> wake-ups a second that are its place's own.
+            polls: thread that was to be looked at -> wake-ups a second that are its place's own.
         """
-        known, self.motions = self.motions, {}
+        known, self.motions = self.motions, {thread: Motion(now, 0) for thread in polls}
         for thread, runs, switches in seen:
             self.motions[thread] = motion = known.get(thread) or Motion(now, switches)
             motion.take(now, runs or self.frozen, switches, polls.get(thread, 0.0))

@@ -193,4 +193,4 @@ def _switches(pid: int, thread: int | None) -> object:
     """
     if thread is None:
         return object()
-    return [switches for _, _, switches in movements(pid, (thread,))]
+    return [switches for _, _, switches in movements(pid, (thread,)) or ()]

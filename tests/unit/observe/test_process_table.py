@@ -235,6 +235,17 @@ def test_of_a_thread_at_which_nobody_has_looked_nothing_shows_that_it_moves() ->
     assert now - made.moved(NATIVE) == 0.0
 
 
+@pytest.mark.parametrize(
+    "seen", [pytest.param([], id="the process ends"), pytest.param([(BEAT, False, 3)], id="it alone")]
+)
+def test_a_thread_that_could_not_be_looked_at_is_not_still(seen: list[tuple[int, bool, int]]) -> None:
+    made = Row(MAIN, 0, 0.0, ("python",), seen=0.0)
+    for second in range(10):
+        made.take_motions(float(second), [(MAIN, False, 5), (BEAT, False, 3)], {MAIN: 0.0, BEAT: 0.0})
+    made.take_motions(10.0, seen, {MAIN: 0.0, BEAT: 0.0})
+    assert made.moved(MAIN) == 10.0
+
+
 def test_the_wake_ups_of_a_place_are_those_of_its_thread() -> None:
     made = Row(MAIN, 0, 0.0, ("python",), seen=0.0)
     for second in range(61):

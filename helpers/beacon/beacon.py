@@ -199,12 +199,13 @@ class Beacon:
     def _woken(self, pause: float) -> bool:
         """Wait so many seconds; True as soon as the thread is to end.
 
-        A long pause may follow a look, but joining must be watched before all of torch is imported.
+        A long pause may follow a look, but joining must be watched before all of torch is imported, and
+        calls as soon as it is.
         """
         while True:
             self._watches_joins = self._watches_joins or joining.watch(self._joins, self._makes_group)
             self._watches_calls = self._watches_calls or call_log.watch(self)
-            step = pause if self._watches_joins else min(pause, TICK)
+            step = pause if self._watches_joins and self._watches_calls else min(pause, TICK)
             if self._wake.acquire(timeout=step):
                 return True
             pause -= step

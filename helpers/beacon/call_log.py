@@ -239,15 +239,18 @@ class _Functions:
 
     Attributes:
         kinds: of those that do the work, whether they send or receive.
-        asking: those of them that ask whether the rank takes part.
+        inner: those of them that others of them call.
+        asking: those that ask whether the rank takes part.
         wrappers: what stands around them.
     """
 
     def __init__(self) -> None:
         self.kinds: Dict[int, bool] = {}
+        self.inner: Set[int] = set()
         self.asking: Set[int] = set()
         self.wrappers: Set[int] = set()
         self._kept: List[CodeType] = []  # so that no other code comes to their places
+        named: Dict[str, CodeType] = {}
         for name in CALLS:
             function = name_in(DISTRIBUTED, name)
             while type(function) is FunctionType:
@@ -259,7 +262,17 @@ class _Functions:
                     self.kinds[id(code)] = name in P2P_CALLS
                     if ASKS_MEMBERSHIP in code.co_names:
                         self.asking.add(id(code))
+                        named[name] = code
                 function = wrapped
+        for code in named.values():
+            self.inner.update(id(named[name]) for name in code.co_names if name in named)
+
+    def is_part(self, frame: FrameType) -> bool:
+        """True for a part of another call: `all_gather_object` gathers twice."""
+        caller = frame.f_back
+        while caller is not None and id(caller.f_code) in self.wrappers:
+            caller = caller.f_back
+        return caller is not None and id(caller.f_code) in self.asking
 
 
 class Owner(Protocol):
@@ -280,34 +293,29 @@ def watch(owner: Owner) -> bool:
         owner: has the log of the process.
 
     Returns:
-        True when the watch is set, False while torch has not come so far, or has no such function.
+        True when the watch is set, False while torch is not wholly loaded, or has no such function.
     """
     asks = name_in(DISTRIBUTED, ASKS_MEMBERSHIP)
-    if type(asks) is not FunctionType:
+    spec = getattr(sys.modules.get("torch"), "__spec__", None)
+    if type(asks) is not FunctionType or getattr(spec, "_initializing", False):
         return False
     functions = _Functions()
-    kinds, asking, wrappers = functions.kinds, functions.asking, functions.wrappers
-    torch, compiles = sys.modules.get("torch"), name_in(EVAL_FRAME, "set_eval_frame") or bool
+    kinds, inner, is_part = functions.kinds, functions.inner, functions.is_part
+    compiles = name_in(EVAL_FRAME, "set_eval_frame") or bool
+    is_compiling = getattr(name_in("torch", "compiler"), "is_dynamo_compiling", bool)
     frame_at = sys._getframe
 
     # Most calls are only counted, which is to cost a few microseconds in a rank whose caches its own
     # work fills: by C alone, but for what torch does itself. The watched function is a part of that.
     def noting(group: Any) -> Any:
         outside = asks(group)
-        if (
-            outside is not False
-            or getattr(getattr(torch, "compiler", None), "is_dynamo_compiling", bool)()
-        ):
+        if outside is not False or is_compiling():
             return outside
         frame = frame_at(1)
-        p2p = kinds.get(id(frame.f_code))
-        if p2p is None:
+        code = id(frame.f_code)
+        p2p = kinds.get(code)
+        if p2p is None or (code in inner and is_part(frame)):
             return outside
-        caller = frame.f_back
-        while caller is not None and id(caller.f_code) in wrappers:
-            caller = caller.f_back
-        if caller is not None and id(caller.f_code) in asking:
-            return outside  # a part of another call: `all_gather_object` gathers twice
         log = owner.calls
         counter = log.counters.get((p2p, id(group)))
         number = 0 if counter is None else next(counter)

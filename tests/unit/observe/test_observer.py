@@ -25,7 +25,8 @@ from helpers.observe.look import (
     Told,
     Usage,
 )
-from helpers.observe.observer import MOST_ENDED, Observer
+from helpers.observe.observer import Observer
+from helpers.observe.picture import MOST_ENDED
 
 PYTHON = ("python", "train.py")
 LINE = ("/job/train.py", 41, "step", True)

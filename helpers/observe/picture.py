@@ -1,0 +1,289 @@
+"""What has been seen of a run -> what is known of it now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..beacon.record import Error
+from ..beacon.torch_names import DATALOADER_WORKER
+from ..launch.processes import is_launcher
+from ..model.facts import Attempt, ChildView, Job, Port, ProcessView, RankView, Snapshot, State
+from ..model.frames import Frame, innermost_user
+from . import libraries, process_view, ranks, tracebacks, waits
+from .cells import Cells
+from .compilers import compiling
+from .evidence import merge
+from .history import History
+from .identity import spawned_number, task
+from .look import ErrorFile, Look, Output, Store
+from .not_seen import not_seen
+from .process_table import Row
+from .process_view import Readings
+from .rendezvous import rendezvous
+from .stillness import with_movement
+from .store import addresses_to_look_at
+
+KERNEL_CLOCK = 2.0
+"""Seconds within which the kernel tells when a process was started."""
+
+MOST_ENDED = 64
+"""Processes that have ended well which are kept, besides ranks: a long job starts any number of them."""
+
+
+class Picture:
+    """What is known of a run after a look; it asks for what else would be worth knowing. No I/O.
+
+    Args:
+        seen: what has been seen so far, the look included.
+    """
+
+    def __init__(self, seen: History, look: Look) -> None:
+        self._seen, self._look, self._now = seen, look, look.time
+        self._roles = ranks.assign(seen.table, seen.identities, ended=seen.ended is not None)
+        ranks.tell_ends(seen.table, self._roles)
+        self._of_rank = [seen.identities[pid] for rank, pid in self._roles.ranks.items() if rank >= 0]
+        root = seen.table.rows.get(seen.watched.pid)
+        self._part = task((root.environment if root else None) or {})
+        world = self._counted()
+        self._unnamed = set(self._roles.ranks) == {-1} and (world is None or look.status is not None)
+        self._number, self._world = -1, world
+        if self._unnamed:
+            self._number, self._world = self._part or (0, world or 1)
+        self._job = self._made_job(root)
+
+    def snapshot(self) -> Snapshot:
+        """The job with its ranks and launchers."""
+        seen = self._seen
+        all_ranks, launchers = self._ranks(), self._launchers()
+        self._forget_ended()
+        addresses = addresses_to_look_at(all_ranks, launchers)
+        for address in addresses:
+            seen.ask(Store(address))
+        return Snapshot(
+            time=self._now - seen.start,
+            job=self._job,
+            ranks=all_ranks,
+            launchers=launchers,
+            earlier=self._earlier(),
+            strangers=tuple(seen.outside.strangers.items()),
+            memory_kills=seen.kills,
+            limit=seen.limit,
+            not_seen=not_seen(seen, self._now),
+            stdin=seen.watched.stdin,
+            stores=tuple(seen.stores.values()),
+            interfaces=seen.interfaces,
+            asked=seen.asked or not addresses <= seen.stores.keys(),
+        )
+
+    def _counted(self) -> int | None:
+        """How many ranks the job has, as far as anything tells."""
+        told = max((one.world_size for one in self._of_rank if one.world_size), default=None)
+        counts = (spawned_number(record) for record in self._seen.records.values())
+        spawned = max((number for number in counts if number), default=None)
+        return told or spawned or len(set(self._seen.inbox.spawned.values())) or None
+
+    def _made_job(self, root: Row | None) -> Job:
+        """The job, without its ranks.
+
+        Args:
+            root: the row of its command.
+        """
+        seen, of_rank = self._seen, self._of_rank
+        over = root is not None and self._look.status is not None
+        error, line = self._script_error()
+        return Job(
+            command=seen.watched.command,
+            launcher=ranks.launcher_name(seen.table, self._roles, seen.records),
+            world_size=self._world,
+            attempt=max((one.attempt for one in of_rank), default=0),
+            restarts=min((one.restarts for one in of_rank), default=0),
+            exit_code=root.exit_code if root and over else None,
+            signal=root.signal if root and over else None,
+            ended=seen.ended,
+            hardware=self._hardware(),
+            backends=tuple(sorted({name for one in of_rank for name in one.backends})),
+            master=next((one.master for one in of_rank if one.master), None),
+            single_node=all(one.single_node for one in of_rank) and self._part is None,
+            script_error=error,
+            script_line=line,
+        )
+
+    def _ranks(self) -> tuple[RankView, ...]:
+        """Those that were seen, and those that are absent."""
+        job = self._job
+        views = [
+            self._rank(self._number if rank == -1 else rank, pid)
+            for rank, pid in self._roles.ranks.items()
+            if job.script_error is None
+        ]
+        absent: State = "missing" if job.single_node else "unseen"
+        met = any(one.joined or one.together for one in self._of_rank)
+        if self._seen.attached and job.single_node and met:
+            absent = "exited"  # all ranks were there once
+        complete = (self._unnamed and self._part is None) or job.script_error is not None
+        readable = libraries.readable(views, self._seen.sources)
+        return ranks.with_absent(readable, 0 if complete else job.world_size or 0, absent)
+
+    def _launchers(self) -> tuple[ProcessView, ...]:
+        rows = self._seen.table.rows
+        return tuple(self._launcher(pid) for pid in self._roles.launchers if not rows[pid].is_helper)
+
+    def _forget_ended(self) -> None:
+        """Forget the oldest of the processes that have ended well and were no ranks."""
+        parents = {row.parent for row in self._seen.table.rows.values() if row.ended is None}
+        kept = {self._seen.watched.pid, *self._roles.ranks.values(), *self._roles.duplicates, *parents}
+        ended = [
+            (row.ended, pid)
+            for pid, row in self._seen.table.rows.items()
+            if row.ended is not None and row.status == 0 and pid not in kept
+            if self._seen.identities[pid].attempt == self._job.attempt
+        ]
+        for _, pid in sorted(ended)[:-MOST_ENDED]:
+            del self._seen.table.rows[pid], self._seen.identities[pid]
+            self._seen.inbox.forget(pid)
+            self._seen.held.pop(pid, None)
+
+    def _launcher(self, pid: int) -> ProcessView:
+        found = self._process(pid, "launcher")
+        meets = (
+            rendezvous(found.command, self._seen.watched.host) if is_launcher(found.command) else None
+        )
+        return replace(found, wraps=self._roles.wrappers.get(pid), rendezvous=meets)
+
+    def _earlier(self) -> tuple[Attempt, ...]:
+        """The ranks of attempts before the newest, which the roles no longer know."""
+        found = []
+        for number in sorted(
+            {i.attempt for i in self._seen.identities.values() if i.attempt < self._job.attempt}
+        ):
+            then = ranks.assign(self._seen.table, self._seen.identities, number)
+            views_of_ranks = (
+                self._rank(rank, pid)
+                for rank, pid in sorted(then.ranks.items())
+                if rank >= 0 and self._seen.table.rows[pid].ended is not None
+            )
+            found.append(Attempt(number, tuple(views_of_ranks)))
+        return tuple(attempt for attempt in found if attempt.ranks)
+
+    def _rank(self, rank: int, pid: int) -> RankView:
+        process = self._process(pid, "rank")
+        identity = self._seen.identities[pid]
+        children = tuple(self._child(child) for child in self._roles.children.get(pid, ()))
+        alive = (child.process.command for child in children if child.process.alive)
+        process = replace(process, compiles=compiling(alive))
+        return RankView(
+            rank=rank if rank >= 0 else None,
+            local_rank=identity.local_rank,
+            node=identity.node,
+            host=self._seen.watched.host,
+            state=process.state,
+            process=process,
+            children=children,
+            joined=identity.joined,
+            rpc=identity.rpc,
+            master=identity.master,
+            interface=identity.interface,
+        )
+
+    def _child(self, pid: int) -> ChildView:
+        row = self._seen.table.rows[pid]
+        made = self._seen.inbox.child(pid)
+        worker_id = self._seen.inbox.workers.get(pid)
+        if made is not None and made["target"] == DATALOADER_WORKER:
+            worker_id = made["index"]
+        kind = "helper" if row.is_helper else "process"
+        if worker_id is not None:
+            kind = "dataloader-worker"
+        return ChildView(
+            process=self._process(pid, kind),
+            worker_id=worker_id,
+            joined_as_rank=self._roles.duplicates.get(pid),
+            joined_at=self._joined_at(pid) if pid in self._roles.duplicates else None,
+        )
+
+    def _joined_at(self, pid: int) -> Frame | None:
+        """The line of the child's own call, else of a rank's: both run the same code."""
+        for other in (pid, *self._roles.ranks.values()):
+            entries = self._seen.identities[other].joined_from
+            frames = [waits.frame(entry, self._seen.watched.cwd) for entry in entries]
+            if frames:
+                return innermost_user(frames)
+        return None
+
+    def _process(self, pid: int, kind: str) -> ProcessView:
+        row = self._seen.table.rows[pid]
+        cells = self._seen.inbox.cells.get(pid, Cells({}))
+        sources = self._seen.sources.of(self._started(row), cells.texts)
+        readings = self._readings(row, cells)
+        evidence = merge(process_view.evidence_of(row, readings, self._now, self._seen.start, sources))
+        view = process_view.with_evidence(
+            process_view.of_kernel(row, kind, self._now, self._seen.start),
+            readings.record,
+            evidence,
+            sources,
+            completed=lambda wait: self._seen.outside.completed(wait, pid, self._seen.table.rows),
+            held=readings.held(row, self._now),
+        )
+        self._seen.outside.look_for_strangers(view, self._seen.table.rows)
+        view = replace(view, ports=tuple(self._ports(row)))
+        outside = self._seen.outside.moved(view.waits, self._seen.table.rows)
+        return with_movement(view, row, evidence, self._now, self._seen.start, outside)
+
+    def _readings(self, row: Row, cells: Cells) -> Readings:
+        """What has been read of a process; of one that has failed, more is asked for."""
+        failed = row.ended is not None and row.exit_code != 0
+        made = self._seen.inbox.child(row.pid)
+        error_file = made["error_file"] if failed and made is not None else None
+        return Readings(
+            record=self._seen.records.get(row.pid),
+            written=self._seen.inbox.written.get(row.pid),
+            outside=self._seen.held.get(row.pid),
+            crash=cells.in_text(self._seen.inbox.stacks.get(row.pid, "")),
+            traceback=cells.in_text(self._seen.ask(ErrorFile(error_file)) or "") if error_file else "",
+            log=cells.in_text(self._seen.ask(Output(row.pid)) or "") if failed else "",
+        )
+
+    def _started(self, row: Row) -> float:
+        """When a process was started at the latest: the kernel tells that to a second only."""
+        record = self._seen.records.get(row.pid)
+        if record is not None and record["source"] == "beacon":
+            return record["started"]
+        return row.started + KERNEL_CLOCK
+
+    def _ports(self, row: Row) -> list[Port]:
+        """What it listens on; for a process that ends, what it ever listened on."""
+        record = self._seen.records.get(row.pid)
+        ending = row.ended is not None or (record is not None and record["error"] is not None)
+        sockets = sorted(row.all_sockets) if ending else row.sockets
+        store = (self._job.master or "").rpartition(":")[2]
+        joined = self._seen.identities[row.pid].joined
+        return [
+            Port(address, port, "store" if str(port) == store else "gloo" if joined else "other")
+            for address, port in sockets
+        ]
+
+    def _hardware(self) -> str:
+        used = {record["accelerator"] for record in self._seen.records.values()}
+        return "cuda" if "cuda" in used else "cpu"
+
+    def _script_error(self) -> tuple[str | None, Frame | None]:
+        """Why Python could not even start the script, from its own words, and the line."""
+        for pid, row in self._seen.table.rows.items():
+            if row.ended is None or row.exit_code in (0, None) or not row.is_python:
+                continue
+            error = self._seen.records[pid]["error"] if pid in self._seen.records else None
+            if error is not None and _does_not_parse(error):
+                line = [waits.frame(entry, self._seen.watched.cwd) for entry in error["frames"][:1]]
+                return f"{error['type']}: {error['message']}", line[0] if line else None
+            match = (
+                tracebacks.NO_SCRIPT.search(self._seen.ask(Output(pid)) or "") if error is None else None
+            )
+            if match:
+                return match[0], None
+        return None, None
+
+
+def _does_not_parse(error: Error) -> bool:
+    return error["type"] in ("SyntaxError", "IndentationError", "TabError") and not any(
+        frame[3] for frame in error["frames"][1:]
+    )

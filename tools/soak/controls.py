@@ -119,20 +119,10 @@ async def _run(program: Loop | Hang, way: str, folder: Path, delay: float) -> Ru
     command, helpers = [*starter, str(file)], [sys.executable, "-m", "helpers"]
     if not way.startswith("attach"):
         ends = () if isinstance(program, Hang) else ENDS
-        words = [
-            *helpers,
-            "diagnose",
-            "--quiet",
-            "--json",
-            str(report),
-            *ends,
-            *WAYS[way],
-            "--",
-            *command,
-        ]
-        await _finished(words)
+        words = [*helpers, "diagnose", "--quiet", "--json", str(report), *ends, *WAYS[way]]
+        await _finished([*words, "--", *command])
         return _read(program, way, report)
-    output = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.DEVNULL}
+    output = {**QUIET, "stdout": asyncio.subprocess.PIPE}
     job = await asyncio.create_subprocess_exec(*command, cwd=folder, start_new_session=True, **output)
     try:
         if isinstance(program, Hang):

@@ -46,7 +46,7 @@ MOST_GROUPS, LONGEST_LABEL, LONGEST_NAME = 256, 60, 60
 """Groups in which calls are counted, and characters of their labels and of a variable's name: without
 limits for these the size of the log would have no bound."""
 
-SHARE, BURST = 0.002, 0.001
+SHARE, BURST = 0.001, 0.001
 """Share of the time that reading values may take, and the seconds that it may take at once. Where calls
 come faster than that allows, only those of every second, fourth, ... number are looked at: the numbers
 of a slow rank are among those of a faster one, so that the same calls can be compared."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
 from ..model.waits import ANY_CHILD, OnChild
-from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, PORT, RELAYED, TAKEN, TIMEOUT
+from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
 from .needs import AGENTS
 
 SIGTERM = 15
@@ -188,14 +188,3 @@ def _needs_ended(view: RankView) -> bool:
     alive = any(child.process.alive for child in view.children)
     waits = view.process.waits if view.process else ()
     return any(isinstance(wait, OnChild) and not (wait.op == ANY_CHILD and alive) for wait in waits)
-
-
-def is_taken(error: ErrorView) -> bool:
-    """True when the kernel refused to let a process listen with EADDRINUSE."""
-    return bool(TAKEN.search(error.message))
-
-
-def refused(error: ErrorView) -> int | None:
-    """The port on which a process could not listen; None where the error tells of none."""
-    match = PORT.search(error.message) if is_taken(error) else None
-    return int(next(group for group in match.groups() if group)) if match else None

@@ -117,28 +117,6 @@ OTHER_END_GONE = (
 """Types that `multiprocessing/connection.py` of Python raises when the other process has ended: on
 reading, on writing, and on connecting to a socket that has gone with it."""
 
-TAKEN = _any_of(
-    (
-        r"EADDRINUSE",
-        "another process listens on the port",
-        "torch/csrc/distributed/c10d/TCPStoreLibUvBackend.cpp; jobs/port_taken_spawn",
-    ),
-    (r"[Aa]ddress already in use", "the same, in the words of the C library", "Python's OSError"),
-    (r"errno: 98\b", "the same", "torch/csrc/distributed/c10d/socket.cpp, torch 2.2"),
-)
-"""The kernel refused to let a process listen on an address."""
-
-PORT = _any_of(
-    (
-        r"port: (\d+)",
-        "the port of a refusal",
-        "torch/csrc/distributed/c10d/TCPStoreLibUvBackend.cpp",
-    ),
-    (r"\[::\]:(\d+)", "the same", "torch/csrc/distributed/c10d/socket.cpp, torch 2.2"),
-    (r":(\d{2,5})\b", "the same, after any address", "torch/csrc/distributed/c10d/socket.cpp"),
-)
-"""The port in a message that matches `TAKEN`, in the one group that is not empty."""
-
 OTHER_SIZES = _any_of(
     (
         r"DDP expects same model across all ranks, but Rank",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..diagnose.events import refused
 from ..model.facts import Blocker, ProcessView
+from ..model.port_refusal import refused_port
 from ..model.waits import READER, OnInput, OnIO, OnLock, Wait
 from . import locks
 from .look import AnyQuestion, Ends, Held, Holder, Look, Movement, Owner, Peer
@@ -75,7 +75,7 @@ class Outside:
             rows: the processes of the job, by pid.
         """
         if view.error is not None:
-            self._look_for_stranger(refused(view.error), rows)
+            self._look_for_stranger(refused_port(view.error), rows)
         if view.awaits_nodes:
             self._look_for_stranger(own_port(view.command, self._host), rows)
 

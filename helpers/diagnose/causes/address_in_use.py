@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from ...model.facts import ChildView, RankView, Verdict
+from ...model.port_refusal import is_address_in_use, refused_port
 from ...model.wording import child_phrase, place, sentence, spoken
-from ..events import Event, is_taken, refused, twins
+from ..events import Event, twins
 from ..scene import Facts
 
 
 def find(facts: Facts) -> Verdict | None:
     """The first failure is a bind that the kernel refused with EADDRINUSE."""
     event = facts.first
-    if event is None or event.error is None or not is_taken(event.error):
+    if event is None or event.error is None or not is_address_in_use(event.error):
         return None
-    port = refused(event.error)
+    port = refused_port(event.error)
     blockers = tuple(b for number, b in facts.snapshot.strangers if number == port)
     name = f"port {port}" if port is not None else "a port"
     owner, evidence = _owner(facts, port)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...model.port_refusal import refused_port
 from ...model.waits import (
     ForRanks,
     InCollective,
@@ -15,7 +16,7 @@ from ...model.waits import (
     OnLock,
     OnThread,
 )
-from ..events import refused, stack_of
+from ..events import stack_of
 from ..messages import CANNOT_CONNECT, NO_INTERFACE, NO_SHARED_MEMORY
 from ..network import unanswered
 from .case import TURNS, Case
@@ -257,7 +258,7 @@ def owner_is_an_earlier_run(case: Case) -> bool:
 def no_port_is_free(case: Case) -> bool:
     """The kernel has no port to give out."""
     event = case.facts.first
-    return event is not None and event.error is not None and refused(event.error) == 0
+    return event is not None and event.error is not None and refused_port(event.error) == 0
 
 
 @situation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...diagnose.events import refused
 from ...model.facts import Blocker, Port, Snapshot
+from ...model.port_refusal import refused_port
 from ...model.wording import spoken
 from .family import family
 from .templates import html
@@ -83,7 +83,7 @@ def entries(snapshot: Snapshot, *, reveal: bool = True) -> list[Entry]:
     for name, process in family(snapshot):
         for port in process.ports:
             _add(found.setdefault(port.port, Entry(port.port)), port, name)
-        number = refused(process.error) if process.error and reveal else None
+        number = refused_port(process.error) if process.error and reveal else None
         if number is not None:
             found.setdefault(number, Entry(number)).refused.append(name)
     for number, who in snapshot.strangers if reveal else ():

@@ -71,46 +71,23 @@ class Identity:
             alive: False once the process has ended; its last record stays as it is.
         """
         env = record["env"] if record else environment
-        self.together = "TORCHELASTIC_RESTART_COUNT" in env
-        self.interface = next((f"{name}={env[name]}" for name in INTERFACES if env.get(name)), "")
-        self.attempt = _int(env.get("TORCHELASTIC_RESTART_COUNT")) or 0
-        self.restarts = max(0, (_int(env.get("TORCHELASTIC_MAX_RESTARTS")) or 0) - self.attempt)
-        self.node = _int(env.get("GROUP_RANK", env.get("NODE_RANK"))) or 0
-        if env.get("MASTER_PORT"):
-            self.master = f"{env.get('MASTER_ADDR', 'localhost')}:{env['MASTER_PORT']}"
-        if _int(env.get("LOCAL_RANK")) is not None:
-            self.local_rank = _int(env.get("LOCAL_RANK"))
-        self.world_size = _int(env.get("WORLD_SIZE")) or self.world_size
         self._from_environment(env)
         if record is None:
             return
         if record["source"] == "beacon":
             self.loaded = bool(record["torch"])
-        member = _in_a_group(record)
         child = record["process"]
         if self.rank is None and child is not None and child["target"] == MP_SPAWN:
             self.rank = self.local_rank = child["index"]
-        joining = False
-        for thread in record["threads"]:
-            call = thread["call"]
-            if joining or call is None or call["kind"] != "rendezvous":
-                continue
-            joining, self.joined_from = True, thread["frames"]
-            if call["rank"] is not None:
-                self.rank = call["rank"]
-            self.world_size = call["world_size"] or self.world_size
-            self._from_method(call["key"] or "")
-        self.joined_from = record["joining"] or self.joined_from
+        joining = self._from_rendezvous(record)
         self._from_rpc(record)
-        groups = record["dist"]
-        if groups:
-            self.rank, self.world_size = groups["rank"], groups["world_size"]
-            member = True
-            self.backends = tuple(sorted({group["backend"] for group in groups["groups"]}))
+        member = self._from_groups(record)
         self.joined |= member
-        member = member or joining
         failed = record["error"] is not None and not self.joined
-        # One that ended well has joined and left between two looks.
+        self._count(member or joining, now, failed=failed, alive=alive)
+
+    def _count(self, member: bool, now: float, *, failed: bool, alive: bool) -> None:
+        """Take in whether it is a member; one that ended well may have joined and left between looks."""
         passed = self.since is None and self.joined_from and not alive
         if failed or (self.member and not member and not self.joined):
             self.since = self.until = None
@@ -119,6 +96,27 @@ class Identity:
         elif (member or self.member) and self.alive:
             self.until = now  # also at the look that finds it gone: it may have been one until then
         self.member, self.alive = member, alive
+
+    def _from_rendezvous(self, record: Record) -> bool:
+        """Take over what a call of `init_process_group` tells; True while it is in one."""
+        joining = next(
+            (t for t in record["threads"] if t["call"] and t["call"]["kind"] == "rendezvous"), None
+        )
+        if joining is not None and (call := joining["call"]) is not None:
+            self.joined_from = joining["frames"]
+            self.rank = self.rank if call["rank"] is None else call["rank"]
+            self.world_size = call["world_size"] or self.world_size
+            self._from_method(call["key"] or "")
+        self.joined_from = record["joining"] or self.joined_from
+        return joining is not None
+
+    def _from_groups(self, record: Record) -> bool:
+        """Take over what its process groups tell; True while it has some."""
+        groups = record["dist"]
+        if groups:
+            self.rank, self.world_size = groups["rank"], groups["world_size"]
+            self.backends = tuple(sorted({group["backend"] for group in groups["groups"]}))
+        return bool(groups) or _in_a_group(record)
 
     def _from_rpc(self, record: Record) -> None:
         for call in _calls(record):
@@ -132,6 +130,16 @@ class Identity:
             self.rank, self.world_size = found
 
     def _from_environment(self, env: Mapping[str, str]) -> None:
+        self.together = "TORCHELASTIC_RESTART_COUNT" in env
+        self.interface = next((f"{name}={env[name]}" for name in INTERFACES if env.get(name)), "")
+        self.attempt = _int(env.get("TORCHELASTIC_RESTART_COUNT")) or 0
+        self.restarts = max(0, (_int(env.get("TORCHELASTIC_MAX_RESTARTS")) or 0) - self.attempt)
+        self.node = _int(env.get("GROUP_RANK", env.get("NODE_RANK"))) or 0
+        if env.get("MASTER_PORT"):
+            self.master = f"{env.get('MASTER_ADDR', 'localhost')}:{env['MASTER_PORT']}"
+        if _int(env.get("LOCAL_RANK")) is not None:
+            self.local_rank = _int(env.get("LOCAL_RANK"))
+        self.world_size = _int(env.get("WORLD_SIZE")) or self.world_size
         if not self.joined and _int(env.get("RANK")) is not None:
             self.rank = _int(env.get("RANK"))
         elif not self.joined and self.rank is None and self.local_rank is not None:

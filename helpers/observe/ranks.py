@@ -67,7 +67,7 @@ def assign(
     members at the same time are two of one rank. A carrier above the rank is its wrapper.
 
     A helper of `multiprocessing` is never a rank; it outlives the one that started it, and loses its
-    parent. What runs a notebook (nbconvert, papermill) only waits for the kernel, which is the program.
+    parent.
 
     Args:
         table: the processes of the job.
@@ -108,16 +108,9 @@ def assign(
             launchers.append(row.pid)
         else:
             children.setdefault(owner, []).append(row.pid)
-    plain = [row for pid in launchers if _is_plain_program(row := table.rows[pid])]
-    kernels = [row for row in plain if is_kernel(row.command) and (ended or row.ended is None)]
-    fronts = {above for row in kernels for above in table.ancestors(row.pid)}
-    plain = [row for row in plain if row not in fronts]
-    plain = [row for row in plain if not set(table.ancestors(row.pid)) & set(plain)]
-    if ended:  # what runs in a session of its own was left there on purpose
-        plain = [row for row in plain if not row.apart] or plain
-    alive = [row for row in plain if row.ended is None]
-    if not ranks and (alive or (plain and ended)):
-        return _single(table, (alive or plain[-1:])[0].pid)
+    main = _main_program(table, launchers, ended=ended)
+    if not ranks and main is not None:
+        return _single(table, main.pid)
     found = {pid: tuple(below) for pid, below in children.items()}
     return Roles(ranks, found, duplicates, tuple(launchers), wrappers)
 
@@ -150,6 +143,26 @@ def launcher_name(table: Table, roles: Roles, records: Mapping[int, Record]) -> 
 
 def _is_plain_program(row: Row) -> bool:
     return row.is_python and not row.is_helper and not is_launcher(row.command)
+
+
+def _main_program(table: Table, launchers: Sequence[int], *, ended: bool) -> Row | None:
+    """The outermost program that is no launcher; None before there is one.
+
+    What runs a notebook (nbconvert, papermill) only waits for the kernel, which is the program.
+
+    Args:
+        ended: True once the command has ended: then the last program counts, but for what runs in a
+            session of its own, which was left there on purpose.
+    """
+    plain = [row for pid in launchers if _is_plain_program(row := table.rows[pid])]
+    kernels = [row for row in plain if is_kernel(row.command) and (ended or row.ended is None)]
+    fronts = [above for row in kernels for above in table.ancestors(row.pid)]
+    plain = [row for row in plain if row not in fronts]
+    plain = [row for row in plain if not any(above in plain for above in table.ancestors(row.pid))]
+    if ended:
+        plain = [row for row in plain if not row.apart] or plain
+    alive = [row for row in plain if row.ended is None]
+    return next(iter(alive or (plain[-1:] if ended else ())), None)
 
 
 def _single(table: Table, main: int) -> Roles:

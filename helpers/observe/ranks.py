@@ -108,8 +108,7 @@ def assign(
             launchers.append(row.pid)
         else:
             children.setdefault(owner, []).append(row.pid)
-    main = _main_program(table, launchers, ended=ended)
-    if not ranks and main is not None:
+    if not ranks and (main := _main_program(table, launchers, ended=ended)) is not None:
         return _single(table, main.pid)
     found = {pid: tuple(below) for pid, below in children.items()}
     return Roles(ranks, found, duplicates, tuple(launchers), wrappers)

@@ -88,7 +88,8 @@ def _doubt(seen: Graph, rank: int) -> Predicate:
     for wait in seen.waits(rank):
         if Need() in seen.needs.otherwise(rank, wait):
             others = [process for process in seen.needs.in_turn(rank) if process.kind != "rank"]
-            return _of_other(others[-1]) if others else _of_wait(wait)
+            known = others and not (isinstance(wait, OnLock) and wait.has_unseen_holder)
+            return _of_other(others[-1]) if known else _of_wait(wait)
     if view.process.acting_thread is not None:
         return _whether("another thread of {them} still ends the wait")
     return Predicate("what {it} waits for", "what {it} wait for")

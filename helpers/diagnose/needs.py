@@ -208,6 +208,8 @@ class Needs:
                 return wait.ends
             case OnLock(holder=int(pid)):
                 return (pid,)
+            case OnLock(has_unseen_holder=True):
+                return self._at_large
             case OnChild() | OnCondition() | OnIO() | OnLock(shared=True):
                 children = self._below(waiter)
                 workers = [child.pid for child in children if child.kind == "dataloader-worker"]
@@ -223,6 +225,13 @@ class Needs:
         rank = self.rank_of(pid)
         children = self.ranks[rank].children if rank is not None else ()
         return [child.process for child in children if child.process.alive]
+
+    @cached_property
+    def _at_large(self) -> list[int]:
+        """Pids of the processes that may go on: each of them may hold what nobody is seen to hold."""
+        own = (view.process for view in self.ranks.values() if view.process is not None)
+        others = (child for child in self._children.values() if child.kind == "process")
+        return [*(one.pid for one in own if not one.blocked), *(one.pid for one in others)]
 
     @cached_property
     def _by_pid(self) -> dict[int, ProcessView]:

@@ -542,6 +542,34 @@ GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
         {0},
     ),
     (
+        "a child that may hold its lock ran lately",
+        (family(lock("l", "unknown"), of=ROUSED_CHILD), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "a child that may hold its lock rests, too",
+        (family(lock("l", "unknown"), of=RESTING_CHILD), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
+        "a rank that may hold its lock ran lately",
+        (
+            resting(rank(0, lock("l", "unknown"))),
+            resting(sleeping(1, woken=29.0)),
+            resting(rank(2, recv(0))),
+        ),
+        set(),
+        set(),
+    ),
+    (
+        "the rank that may hold its lock waits for it",
+        (resting(rank(0, lock("l", "unknown"))), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
         "another rank's child holds its lock, and ran lately",
         (
             resting(rank(0, lock("l", 3001))),

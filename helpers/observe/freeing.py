@@ -17,20 +17,35 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..beacon.record import FrameEntry, Record, Thread
-from ..model.waits import OnCondition, Wait
+from ..model.waits import SIGNAL, OnCondition, OnIO, Wait
 from .polling import called_name
 from .source import Sources
+
+_NOTIFIES = frozenset(("set", "notify", "notify_all", "wait()", "abort"))
+_RESOLVES = frozenset(("set_result", "set_exception", "cancel"))
+_SENDS = frozenset(
+    (
+        *("write", "send", "sendall", "sendto", "send_bytes", "close", "shutdown", "connect"),
+        *("create_connection", "call_soon_threadsafe", "run_coroutine_threadsafe"),
+    )
+)
+_SIGNALS = frozenset(("kill", "pthread_kill", "raise_signal"))
 
 ENDED_BY = {
     "get": frozenset(("put", "put_nowait")),
     "put": frozenset(("get", "get_nowait")),
+    "join": frozenset(("task_done",)),
     "acquire": frozenset(("release", "__exit__")),
-    "wait": frozenset(("set", "notify", "notify_all", "wait()", "abort")),
-    "read": frozenset(("write", "send", "send_bytes", "close")),
-    "result": frozenset(("set_result", "set_exception", "cancel")),
+    "wait": _NOTIFIES,
+    "wait_for": _NOTIFIES,
+    "read": _SENDS,
+    "result": _RESOLVES,
+    "exception": _RESOLVES,
 }
 """What a thread waits in -> the methods by which another one ends that: those of `queue`, `threading`,
-`concurrent.futures`, and of the two ends of a pipe."""
+`concurrent.futures`, and of the two ends of a pipe or a socket."""
+
+_ANY = frozenset[str]().union(*ENDED_BY.values())
 
 _EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
 _THREADING = os.sep + "threading.py"
@@ -99,9 +114,16 @@ def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
         if isinstance(wait, OnCondition):
             if not effects.changed.isdisjoint(_NAME.findall(wait.op)):
                 return True
-        elif not effects.methods.isdisjoint(ENDED_BY.get(wait.op, ())):
+        elif not effects.methods.isdisjoint(_ending(wait)):
             return True
     return False
+
+
+def _ending(wait: Wait) -> frozenset[str]:
+    """The methods by which another thread ends a wait: any, for one in a function that is not known."""
+    if isinstance(wait, OnIO):
+        return _SIGNALS if wait.target == SIGNAL else _SENDS
+    return ENDED_BY.get(wait.op, _ANY)
 
 
 def _effects_of(thread: Thread, sources: Sources) -> Iterator[Effects]:

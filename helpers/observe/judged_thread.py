@@ -10,6 +10,7 @@ from ..beacon.record import Record, Thread
 from ..beacon.torch_names import RPC_SERVED, is_rpc_file
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
+    READER,
     Communication,
     ForOutside,
     InCollective,
@@ -155,9 +156,9 @@ def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sour
         return chain or freeing(found[0], shown, record, sources)
     if _is_unknown(shown, found):
         return sharing(shown, record, sources)
-    pipe = isinstance(first, OnIO) and (first.target or "").startswith("pipe:")
+    reads = isinstance(first, OnIO) and first.target != READER
     memory = isinstance(first, OnLock) and first.shared
-    known = pipe or memory or isinstance(first, OnCondition)
+    known = reads or memory or isinstance(first, OnCondition)
     return freeing(found[0], shown, record, sources) if known else []
 
 

@@ -8,7 +8,7 @@ import pytest
 from beacon_records import record, thread
 
 from helpers.beacon.record import FrameEntry, Thread
-from helpers.model.waits import OnCondition, OnLock, OnThread, Wait
+from helpers.model.waits import SIGNAL, OnCondition, OnIO, OnLock, OnThread, Wait
 from helpers.observe.freeing import freeing, sharing
 from helpers.observe.source import Sources
 
@@ -21,6 +21,9 @@ EXECUTOR = "/usr/lib/python3.11/concurrent/futures/thread.py"
 GET, ACQUIRE = OnThread(op="get"), OnLock(op="acquire")
 WAIT, RESULT = OnThread(op="wait"), OnThread(op="result")
 READY = OnCondition(op="not (ready or state.stop)")
+POLL = OnIO(op="epoll_wait", target="anon_inode:[eventpoll]")
+PAUSE = OnIO(op="pause", target=SIGNAL)
+UNKNOWN = OnThread(op="a_function_of_a_later_python")
 
 BEATS = """
     def beat():
@@ -49,7 +52,9 @@ def freed(wait: Wait, program: str, *below: FrameEntry, above: tuple[FrameEntry,
     return [one["name"] for one in found]
 
 
-@pytest.mark.parametrize("wait", [GET, ACQUIRE, WAIT, RESULT, READY], ids=lambda wait: wait.op)
+@pytest.mark.parametrize(
+    "wait", [GET, ACQUIRE, WAIT, RESULT, READY, POLL, PAUSE, UNKNOWN], ids=lambda wait: wait.op
+)
 def test_a_thread_that_only_beats_ends_nothing(wait: Wait) -> None:
     assert freed(wait, BEATS) == []
 
@@ -140,6 +145,70 @@ FREEING = [
         id="it notifies of a condition",
     ),
     pytest.param(
+        OnThread(op="wait_for"),
+        """
+        def load():
+            time.sleep(60)  # <-
+            with changed:
+                changed.notify()
+        """,
+        id="it notifies of what a predicate tests",
+    ),
+    pytest.param(
+        OnThread(op="join"),
+        """
+        def load():
+            time.sleep(60)  # <-
+            tasks.task_done()
+        """,
+        id="it is done with the task of a queue",
+    ),
+    pytest.param(
+        UNKNOWN,
+        """
+        def load():
+            time.sleep(60)  # <-
+            tasks.put(1)
+        """,
+        id="nothing is known of the function that waits",
+    ),
+    pytest.param(
+        POLL,
+        """
+        def load():
+            time.sleep(60)  # <-
+            there.send(b'x')
+        """,
+        id="it sends to a socket that is polled",
+    ),
+    pytest.param(
+        OnIO(op="recvfrom", target="socket:[4711]"),
+        """
+        def load():
+            time.sleep(60)  # <-
+            there.sendall(b'x')
+        """,
+        id="it sends to a socket that is read",
+    ),
+    pytest.param(
+        OnIO(op="accept", target="socket:[4711]"),
+        """
+        def load():
+            time.sleep(60)  # <-
+            socket.create_connection(address)
+        """,
+        id="it connects",
+    ),
+    pytest.param(
+        PAUSE,
+        """
+        def load():
+            time.sleep(60)  # <-
+            signal.raise_signal(signal.SIGUSR1)
+        """,
+        id="it raises a signal",
+    ),
+    pytest.param(
         RESULT,
         """
         def load():
@@ -197,6 +266,15 @@ def test_a_thread_whose_functions_could_end_the_wait(wait: Wait, program: str) -
 
 
 NOT_FREEING = [
+    pytest.param(
+        PAUSE,
+        """
+        def produce():
+            time.sleep(60)  # <-
+            there.send(b"x")
+        """,
+        id="it sends something while a signal is waited for",
+    ),
     pytest.param(
         GET,
         """

@@ -157,6 +157,36 @@ PLACES = {
             with changed:
                 changed.wait()
     """,
+    "a predicate": """
+        class State:
+            number = 0
+        changed = threading.Condition()
+        def work():
+            while True:
+                time.sleep(P)
+                with changed:
+                    State.number += 1
+                    changed.notify_all()
+        threading.Thread(target=work, daemon=True).start()
+        def steps():
+            before = State.number
+            with changed:
+                changed.wait_for(lambda: State.number > before)
+    """,
+    "sockets that a thread writes to": """
+        import selectors
+        here, there = socket.socketpair()
+        ready = selectors.DefaultSelector()
+        ready.register(here, selectors.EVENT_READ)
+        def work():
+            while True:
+                time.sleep(P)
+                there.send(b"x")
+        threading.Thread(target=work, daemon=True).start()
+        def steps():
+            ready.select()
+            here.recv(1)
+    """,
     "a result of an executor": """
         pool = concurrent.futures.ThreadPoolExecutor(1)
         steps = lambda: pool.submit(time.sleep, P).result()

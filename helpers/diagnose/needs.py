@@ -205,7 +205,7 @@ class Needs:
         """Pids of the processes that could end a wait of process `waiter`, as far as they are known."""
         match wait:
             case OnIO() if wait.target != SIGNAL:
-                return wait.ends
+                return wait.ends or self._at_large
             case OnLock(holder=int(pid)):
                 return (pid,)
             case OnLock(has_unseen_holder=True):
@@ -228,7 +228,7 @@ class Needs:
 
     @cached_property
     def _at_large(self) -> list[int]:
-        """Pids of the processes that may go on: each of them may hold what nobody is seen to hold."""
+        """Pids of the processes that may go on: each may hold, or write to, what nobody is seen at."""
         own = (view.process for view in self.ranks.values() if view.process is not None)
         others = (child for child in self._children.values() if child.kind == "process")
         return [*(one.pid for one in own if not one.blocked), *(one.pid for one in others)]

@@ -49,6 +49,7 @@ _ANY = frozenset[str]().union(*ENDED_BY.values())
 
 _EXECUTOR = os.path.join("concurrent", "futures", "thread.py")
 _THREADING = os.sep + "threading.py"
+_EVENT_LOOP = os.path.join("asyncio", "base_events.py")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 DEEPEST = 4
@@ -90,7 +91,7 @@ def sharing(waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
     return [
         thread
         for thread in others
-        if given_task(thread["frames"])
+        if _is_given_work(thread["frames"])
         or any(known & effects.named for effects in _effects_of(thread, sources))
     ]
 
@@ -107,9 +108,18 @@ def given_task(frames: Sequence[FrameEntry]) -> bool:
     )
 
 
+def _is_given_work(frames: Sequence[FrameEntry]) -> bool:
+    """True for a thread that does what others have given it, be it the tasks of an event loop.
+
+    Nothing tells what that is.
+    """
+    loops = (name == "run_forever" and file.endswith(_EVENT_LOOP) for file, _, name, _ in frames)
+    return given_task(frames) or any(loops)
+
+
 def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
-    if given_task(thread["frames"]):
-        return True  # nothing tells what it was given
+    if _is_given_work(thread["frames"]):
+        return True
     for effects in _effects_of(thread, sources):
         if isinstance(wait, OnCondition):
             if not effects.changed.isdisjoint(_NAME.findall(wait.op)):

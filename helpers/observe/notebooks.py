@@ -42,7 +42,11 @@ class Notebooks:
         if (pid, file) not in self._found:
             now, digest = time.monotonic(), cells.hash_of(file) or 0
             if now - self._searched.get(pid, (-EVERY, []))[0] >= EVERY:
-                self._searched[pid] = now, [list(self._indexes(paths)) for paths in _candidates(pid)]
+                try:
+                    groups = [list(self._indexes(paths)) for paths in _candidates(pid)]
+                except TimeoutError:
+                    return None  # a notebook that has not answered yet may be the right one
+                self._searched[pid] = now, groups
             for group in self._searched[pid][1]:
                 if same := [index[digest] for index in group if digest in index]:
                     numbers, source = cells.merged(same)
@@ -52,12 +56,16 @@ class Notebooks:
 
     def _indexes(self, paths: Sequence[str]) -> Iterator[Index]:
         for path in paths:
-            with suppress(OSError):
+            try:
                 known = self._read.get(path)
                 if known is None or known[0] != ask(os.stat, path).st_mtime:
                     content, changed = notebook(path)
                     self._read[path] = known = changed, cells.index(content)
-                yield known[1]
+            except TimeoutError:
+                raise
+            except OSError:
+                continue
+            yield known[1]
 
 
 def _candidates(pid: int) -> Iterator[list[str]]:

@@ -18,7 +18,7 @@ import psutil
 from score.trial import ROOT
 from steady import busy_loops
 
-from .loops import ARRIVES, Hang, Loop, all_hangs, all_loops, some_loops
+from .loops import ARRIVES, PERIODS, Hang, Loop, all_hangs, all_loops, some_loops
 from .part import Part
 
 TITLE = "No false alarm"
@@ -87,8 +87,9 @@ def measure(number: int, seed: int) -> Part:
             lines += [f"| {what} | {cores} | `{w}` | {asked[w]} | {right[w]} |" for w in asked]
             faults += [f"{run.fault} ({cores})" for run in found if not run.is_right]
     about = (
-        f"Programs that wait in {len({loop.place for loop in one_of_each})} places, for 0.05 to 14 s at"
-        f" a time, in the main thread, another thread, another process or one rank of two; seed {seed}."
+        f"Programs that wait in {len({loop.place for loop in one_of_each})} places, for {PERIODS[0]} to"
+        f" {PERIODS[-1]} s at a time, in the main thread, another thread, another process or one rank of"
+        f" two; seed {seed}."
     )
     return Part(TITLE, (about, "", *lines), tuple(faults))
 

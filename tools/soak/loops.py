@@ -77,6 +77,24 @@ PLACES = {
         fork.Process(target=fill, args=(items,), daemon=True).start()
         steps = items.get
     """,
+    "messages of a process": """
+        fork = multiprocessing.get_context("fork")
+        here, there = fork.Pipe()
+        def send(there):
+            while True:
+                time.sleep(P)
+                there.send(1)
+        fork.Process(target=send, args=(there,), daemon=True).start()
+        steps = here.recv
+    """,
+    "a file that another process opens": """
+        path = str(HERE.with_suffix(".fifo"))
+        os.mkfifo(path)
+        child("open(%r, 'w').close()" % path)
+        def steps():
+            with open(path) as file:
+                file.read()
+    """,
     "lines of a pipe": """
         lines = child("print('x', flush=True)").stdout
         steps = lines.readline
@@ -235,6 +253,17 @@ PLACES = {
             await asyncio.sleep(P)
         steps = lambda: asyncio.run(later())
     """,
+    "a coroutine of another thread": """
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        steps = lambda: asyncio.run_coroutine_threadsafe(asyncio.sleep(P), loop).result()
+    """,
+    "a program that a coroutine starts": """
+        async def wait_for_it():
+            made = await asyncio.create_subprocess_exec("sleep", str(P))
+            await made.wait()
+        steps = lambda: asyncio.run(wait_for_it())
+    """,
     "a lock that a thread holds": """
         lock = threading.Lock()
         def work():
@@ -325,7 +354,7 @@ HOSTS = {
 ONE_OR_TWO = {"rank": ("torchrun", "--standalone", "--nproc-per-node=2")}
 """Host -> what starts its program, where it is more than Python."""
 
-PERIODS = (0.05, 0.2, 0.7, 1.3, 4.0, 9.0, 14.0)
+PERIODS = (0.05, 0.2, 0.7, 1.3, 4.0, 9.0, 14.0, 21.0)
 """Seconds, from well below the pause between two looks to well above a short patience."""
 
 

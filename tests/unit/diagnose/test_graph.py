@@ -512,6 +512,18 @@ GIVEN_UP: list[tuple[str, tuple[RankView, ...], set[int], set[int]]] = [
         {0},
     ),
     (
+        "the child that may be at the other end of its socket ran lately",
+        (family(pipe(), of=ROUSED_CHILD), rank(1, recv(0))),
+        set(),
+        set(),
+    ),
+    (
+        "the child that may be at the other end of its socket rests, too",
+        (family(pipe(), of=RESTING_CHILD), rank(1, recv(0))),
+        {0},
+        {0},
+    ),
+    (
         "the rank at the other end of its pipe ran lately",
         (resting(rank(0, pipe(1001))), resting(sleeping(1, woken=29.0)), rank(2, recv(0))),
         set(),

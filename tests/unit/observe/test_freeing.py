@@ -16,6 +16,7 @@ FILE = "/job/train.py"
 HERE = "# <-"
 """Marks the line at which a thread is."""
 
+EVENT_LOOP = "/usr/lib/python3.11/asyncio/base_events.py"
 EXECUTOR = "/usr/lib/python3.11/concurrent/futures/thread.py"
 
 GET, ACQUIRE = OnThread(op="get"), OnLock(op="acquire")
@@ -361,6 +362,11 @@ def test_what_a_library_does_within_is_not_looked_at() -> None:
 )
 def test_the_thread_of_an_executor_gives_a_result(function: str, expected: list[str]) -> None:
     assert freed(RESULT, BEATS, (EXECUTOR, 58, function, False)) == expected
+
+
+def test_the_thread_of_an_event_loop_may_do_anything() -> None:
+    assert freed(RESULT, BEATS, (EVENT_LOOP, 600, "run_forever", False)) == ["other"]
+    assert freed(RESULT, BEATS, (FILE, 600, "run_forever", False)) == []
 
 
 def test_a_thread_does_not_free_itself() -> None:

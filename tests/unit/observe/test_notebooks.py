@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers import job_files
+from helpers.observe import notebooks
 from helpers.observe.cells import murmur2
 from helpers.observe.notebooks import MOST_NOTEBOOKS, Notebooks
 
@@ -18,6 +21,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 STEP = f"/tmp/ipykernel_7/{murmur2('step()')}.py"
 NAMED = "JPY_SESSION_NAME"
+
+
+@pytest.fixture(autouse=True)
+def answers_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk of the tests answers, however busy the machine is."""
+    patient = functools.partial(job_files.ask, patience=60.0)
+    monkeypatch.setattr(job_files, "ask", patient)
+    monkeypatch.setattr(notebooks, "ask", patient)
 
 
 class Kernel:
@@ -67,6 +78,21 @@ def test_the_notebook_that_the_environment_names_comes_first(
     save(tmp_path / "work" / "other.ipynb", "step()", first=9)
     named = save(tmp_path / "a" / "train.ipynb", "x = 1", "step()")
     assert start("work", **{NAMED: str(named)}).cell() == ([2], "step()\n")
+
+
+def test_a_notebook_that_has_not_answered_yet_is_waited_for(
+    tmp_path: Path, start: Callable[..., Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(path: str) -> None:
+        raise TimeoutError(path)
+
+    save(tmp_path / "work" / "other.ipynb", "step()", first=9)
+    named = save(tmp_path / "a" / "train.ipynb", "x = 1", "step()")
+    kernel = start("work", **{NAMED: str(named)})
+    with monkeypatch.context() as busy:
+        busy.setattr(notebooks, "notebook", late)
+        assert kernel.cell() is None
+    assert kernel.cell() == ([2], "step()\n")
 
 
 def test_an_older_server_names_it_from_its_own_root(

@@ -23,7 +23,7 @@ from ..model.waits import (
 )
 from ..model.wording import joined, operation, place, plural, spoken
 from .graph import Graph
-from .needs import Need
+from .needs import Need, ended_by_unknown
 from .scene import Facts
 
 
@@ -88,7 +88,7 @@ def _doubt(seen: Graph, rank: int) -> Predicate:
     for wait in seen.waits(rank):
         if Need() in seen.needs.otherwise(rank, wait):
             others = [process for process in seen.needs.in_turn(rank) if process.kind != "rank"]
-            known = others and not (isinstance(wait, OnLock) and wait.has_unseen_holder)
+            known = others and not ended_by_unknown(wait)
             return _of_other(others[-1]) if known else _of_wait(wait)
     if view.process.acting_thread is not None:
         return _whether("another thread of {them} still ends the wait")

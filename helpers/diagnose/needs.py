@@ -203,13 +203,13 @@ class Needs:
 
     def _ending(self, waiter: int, wait: Wait) -> Collection[int]:
         """Pids of the processes that could end a wait of process `waiter`, as far as they are known."""
+        if ended_by_unknown(wait):
+            return self._at_large
         match wait:
-            case OnIO() if wait.target != SIGNAL:
-                return wait.ends or self._at_large
+            case OnIO() if wait.ends:
+                return wait.ends
             case OnLock(holder=int(pid)):
                 return (pid,)
-            case OnLock(has_unseen_holder=True):
-                return self._at_large
             case OnChild() | OnCondition() | OnIO() | OnLock(shared=True):
                 children = self._below(waiter)
                 workers = [child.pid for child in children if child.kind == "dataloader-worker"]
@@ -354,6 +354,13 @@ class Needs:
             return False
         launchers = self.snapshot.launchers
         return any(process.alive and not process.waits_for_child for process in launchers)
+
+
+def ended_by_unknown(wait: Wait) -> bool:
+    """True for a wait that a process ends of which nothing is known."""
+    if isinstance(wait, OnIO):
+        return not wait.ends and wait.target != SIGNAL
+    return isinstance(wait, OnLock) and wait.on_file and wait.holder == "unknown"
 
 
 def _meets(there: RankView, master: str | None) -> bool:

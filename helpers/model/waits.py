@@ -198,11 +198,6 @@ class OnLock(_Waiting):
         """True for a lock outside of the process, even where it is not known which."""
         return self.path is not None or self.op != "acquire"
 
-    @property
-    def has_unseen_holder(self) -> bool:
-        """True for a lock outside of the process that some process may hold, nobody knows which."""
-        return self.on_file and self.holder == "unknown"
-
 
 @dataclass(frozen=True, kw_only=True)
 class OnThread(_Waiting):

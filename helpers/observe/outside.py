@@ -90,13 +90,13 @@ class Outside:
                 blocking=wait.blocking,
                 limited=wait.limited,
             )
-        if isinstance(wait, OnIO) and wait.target and wait.target.startswith("socket:"):
-            return replace(wait, target=self._ask(Peer(pid, wait.target)) or wait.target)
         if isinstance(wait, OnIO) and wait.target == READER:
             return wait
-        if isinstance(wait, OnIO) and wait.target and wait.op in READS + WRITES:
-            ends = self._ask(Ends(pid, wait.target, wait.op in READS)) or ()
-            return replace(wait, ends=tuple(ends))
+        if isinstance(wait, OnIO) and wait.target:
+            reads, writes = wait.op in READS, wait.op in WRITES
+            ends = self._ask(Ends(pid, wait.target, reads)) if reads or writes else None
+            named = self._ask(Peer(pid, wait.target)) if wait.target.startswith("socket:") else None
+            return replace(wait, ends=tuple(ends or ()), target=named or wait.target)
         if isinstance(wait, OnLock) and wait.path is None and wait.op in locks.POLLED:
             held = dict(self._ask(Held(pid)) or ())
             path = next((path for path, owner in held.items() if owner in rows), next(iter(held), None))

@@ -1,4 +1,4 @@
-"""Who holds the other end of a pipe or a FIFO that a process waits at (Linux)."""
+"""Who holds the other end of a pipe, a FIFO or a socket that a process waits at (Linux)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from ..job_files import ask
+from . import sockets
 
 
 def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
@@ -17,13 +18,18 @@ def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
 
     Args:
         pid: the process that waits; it counts where no other process holds that end.
-        target: `pipe:[NUMBER]`, or the path of a FIFO, as its descriptor's link names it.
+        target: `pipe:[NUMBER]`, `socket:[NUMBER]` or a FIFO's path, as its descriptor's link names it.
         reads: whether it waits to read, so that the other ends are those that write.
 
     Raises:
         TimeoutError: the path does not answer.
     """
-    if not target.startswith("pipe:") and not ask(_is_fifo, target):
+    if target.startswith("socket:"):
+        end = sockets.other_end(pid, target)
+        if end is None:
+            return None
+        target = end
+    elif not target.startswith("pipe:") and not ask(_is_fifo, target):
         return None
     others = (int(other) for other in psutil.pids() if other != pid)
     found = tuple(sorted(other for other in others if _holds(other, target, writes=reads)))

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import psutil
 
+from . import unix_sockets
+
 PROC = Path("/proc")
 
 EVERY, SHARE = 0.6, 0.05
@@ -55,6 +57,28 @@ def peer(pid: int, target: str) -> str | None:
     number = _number(target)
     end = next((_socket(*row).there for row in _connections(pid) if row[0][9] == number), None)
     return None if end is None else f"{end[0]}:{end[1]}"
+
+
+def other_end(pid: int, target: str) -> str | None:
+    """`socket:[NUMBER]` of the other end of a connection within this machine; None for any other.
+
+    Args:
+        pid: the process that has it; target: `socket:[NUMBER]`.
+    """
+    number = _number(target)
+    numbers = {
+        (_same(fields[1], family), _same(fields[2], family)): fields[9]
+        for fields, family in _connections(pid)
+    }
+    here = next((ends for ends, found in numbers.items() if found == number), None)
+    there = numbers.get(here[::-1]) if here is not None else unix_sockets.peer(int(number))
+    return f"socket:[{there}]" if there else None
+
+
+def _same(end: str, family: socket.AddressFamily) -> tuple[str, int]:
+    """An end by its IPv4 address where it has one, which IPv6 has as `::ffff:127.0.0.1` (RFC 4291)."""
+    address, port = _end(end, family)
+    return address.removeprefix("::ffff:"), port
 
 
 class Socket(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,49 @@ def test_a_fifo(tmp_path: Path) -> None:
         assert pipes.other_ends(ME, str(path), reads=True) == (other.pid,)
         assert pipes.other_ends(ME, str(path), reads=False) == (other.pid,)
         other.kill()
+
+
+def unix_pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair()
+
+
+def tcp_pair(family: socket.AddressFamily, host: str, to: str) -> tuple[socket.socket, socket.socket]:
+    """Both ends of a connection to a server at `host`, which the caller knows as `to`."""
+    try:
+        server = socket.create_server((host, 0), family=family, dualstack_ipv6=host == "::")
+    except (OSError, ValueError) as problem:
+        pytest.skip(f"no address of this kind: {problem}")
+    with server:
+        caller = socket.create_connection((to, server.getsockname()[1]))
+        return caller, server.accept()[0]
+
+
+PAIRS = {
+    "unix": unix_pair,
+    "tcp": lambda: tcp_pair(socket.AF_INET, "127.0.0.1", "127.0.0.1"),
+    "tcp6": lambda: tcp_pair(socket.AF_INET6, "::1", "::1"),
+    "tcp by a server for both": lambda: tcp_pair(socket.AF_INET6, "::", "127.0.0.1"),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_socket_belongs_to_who_has_its_other_end(pair: str) -> None:
+    here, there = PAIRS[pair]()
+    mine, its = (os.readlink(f"/proc/self/fd/{end.fileno()}") for end in (here, there))
+    assert pipes.other_ends(ME, mine, reads=True) == (ME,), "nobody else has it"
+    words = [sys.executable, "-S", "-c", SAYS_WHEN]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[there.fileno()]
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            there.close()
+            assert pipes.other_ends(ME, mine, reads=True) == (other.pid,)
+            assert pipes.other_ends(other.pid, its, reads=True) == (ME,)
+        finally:
+            other.kill()
+    here.close()
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "/nowhere", "socket:[4711]", "pipe:[1]", ""])

@@ -91,6 +91,8 @@ class Watched:
                     self.entry["since"] = now  # it ends only once it is done
                 cpu = native.processor_time(native_id)
                 self._stood = _Place(self.entry, self._signature, now, cpu)
+            if self._looked and "joins" in self.entry:
+                self._look_inside(frame)  # in a loop it comes to the same line for another thread
             if not self._looked:
                 self._looked = True
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
@@ -100,9 +102,7 @@ class Watched:
                 if self.entry["call"] is not None:
                     self.entry["within"] = stacks.within(frame)
                 if inside:
-                    self.entry["locks"] = locks.known(frame)
-                    self.entry["wants"], self.entry["joins"] = locks.wanted(frame), locks.joined(frame)
-
+                    self._look_inside(frame)
             if self._is_late(main, now):
                 self.entry["values"] = stacks.values(frame, ident)
 
@@ -125,6 +125,11 @@ class Watched:
             return False
         self.entry, self._signature, self._looked = stood.entry, stood.signature, True
         return True
+
+    def _look_inside(self, frame: FrameType) -> None:
+        """Note for which lock or thread of the process it waits."""
+        self.entry["locks"] = locks.known(frame)
+        self.entry["wants"], self.entry["joins"] = locks.wanted(frame), locks.joined(frame)
 
 
 def _users_line(entry: Thread) -> Optional[FrameEntry]:

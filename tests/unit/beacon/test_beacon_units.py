@@ -1248,6 +1248,30 @@ def test_the_thread_for_whose_end_another_one_waits() -> None:
     assert locks.joined(sys._getframe()) is None
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_thread_that_comes_to_the_same_line_for_another_thread() -> None:
+    ends = threading.Event(), threading.Event()
+    others = [threading.Thread(target=end.wait) for end in ends]
+    for other in others:
+        other.start()
+
+    def joins() -> None:
+        for other in others:
+            other.join()
+
+    waits, watched = Waits(joins), threads.Watched()
+    ident, number = waits.thread.ident or 0, waits.thread.native_id
+    now = 0.0
+    for other, end in zip(others, ends, strict=True):
+        while now == 0.0 or watched.entry.get("joins") != other.ident:
+            now += 1.0
+            watched.look(
+                sys._current_frames()[ident], now, ident, "beside", number, main=False, due=True
+            )
+        end.set()
+    waits.thread.join()
+
+
 # The whole beacon, in a tiny process
 
 

@@ -91,8 +91,6 @@ class Watched:
                     self.entry["since"] = now  # it ends only once it is done
                 cpu = native.processor_time(native_id)
                 self._stood = _Place(self.entry, self._signature, now, cpu)
-            if self._looked and "joins" in self.entry:
-                self._look_inside(frame)  # in a loop it comes to the same line for another thread
             if not self._looked:
                 self._looked = True
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
@@ -103,6 +101,8 @@ class Watched:
                     self.entry["within"] = stacks.within(frame)
                 if inside:
                     self._look_inside(frame)
+            elif "joins" in self.entry:
+                self._look_inside(frame)  # in a loop it comes to the same line for another thread
             if self._is_late(main, now):
                 self.entry["values"] = stacks.values(frame, ident)
 

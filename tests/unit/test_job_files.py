@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from dead_server import Server, dead_server
 from repository import ROOT
 from waiting import until
 
-from helpers.job_files import LARGEST, MOST, ask, read, text
+from helpers.job_files import LARGEST, MOST, PATIENCE, ask, read, text
 from helpers.model.frames import Frame
 from helpers.observe import locks
 from helpers.observe.pyspy_record import is_user
@@ -130,9 +131,11 @@ def test_a_file_that_is_a_fifo_once_it_is_opened(
 
 def test_a_dead_server_is_waited_for_once(server: Server, tmp_path: Path) -> None:
     names = ("a.py", "b.py", "package/c.py", "gone/d.py")
+    begun = time.monotonic()
     for name in names * 10:
         with pytest.raises(TimeoutError):
             text(server.file(name))
+    assert time.monotonic() - begun < 2 * PATIENCE
     assert server.asked == [server.folder], "one thread stands there, and no other is sent"
     (tmp_path / "beside.py").write_text("y = 2\n")
     assert text(str(tmp_path / "beside.py"))[0] == "y = 2\n"

@@ -17,7 +17,7 @@ import time
 from types import FrameType
 from typing import Any, Optional
 
-from . import call_log, exits, files, joining, output, single_thread, torch_names
+from . import call_log, exits, files, joining, output, signal_handlers, single_thread, torch_names
 from .crashes import CrashFile
 from .process import Process
 from .record import Written
@@ -113,6 +113,8 @@ class Beacon:
         try:
             record: Written = self._process.look(mine, ended)
         except Exception as problem:
+            if signal_handlers.raised(problem):
+                raise
             record = {"failed": repr(problem)[:500]}
         try:
             if record == self._last:

@@ -18,7 +18,7 @@ from collections import deque
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Protocol, Set, Tuple
 
-from . import scalars, stacks
+from . import scalars, signal_handlers, stacks
 from .record import CallHistory, FrameEntry, LoggedCall
 from .torch_names import (
     ASKS_MEMBERSHIP,
@@ -105,7 +105,7 @@ class CallLog:
         self._entries: List[LoggedCall] = []
 
     def note(self, frame: FrameType, number: int, group: Any) -> None:
-        """Note a call with what its caller's frames can name. It never raises an `Exception`.
+        """Note a call with what its caller's frames can name. It raises only what a signal handler has.
 
         Args:
             frame: of torch's function; number: the count of the call, 0 in a group without a counter;
@@ -116,10 +116,12 @@ class CallLog:
             label = "default" if group is None else label_of(group)
             self._note(operation, number, group, label, caller)
         except Exception as problem:  # a call of the job's does not fail because of it
+            if signal_handlers.raised(problem):
+                raise
             self.fault = repr(problem)[:200]
 
     def note_new_group(self, wrapper: FrameType) -> None:
-        """Note a call of `new_group` that all ranks make. It never raises an `Exception`.
+        """Note a call of `new_group` that all ranks make. It raises only what a signal handler has.
 
         Args:
             wrapper: torch's frame around it, which has its arguments.
@@ -130,6 +132,8 @@ class CallLog:
             counter = self.counters.get((False, id(None)))
             self._note("new_group", next(counter, 0) if counter else 0, None, "default", wrapper.f_back)
         except Exception as problem:
+            if signal_handlers.raised(problem):
+                raise
             self.fault = repr(problem)[:200]
 
     def _note(

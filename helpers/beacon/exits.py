@@ -16,7 +16,7 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, cells, noting, stacks, torch_names
+from . import calls, cells, noting, signal_handlers, stacks, torch_names
 from .record import Error, FrameEntry, ranks_of
 
 MESSAGE_LIMIT = 8000
@@ -222,5 +222,7 @@ def _line(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:
+    except Exception as problem:
+        if signal_handlers.raised(problem):
+            raise
         return ""

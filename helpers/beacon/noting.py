@@ -12,6 +12,8 @@ import sys
 from types import FrameType
 from typing import Any, Callable
 
+from . import signal_handlers
+
 Note = Callable[[FrameType], Any]
 """Gets the frame of the caller; gives what is called in the builtin's place, None for that itself."""
 
@@ -33,7 +35,9 @@ class Noting:
         """What the interpreter calls: the builtin, after a note."""
         try:
             return self._note(sys._getframe(1)) or self._builtin
-        except Exception:  # a note that fails is none of the job's
+        except Exception as problem:  # a note that fails is none of the job's
+            if signal_handlers.raised(problem):
+                raise
             return self._builtin
 
     @property  # type: ignore[misc]

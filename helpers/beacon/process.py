@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import Any, Callable, Dict, List, Literal, Optional
 
-from . import cells, exits, family, flight, native, stacks, threads, torch_names
+from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, torch_names
 from .call_log import CallLog
 from .record import ENVIRONMENT, Error, Flight, FrameEntry, Groups, Record, Unseen
 
@@ -112,6 +112,8 @@ class Process:
         try:
             return look(*given)
         except Exception as problem:
+            if signal_handlers.raised(problem):
+                raise
             self._faults[name] = repr(problem)[:200]
             return default
 

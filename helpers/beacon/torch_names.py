@@ -15,6 +15,7 @@ import sys
 from types import FrameType
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import signal_handlers
 from .record import Group, Groups, Members, Unseen, members
 
 PACKAGE = "torch.distributed"
@@ -448,8 +449,9 @@ def flight_entries() -> List[Dict[str, Any]]:
         if callable(dump):
             torch.setdefault("_inductor", instead)
             return list(pickle.loads(dump(True, True, False)).get("entries", ()))
-    except Exception:  # another signature
-        pass
+    except Exception as problem:  # another signature
+        if signal_handlers.raised(problem):
+            raise
     finally:
         if torch.get("_inductor") is instead:
             del torch["_inductor"]
@@ -462,7 +464,9 @@ def accelerator() -> str:
     check = name_in("torch.cuda", "is_initialized")
     try:
         return "cuda" if callable(check) and check() else "cpu"
-    except Exception:  # a module that another thread is still loading, or not the torch we know
+    except Exception as problem:  # a module that is still being loaded, or not the torch we know
+        if signal_handlers.raised(problem):
+            raise
         return "cpu"
 
 
@@ -489,7 +493,9 @@ def store_timeout(store: Any) -> Any:
     """How long a call of a store waits where it is given no timeout of its own; None if unknown."""
     try:
         return getattr(store, "timeout", None)
-    except Exception:  # a store of the job's own class
+    except Exception as problem:  # a store of the job's own class
+        if signal_handlers.raised(problem):
+            raise
         return None
 
 
@@ -520,5 +526,7 @@ def _dump(entries: bool) -> Optional[bytes]:
         return None
     try:
         return bytes(dump(entries, False))
-    except Exception:  # another signature, or a recorder that is switched off
+    except Exception as problem:  # another signature, or a recorder that is switched off
+        if signal_handlers.raised(problem):
+            raise
         return None

@@ -7,15 +7,17 @@ import functools
 import inspect
 import os
 import pickle
+import signal
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.beacon import exits, noting
+from helpers.beacon import beacon, exits, noting
 
 NAMES = ("waitpid", "_exit", "kill", "exit")
 
@@ -103,6 +105,47 @@ def test_a_note_that_fails_is_none_of_the_jobs(monkeypatch: pytest.MonkeyPatch) 
     box = types.SimpleNamespace(now=os.getpid)
     noting.replace("now", lambda frame: 1 // 0, box)
     assert box.now() == os.getpid()
+
+
+def _give_up(number: int, frame: types.FrameType | None) -> None:
+    raise RuntimeError("a worker has died")
+
+
+HANDLERS: list[Callable[..., Any]] = [
+    _give_up,
+    lambda *given: _give_up(*given),
+    types.MethodType(lambda self, number, frame: _give_up(number, frame), object()),
+    functools.partial(lambda name, number, frame: _give_up(number, frame), "worker"),
+]
+
+
+@pytest.fixture
+def handled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A handler that raises stands for SIGUSR1."""
+    before = signal.signal(signal.SIGUSR1, request.param)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("handled", HANDLERS, indirect=True)
+@pytest.mark.parametrize("part", ["call", "record"])
+def test_what_a_signal_handler_raises_while_a_note_is_taken_is_the_jobs(
+    handled: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    """As the one of a `DataLoader` does where its worker ends while `os.waitpid` is noted."""
+    code = "def interrupted(*_): signal.raise_signal(signal.SIGUSR1)"
+    exec(compile(code, noting.__file__, "exec"), namespace := {"signal": signal})
+    note = namespace["interrupted"]
+    if part == "record":
+        (tmp_path / "records").mkdir()
+        running = beacon.Beacon(str(tmp_path))
+        monkeypatch.setattr(exits, "reaped", note)
+        note = functools.partial(beacon.Beacon.look, running)
+    box = types.SimpleNamespace(now=os.getpid)
+    noting.replace("now", lambda _: note(), box)
+    seen = _raised(lambda: box.now())
+    direct = _raised(lambda: signal.raise_signal(signal.SIGUSR1))
+    assert seen == direct
 
 
 def test_a_loop_that_asks_who_is_alive_is_noted_once(

@@ -151,9 +151,13 @@ def _through(
 def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sources) -> list[Thread]:
     """The threads of a process that could end what the one that is shown waits for."""
     first = found[0] if found else None
+    chain, _ = threads.awaited(shown, record, sources) if _in_process(found) else ([], False)
+    if chain:
+        return chain
+    own = [one for one in record["threads"] if one is shown or not _is_hosts(one, shown)]
+    record = {**record, "threads": own}
     if _in_process(found):
-        chain, _ = threads.awaited(shown, record, sources)
-        return chain or freeing(found[0], shown, record, sources)
+        return freeing(found[0], shown, record, sources)
     if _is_unknown(shown, found):
         return sharing(shown, record, sources)
     reads = isinstance(first, OnIO) and first.target != READER
@@ -172,20 +176,23 @@ def _through_libraries(
 ) -> Iterator[Wait]:
     """What the threads of libraries wait for, which may set, put or return what this one waits for.
 
-    A pool's thread waits for what its workers send, one of a client for its server. Threads of what runs
-    the program itself, such as a notebook's kernel, serve others.
+    A pool's thread waits for what its workers send, one of a client for its server.
     """
     asks_threads = bool(found) and isinstance(found[0], OnThread) and not found[0].circular
     if not asks_threads and not _is_unknown(shown, found):
         return
-    hosts = _packages(shown, outside=True)
     for thread in record["threads"]:
-        if thread is shown or thread["main"] or _has_users(thread) or _packages(thread) & hosts:
+        if thread is shown or thread["main"] or _has_users(thread) or _is_hosts(thread, shown):
             continue
         polled = thread["native"].get("polled", ()) if thread["native"] is not None else ()
         for wait in waits.thread_waits(thread, record, sources):
             if isinstance(wait, OnIO):
                 yield from [replace(wait, op="read", target=target) for target in polled] or [wait]
+
+
+def _is_hosts(thread: Thread, shown: Thread) -> bool:
+    """True for a thread of what runs the program, such as a notebook's kernel: it serves others."""
+    return not _has_users(thread) and bool(_packages(thread) & _packages(shown, outside=True))
 
 
 def _packages(thread: Thread, *, outside: bool = False) -> frozenset[str]:

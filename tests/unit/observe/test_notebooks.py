@@ -37,7 +37,13 @@ class Kernel:
     def __init__(self, folder: Path, **environment: str) -> None:
         folder.mkdir(exist_ok=True)
         env = {name: value for name, value in os.environ.items() if name != NAMED} | environment
-        self._process = subprocess.Popen(["cat"], cwd=folder, env=env, stdin=subprocess.PIPE)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen(["cat"], cwd=folder, env=env, **pipes)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+        self._process.stdout.readline()  # while a program is replaced, the kernel shows no environment
         self.notebooks = Notebooks()
 
     def cell(self) -> object:

@@ -19,6 +19,7 @@ from helpers.observe import ends, waits
 from helpers.observe import process_view as views
 from helpers.observe.called import called_at
 from helpers.observe.evidence import merge
+from helpers.observe.judged_thread import judged
 from helpers.observe.outside import Outside
 from helpers.observe.process_table import Row
 from helpers.observe.source import relative
@@ -1145,3 +1146,17 @@ def test_a_thread_whose_target_is_a_queue_waits_in_the_queue() -> None:
     (wait,) = of(thread(*gets, name="gets", native=("futex", None, None)))
     assert (wait.kind, wait.op) == ("thread", "get")
     assert of(thread(*below, name="in C", native=("futex", None, None))) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"), [("client/reader.py", ["beside"]), ("ipykernel/control.py", [])]
+)
+def test_an_event_loop_may_end_a_wait_unless_it_is_of_what_runs_the_program(
+    file: str, expected: list[str]
+) -> None:
+    loop = library("asyncio/base_events.py", "run_forever")
+    own = library(f"site-packages/{file}", "run")
+    beside = thread(loop, own, name="beside", native=("epoll_wait", None, None))
+    evidence = judged(record(GETS, beside), 100.0, sources())
+    assert evidence is not None
+    assert [one["name"] for one, _ in evidence.freeing or ()] == expected

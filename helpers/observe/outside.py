@@ -56,15 +56,19 @@ class Outside:
             self._ask(Movement(pid, ()))
 
     def moved(self, waits: Sequence[Wait], rows: Collection[int]) -> float:
-        """Monotonic time at which a holder outside the job of what is waited for has last moved.
+        """Monotonic time at which who outside the job could end what is waited for has last moved.
+
+        That is the holder of a lock, and who has the other end of a pipe or a socket.
 
         It is looked at from the first time on that somebody waits for it.
 
         Args:
             rows: pids of the processes of the job.
         """
-        holders = {wait.holder for wait in waits if isinstance(wait, OnLock) and wait.blocking}
-        pids = [pid for pid in holders if isinstance(pid, int) and pid not in rows]
+        blocking = [wait for wait in waits if wait.blocking]
+        ends = {wait.holder for wait in blocking if isinstance(wait, OnLock)}
+        ends |= {pid for wait in blocking if isinstance(wait, OnIO) for pid in wait.ends}
+        pids = [pid for pid in ends if isinstance(pid, int) and pid not in rows]
         motions = [motion for pid in pids for motion in self._motions.setdefault(pid, {}).values()]
         return max((motion.moved for motion in motions), default=-math.inf)
 

@@ -16,6 +16,7 @@ from helpers.model.waits import InRPC, JoinsRPC
 from helpers.observe.look import (
     Cell,
     Dump,
+    Ends,
     Holder,
     Look,
     Movement,
@@ -373,18 +374,26 @@ def test_a_rank_whose_child_compiles() -> None:
 # Processes outside the job
 
 
+OUTSIDE = {
+    "the holder of a lock": ("flock", "/job/lock", (Holder("flock", "/job/lock", 900), 5000)),
+    "the other end of a socket": ("read", "socket:[7]", (Ends(900, "socket:[7]", True), (5000,))),
+}
+
+
 @pytest.mark.parametrize(("woken", "unmoved"), [(True, 0.0), (False, 4.8)])
-def test_the_holder_of_a_lock_outside_the_job_may_give_it_back_while_it_moves(
-    woken: bool, unmoved: float
+@pytest.mark.parametrize("who", OUTSIDE)
+def test_who_is_waited_for_outside_the_job_may_end_that_while_it_moves(
+    who: str, woken: bool, unmoved: float
 ) -> None:
-    flock = {**FUTEX, "call": "flock", "target": "/job/lock"}
-    waits = Told(900, 1.0, standing(native=flock, since=1.0))
-    holder, own = Holder("flock", "/job/lock", 900), Movement(900, (900,))
-    observer, _ = run(replace(look(1.0, python(), told=(waits,)), answers=((holder, 5000),)))
+    blocking, target, known = OUTSIDE[who]
+    native = {**FUTEX, "call": blocking, "target": target}
+    waits = Told(900, 1.0, standing(native=native, since=1.0))
+    own = Movement(900, (900,))
+    observer, _ = run(replace(look(1.0, python(), told=(waits,)), answers=(known,)))
     for number in range(25):
         time = 1.2 + 0.2 * number
         moves = (Movement(5000, ()), ((5000, False, number if woken else 0),))
-        answers = ((holder, 5000), (own, ((900, False, 3),)), moves)
+        answers = (known, (own, ((900, False, 3),)), moves)
         told_of = (Told(900, time),)
         snapshot = observer.take(replace(look(time, python(), told=told_of), answers=answers))
     assert Movement(5000, ()) in observer.wanted

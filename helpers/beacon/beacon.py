@@ -130,8 +130,12 @@ class Beacon:
         """Write a record at once, unless this is a child that was forked behind Python's back."""
         if self.pid == os.getpid() and not self._elsewhere:
             self.rest()
+            self._watch_calls()  # before the process joins: from its first call on
             self.look()
             self.resume()
+
+    def _watch_calls(self) -> None:
+        self._watches_calls = self._watches_calls or call_log.watch(self)
 
     def _joins(self, frame: Optional[FrameType]) -> None:
         self._process.joins(frame)
@@ -206,7 +210,7 @@ class Beacon:
         """
         while True:
             self._watches_joins = self._watches_joins or joining.watch(self._joins, self._makes_group)
-            self._watches_calls = self._watches_calls or call_log.watch(self)
+            self._watch_calls()
             step = pause if self._watches_joins and self._watches_calls else min(pause, TICK)
             if self._wake.acquire(timeout=step):
                 return True

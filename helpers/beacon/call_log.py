@@ -28,6 +28,7 @@ from .torch_names import (
     EVAL_FRAME,
     P2P_CALLS,
     PACKAGE,
+    default_group,
     label_of,
     name_in,
 )
@@ -91,11 +92,13 @@ class CallLog:
         counters: whether it sends or receives, and the place of its group in memory -> gives the number
             of a call: an iterator in C, which no other thread can come between.
         mask: only calls whose number has none of these bits are noted.
+        whole: True where none has been missed: calls were noted before the process joined.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = True) -> None:
         self.fault = ""
         self.mask = 0
+        self.whole = whole
         self.counters: Dict[Tuple[bool, int], Iterator[int]] = {}
         self._of_labels: Dict[Tuple[bool, str], Iterator[int]] = {}
         self._newest: Deque[_Call] = deque(maxlen=KEPT)
@@ -193,6 +196,7 @@ class CallLog:
             "p2p": self._counts(p2p=True),
             "places": self._places,
             "newest": self._entries,
+            "whole": self.whole,
         }
 
     def _counts(self, *, p2p: bool) -> Dict[str, int]:
@@ -303,6 +307,7 @@ def watch(owner: Owner) -> bool:
     spec = getattr(sys.modules.get("torch"), "__spec__", None)
     if type(asks) is not FunctionType or getattr(spec, "_initializing", False):
         return False
+    owner.calls.whole = default_group() is None
     functions = _Functions()
     kinds, inner, is_part = functions.kinds, functions.inner, functions.is_part
     compiles = name_in(EVAL_FRAME, "set_eval_frame") or bool

@@ -47,7 +47,7 @@ class Process:
         self._spawned: Dict[int, int] = {}
         self._joining: List[FrameEntry] = []
         self._faults: Dict[str, str] = {}
-        self.log = CallLog()
+        self.log = CallLog(whole=inherited is None)
 
     def joins(self, frame: Optional[FrameType]) -> None:
         """Note the stack that calls `init_process_group`."""

@@ -356,13 +356,20 @@ class LoggedCall(TypedDict):
     values: List[Dict[str, str]]
 
 
-class CallHistory(TypedDict):
+class _NotAtFirstOfCallHistory(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    whole: bool
+
+
+class CallHistory(_NotAtFirstOfCallHistory):
     """The calls of `torch.distributed` that a process has made through Python.
 
     Attributes:
         collectives: label of a group -> how many collectives; p2p: how many sends and receives.
         places: the different stacks of `newest`, the user's frames only, innermost first.
         newest: the newest calls, oldest first; empty while the thread that made the last one moves.
+        whole: True where all have been counted: only then ranks can be compared by the numbers.
     """
 
     collectives: Dict[str, int]

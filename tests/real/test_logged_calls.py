@@ -166,3 +166,29 @@ def test_a_job_cannot_tell_that_its_calls_are_noted(lab: Lab) -> None:
     assert watched.facts == plain.facts and watched.code == 0
     assert len([fact for fact in plain.facts if "Traceback" in str(fact)]) >= 3
     assert plain.facts[-2:] == [0, True]
+
+
+AT_ONCE = (
+    NOTE
+    + """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/store", rank=0, world_size=1)
+dist.all_reduce(torch.ones(1))
+dist.all_reduce(torch.ones(1))
+record = {}
+while "STUCK_RANKS_RUN" in os.environ and "call_history" not in record:
+    path = f"{os.environ['STUCK_RANKS_RUN']}/records/{os.getpid()}.json"
+    record = json.load(open(path)) if os.path.exists(path) else {}
+history = record["call_history"]
+note([history["collectives"], history["whole"]])
+dist.destroy_process_group()
+"""
+)
+
+
+def test_the_calls_are_counted_from_the_first_one_on(lab: Lab) -> None:
+    """It comes at once after the import of torch, before any tick of the beacon."""
+    lab.write(AT_ONCE)
+    watched = lab.watched(sys.executable, "job.py")
+    assert watched.code == 0, watched.lines
+    assert watched.facts == [{"default": 2}, True]

@@ -283,7 +283,13 @@ def test_calls_of_several_threads_are_all_counted(c10d: Any, log: CallLog, job: 
 def test_calls_are_told_once_their_thread_stands(c10d: Any, log: CallLog) -> None:
     c10d.all_reduce(TENSOR(count=0))
     moving = history(log, stands=False)
-    assert moving == {"collectives": {"default": 1}, "p2p": {}, "places": [], "newest": []}
+    assert moving == {
+        "collectives": {"default": 1},
+        "p2p": {},
+        "places": [],
+        "newest": [],
+        "whole": True,
+    }
     standing = history(log)
     assert len(standing["newest"]) == len(standing["places"]) == 1
     assert history(log)["newest"] is standing["newest"]
@@ -317,8 +323,18 @@ def test_calls_of_a_thread_that_has_ended_are_told_a_moment_later(
     assert len(process.look(0, ended=False)["call_history"]["newest"]) == 1
 
 
+@pytest.mark.parametrize("group", [None, object()])
+def test_calls_before_the_watch_are_missing(c10d: Any, group: object) -> None:
+    c10d._world, c10d.destroy_process_group = SimpleNamespace(default_pg=group, pg_names={}), print
+    owner = TENSOR(calls=CallLog())
+    call_log.watch(owner)
+    c10d.all_reduce(TENSOR(count=0))
+    assert history(owner.calls)["whole"] is (group is None)
+
+
 def test_a_forked_child_begins_anew(c10d: Any) -> None:
-    owner, logs = TENSOR(calls=None), [CallLog(), CallLog()]
+    logs = [CallLog(), CallLog()]
+    owner = TENSOR(calls=logs[0])
     call_log.watch(owner)
     for owner.calls in logs:
         c10d.all_reduce(TENSOR(count=0))

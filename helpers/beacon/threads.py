@@ -91,20 +91,22 @@ class Watched:
                     self.entry["since"] = now  # it ends only once it is done
                 cpu = native.processor_time(native_id)
                 self._stood = _Place(self.entry, self._signature, now, cpu)
+            inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
+            if (not self._looked or (inside and "joins" not in self.entry)) and self._is_at_users():
+                self.entry["site"] = sites.site(frame, inside)
             if not self._looked:
                 self._looked = True
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
-                inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
-                if self.entry["frames"] and self.entry["frames"][0][3]:
-                    self.entry["site"] = sites.site(frame, inside)
                 if self.entry["call"] is not None:
                     self.entry["within"] = stacks.within(frame)
-                if inside:
-                    self._look_inside(frame)
-            elif "joins" in self.entry:
+            if inside:
                 self._look_inside(frame)  # in a loop it comes to the same line for another thread
             if self._is_late(main, now):
                 self.entry["values"] = stacks.values(frame, ident)
+
+    def _is_at_users(self) -> bool:
+        """True for a thread whose innermost frame is the user's."""
+        return bool(self.entry["frames"]) and self.entry["frames"][0][3]
 
     def _is_late(self, main: bool, now: float) -> bool:
         """True once its values are due: of a thread that others may wait for, and that has not moved."""

@@ -45,3 +45,17 @@ def test_a_thread_that_has_left_a_call_without_a_time_limit_has_moved(
     for time in (100.0, 101.0, 105.0):
         watched.look(frames.gi_frame, time, 1, "MainThread", 1, True, True)  # type: ignore[attr-defined]
     assert watched.entry["since"] == (105.0 if moves else 100.0)
+
+
+@pytest.mark.parametrize("calls", [("futex", "futex"), (None, "futex"), ("nanosleep", "futex")])
+def test_a_thread_is_looked_into_as_soon_as_it_waits_inside_its_process(
+    calls: tuple[str | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at a busy machine may come before the kernel has it in its call."""
+    frames = standing()
+    next(frames)
+    watched, inside = Watched(), iter(map(call, calls))
+    monkeypatch.setattr(native, "blocking_call", lambda _thread: next(inside))
+    for time in (100.0, 101.0, 102.0):
+        watched.look(frames.gi_frame, time, 1, "MainThread", 1, True, True)  # type: ignore[attr-defined]
+    assert "joins" in watched.entry and watched.entry["site"] is not None

@@ -60,8 +60,8 @@ class Run(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """True for a hang that is called one, and for a healthy program that is not."""
-        return bool(self.outcome) and (self.outcome == "hang") == isinstance(self.program, Hang)
+        """True for a hang that is called one, and for a healthy program that runs."""
+        return self.outcome == ("hang" if isinstance(self.program, Hang) else "running")
 
     @property
     def fault(self) -> str:

@@ -88,7 +88,7 @@ PLACES = {
         steps = here.recv
     """,
     "a file that another process opens": """
-        path = str(HERE.with_suffix(".fifo"))
+        path = str(HERE.with_suffix(f".fifo-{os.getpid()}"))
         os.mkfifo(path)
         child("open(%r, 'w').close()" % path)
         def steps():

@@ -57,6 +57,21 @@ class Facts:
         """The event that the others follow from, if any has happened."""
         return self.events[0] if self.events else None
 
+    @cached_property
+    def ended_unseen(self) -> tuple[int, ...]:
+        """The ranks that had ended, nobody saw how, when the first rank known to fail got a SIGTERM.
+
+        That is how a launcher ends the ranks that are left, once one has failed.
+        """
+        event = self.first
+        if event is None or event.by_signal is None or not (event.consequence and event.own):
+            return ()
+        return tuple(
+            rank
+            for rank, view in sorted(self.gone.items())
+            if view.process and view.process.end_unseen and (view.process.ended or 0.0) <= event.time
+        )
+
     def saying(self, pattern: re.Pattern[str]) -> dict[int, Event]:
         """The ranks that have failed with such a message, in order, each with its most telling event."""
         said = [one for one in self.events if one.error and pattern.search(one.error.message)]

@@ -237,6 +237,12 @@ class ProcessView:
         return self.ended is None
 
     @property
+    def end_unseen(self) -> bool:
+        """True once it has ended and nothing tells how."""
+        told = (self.exit_code, self.signal, self.error)
+        return not self.alive and all(one is None for one in told) and not self.interpreter_finished
+
+    @property
     def unmoved(self) -> float:
         """Seconds since the thread that it is judged by has moved, as far as anything shows it."""
         return min(self.still, self.woken)

@@ -12,6 +12,8 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.by_signal is None or not event.own or event.rank is None:
         return None
+    if facts.ended_unseen:
+        return None
     name = signal_name(event.by_signal)
     waiting = facts.graph.needing((event.rank,))
     after = f"; {spoken(waiting)} still {plural(waiting, 'waits', 'wait')} for it" if waiting else ""

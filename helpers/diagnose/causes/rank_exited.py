@@ -19,6 +19,8 @@ SEEN_LATE = 1.0
 def find(facts: Facts) -> Verdict | None:
     """A rank left without an exception; others failed because of that, or wait for it."""
     event = facts.first
+    if facts.ended_unseen:
+        return None
     gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
     if event is not None and not event.consequence:
         if event.error is not None or event.by_signal is not None:

@@ -20,6 +20,8 @@ def find(facts: Facts) -> Verdict | None:
     job = facts.snapshot.job
     if event is not None and facts.follows_from_unseen and job.command:
         return _from_elsewhere(facts, event)
+    if event is not None and facts.ended_unseen:
+        return _after_unseen(facts, event)
     if event is not None:
         who = "The command" if event.rank is None else f"Rank {event.rank}"
         failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
@@ -67,6 +69,21 @@ def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
         ),
         where=event.where,
         evidence=(f"{who}: {event.text}",),
+    )
+
+
+def _after_unseen(facts: Facts, event: Event) -> Verdict:
+    """Ranks were gone when a launcher, as it seems, ended the others."""
+    gone = f"{spoken(facts.ended_unseen)} ended in a way that nobody here saw"
+    after = f"rank {event.rank}: {event.text}"
+    return Verdict(
+        outcome="error",
+        cause="unknown",
+        detail=gone,
+        summary=f"{sentence(gone)}; the launcher then seems to have ended the others ({after}).",
+        culprits=facts.ended_unseen,
+        where=facts.where(facts.ended_unseen),
+        evidence=(gone, after),
     )
 
 

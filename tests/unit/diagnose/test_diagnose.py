@@ -755,6 +755,20 @@ RANK_CRASHED = [
         (0,),
         says=("SIGTERM",),
     ),
+    Case(
+        "a rank is ended by hand, and nobody saw how the other one ended later",
+        snapshot(ended(0, signal=15, time=10.0), ended(1, None, time=11.0), code=1),
+        "error",
+        "rank-crashed",
+        (0,),
+    ),
+    Case(
+        "a rank is killed after one whose end nobody saw: no launcher does that first",
+        snapshot(ended(0, signal=9, time=10.2), ended(1, None, time=10.0), code=1),
+        "error",
+        "rank-crashed",
+        (0,),
+    ),
 ]
 
 
@@ -1910,6 +1924,21 @@ def test_missing_rank(case: Case) -> None:
 
 
 UNKNOWN = [
+    Case(
+        "a rank is gone, nobody saw how, and the launcher ends the other",
+        snapshot(ended(0, signal=15, time=10.2), ended(1, None, time=10.0), code=1),
+        "error",
+        "unknown",
+        (1,),
+        says=("Rank 1 ended in a way that nobody here saw", "rank 0: ended by signal 15"),
+    ),
+    Case(
+        "the same in one look",
+        snapshot(ended(0, signal=15, time=10.0), ended(1, None, time=10.0), code=1),
+        "error",
+        "unknown",
+        (1,),
+    ),
     Case(
         "the command ends badly and nobody says why",
         snapshot(ended(0), ended(1), code=7),

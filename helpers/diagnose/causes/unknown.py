@@ -18,7 +18,7 @@ def find(facts: Facts) -> Verdict | None:
     """Something failed, or ranks are stuck, and no other cause applies."""
     event = facts.first
     job = facts.snapshot.job
-    if event is not None and facts.follows_from_unseen and job.command:
+    if event is not None and facts.follows_from_unseen and facts.unseen and job.command:
         return _from_elsewhere(facts, event)
     if event is not None and facts.ended_unseen:
         return _after_unseen(facts, event)

@@ -1925,6 +1925,13 @@ def test_missing_rank(case: Case) -> None:
 
 UNKNOWN = [
     Case(
+        "the command fails before any rank is seen",
+        snapshot(launchers=[launcher(ended=13.0, exit_code=1)], code=1),
+        "error",
+        "unknown",
+        says=("The command ended with exit code 1; nothing that was seen explains why.",),
+    ),
+    Case(
         "a rank is gone, nobody saw how, and the launcher ends the other",
         snapshot(ended(0, signal=15, time=10.2), ended(1, None, time=10.0), code=1),
         "error",

@@ -52,6 +52,10 @@ SHARE, BURST = 0.001, 0.001
 come faster than that allows, only those of every second, fourth, ... number are looked at: the numbers
 of a slow rank are among those of a faster one, so that the same calls can be compared."""
 
+COUNTS_EVERY = 1.0
+"""Seconds for which the same counts are told while calls are made: a record that has not changed is not
+written again."""
+
 Values = List[List[Tuple[str, Any]]]
 """Of each frame, names and plain values."""
 
@@ -106,6 +110,8 @@ class CallLog:
         self._last: Optional[_Call] = None
         self._places: List[List[FrameEntry]] = []
         self._entries: List[LoggedCall] = []
+        self._told: Optional[CallHistory] = None
+        self._told_at = 0.0
 
     def note(self, frame: FrameType, number: int, group: Any) -> None:
         """Note a call with what its caller's frames can name. It raises only what a signal handler has.
@@ -178,26 +184,30 @@ class CallLog:
 
         Args:
             stands: whether a thread that was seen to move at some time has not moved for a moment. While
-                that of the newest call moves, only the counts are given: the calls would change from
-                look to look.
+                that of the newest call moves, only the counts are given, and these again for
+                `COUNTS_EVERY` seconds: the record would change from look to look.
         """
         if not self._of_labels:
             return None
-        newest = list(self._newest)
+        newest, now = list(self._newest), time.monotonic()
         last = newest[-1] if newest and stands(newest[-1].thread, newest[-1].at) else None
+        if last is None and self._told is not None and now - self._told_at < COUNTS_EVERY:
+            return self._told
         if last is not self._last:
             numbers: Dict[Tuple[FrameEntry, ...], int] = {}
             calls = newest if last is not None else []
             self._last = last
             self._entries = [call.entry(numbers.setdefault(call.frames, len(numbers))) for call in calls]
             self._places = [list(frames) for frames in numbers]
-        return {
+        told: CallHistory = {
             "collectives": self._counts(p2p=False),
             "p2p": self._counts(p2p=True),
             "places": self._places,
             "newest": self._entries,
             "whole": self.whole,
         }
+        self._told, self._told_at = None if last else told, now
+        return told
 
     def _counts(self, *, p2p: bool) -> Dict[str, int]:
         """How many calls each group has seen: one less than its counter, whose text tells the next."""

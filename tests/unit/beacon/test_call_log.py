@@ -323,6 +323,20 @@ def test_calls_of_a_thread_that_has_ended_are_told_a_moment_later(
     assert len(process.look(0, ended=False)["call_history"]["newest"]) == 1
 
 
+def test_counts_are_told_anew_after_a_while_and_when_the_thread_stands(
+    c10d: Any, log: CallLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each look would find another record, and have it written."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(call_log.time, "monotonic", lambda: clock.now)
+    told = []
+    for after, stands in ((0.0, False), (0.5, False), (1.0, False), (1.2, True), (1.4, False)):
+        clock.now = 100.0 + after
+        c10d.all_reduce(TENSOR(count=0))
+        told.append(history(log, stands=stands)["collectives"]["default"])
+    assert told == [1, 1, 3, 4, 5]
+
+
 @pytest.mark.parametrize("group", [None, object()])
 def test_calls_before_the_watch_are_missing(c10d: Any, group: object) -> None:
     c10d._world, c10d.destroy_process_group = SimpleNamespace(default_pg=group, pg_names={}), print

@@ -110,8 +110,8 @@ class CallLog:
         self._last: Optional[_Call] = None
         self._places: List[List[FrameEntry]] = []
         self._entries: List[LoggedCall] = []
-        self._told: Optional[CallHistory] = None
-        self._told_at = 0.0
+        self._counts_alone: Optional[CallHistory] = None
+        self._counted_at = 0.0
 
     def note(self, frame: FrameType, number: int, group: Any) -> None:
         """Note a call with what its caller's frames can name. It raises only what a signal handler has.
@@ -191,23 +191,23 @@ class CallLog:
             return None
         newest, now = list(self._newest), time.monotonic()
         last = newest[-1] if newest and stands(newest[-1].thread, newest[-1].at) else None
-        if last is None and self._told is not None and now - self._told_at < COUNTS_EVERY:
-            return self._told
+        if last is None and self._counts_alone is not None and now - self._counted_at < COUNTS_EVERY:
+            return self._counts_alone
         if last is not self._last:
             numbers: Dict[Tuple[FrameEntry, ...], int] = {}
             calls = newest if last is not None else []
             self._last = last
             self._entries = [call.entry(numbers.setdefault(call.frames, len(numbers))) for call in calls]
             self._places = [list(frames) for frames in numbers]
-        told: CallHistory = {
+        history: CallHistory = {
             "collectives": self._counts(p2p=False),
             "p2p": self._counts(p2p=True),
             "places": self._places,
             "newest": self._entries,
             "whole": self.whole,
         }
-        self._told, self._told_at = None if last else told, now
-        return told
+        self._counts_alone, self._counted_at = None if last else history, now
+        return history
 
     def _counts(self, *, p2p: bool) -> Dict[str, int]:
         """How many calls each group has seen: one less than its counter, whose text tells the next."""

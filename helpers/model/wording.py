@@ -41,6 +41,9 @@ _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+END_UNSEEN = "ended in a way that nobody here saw"
+"""Said of a process of which nothing tells how it has ended."""
+
 FROZEN = "stopped by the kernel until memory is free"
 """Said of a process that wants more memory than the job may have."""
 

@@ -8,7 +8,7 @@ from ...model.clauses import clauses, same, verb
 from ...model.facts import ProcessView, RankView, Verdict
 from ...model.frames import Frame
 from ...model.waits import InStore
-from ...model.wording import last_seen, place, plural, sentence, spoken
+from ...model.wording import END_UNSEEN, last_seen, place, plural, sentence, spoken
 from ..events import Event
 from ..scene import Facts
 
@@ -59,7 +59,7 @@ def _how(process: ProcessView | None) -> str:
     if process is None:
         return "ended before this look"
     if process.exit_code is None and not process.beacon:
-        return "ended in a way that nobody here saw"
+        return END_UNSEEN
     code = process.exit_code
     return f"ended with exit code {code}" if code else "ended without an exception"
 

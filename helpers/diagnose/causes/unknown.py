@@ -8,7 +8,7 @@ from collections.abc import Collection
 from ...model.clauses import Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import UNTOLD, Verdict
 from ...model.waits import InCollective, Wait
-from ...model.wording import operation, place, plural, sentence, spoken
+from ...model.wording import END_UNSEEN, operation, place, plural, sentence, spoken
 from ..events import Event
 from ..network import SEE_THE_REST, in_words, peer_in, unanswered
 from ..scene import Facts, passed_unnumbered
@@ -74,7 +74,7 @@ def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
 
 def _after_unseen(facts: Facts, event: Event) -> Verdict:
     """Ranks were gone when a launcher, as it seems, ended the others."""
-    gone = f"{spoken(facts.ended_unseen)} ended in a way that nobody here saw"
+    gone = f"{spoken(facts.ended_unseen)} {END_UNSEEN}"
     after = f"rank {event.rank}: {event.text}"
     return Verdict(
         outcome="error",

@@ -1,4 +1,8 @@
-"""What each process of a run has in its folder: a record, replaced whole, and files beside it."""
+"""What each process of a run has in its folder: its record, and files beside it.
+
+A record is written over the one before. It follows a line with its length and its checksum (CRC-32), by
+which whoever reads it while it is written knows that it is not whole.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import contextlib
 import errno
 import json
 import os
+import zlib
+from typing import Optional
 
 from .record import Written
 
 
 def record_path(folder: str, pid: int) -> str:
     """Where the record of process `pid` is in the run directory `folder`."""
-    return os.path.join(folder, "records", f"{pid}.json")
+    return os.path.join(folder, "records", f"{pid}.record")
 
 
 def stacks_path(folder: str, pid: int) -> str:
@@ -31,21 +37,46 @@ def is_released(folder: str) -> bool:
 
 
 def write(path: str, record: Written) -> None:
-    """Replace the record at `path` in one step, so that a reader never sees half of it.
+    """Write the record at `path`, in the place of the one that is there.
+
+    Only the first is put there by its name: to replace a file by another one, ext4 first sees to it that
+    its blocks are on the way to the disk (`auto_da_alloc` in ext4(5)), which takes a millisecond.
 
     Raises:
         OSError: the folder is gone or the disk is full.
     """
-    staged = path + ".new"
-    data = json.dumps(record, separators=(",", ":")).encode("utf-8", "replace")
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    content = framed(json.dumps(record, separators=(",", ":")).encode("utf-8", "replace"))
+    is_first = not os.path.exists(path)
+    file = path + ".new" if is_first else path
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        written = os.write(fd, data)
+        written = os.write(fd, content)
     finally:
         os.close(fd)
-    if written != len(data):
+    if written != len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.replace(staged, path)
+    if is_first:
+        os.replace(file, path)
+
+
+def framed(data: bytes) -> bytes:
+    """A record as it is written: after its length and its checksum."""
+    return b"%x %x\n%b" % (len(data), zlib.crc32(data), data)
+
+
+def read(path: str) -> Optional[bytes]:
+    """The record at `path`: empty where it was given up, None while it is written.
+
+    Raises:
+        OSError: there is none.
+    """
+    with open(path, "rb") as file:
+        head, _, rest = file.read().partition(b"\n")
+    try:
+        length, checksum = (int(number, 16) for number in head.split(b" "))
+    except ValueError:
+        return None if head else b""
+    return rest[:length] if zlib.crc32(rest[:length]) == checksum else None
 
 
 def give_up(path: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import time
 from typing import List, Optional, Tuple
 
 from .record import NativeCall
 
+_MACHINE = os.uname().machine
 _X86_64 = {
     0: "read", 1: "write", 7: "poll", 8: "lseek", 16: "ioctl", 17: "pread", 19: "readv", 20: "writev",
     23: "select", 35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom",
@@ -25,7 +25,7 @@ _AARCH64 = {
     82: "fsync", 98: "futex", 22: "epoll_wait", 95: "waitid", 56: "open", 133: "sigsuspend",
     137: "sigtimedwait",
 }  # fmt: skip
-_CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(platform.machine(), {})
+_CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(_MACHINE, {})
 _ON_A_FILE = frozenset(
     (
         *("read", "write", "readv", "writev", "pread", "ioctl", "connect", "accept", "sendto"),
@@ -41,7 +41,7 @@ _LIMITS = {
     "aarch64": {
         22: (3, "ms"), 72: (4, "ns"), 73: (2, "ns"), 98: (3, "futex"), 101: (0, "ns"), 115: (2, "clock"),
     },
-}.get(platform.machine(), {})  # fmt: skip
+}.get(_MACHINE, {})  # fmt: skip
 """Number of a system call -> which of its arguments limits its time, and how that is given: as
 milliseconds, or as the address of a `timeval` (us) or of a `timespec`."""
 

@@ -1,7 +1,7 @@
 """The process between the instrument and a job: it ends the whole job, whatever happens.
 
-`helpers.launch.launch` starts it in a session of its own, as
-`python -I -S guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only, and of
+`helpers.launch.launch` starts it in a session of its own, with the arguments
+`guardian.py LIFELINE EVENTS FOLDER PARENT`. It needs the standard library only, and of
 that little, because every run waits for it: with `json`, `signal` and `contextlib` it would take 14 ms
 to start instead of 9.
 
@@ -440,20 +440,17 @@ def _become_subreaper() -> None:
 
 def main() -> None:
     """Guard one job, as the arguments say (see the top of this file)."""
-    lifeline, events, parent = (int(sys.argv[i]) for i in (1, 2, 4))
+    _, _, *descriptors, folder, parent = sys.argv
+    lifeline, events = map(int, descriptors)
     for descriptor in (lifeline, events):
         os.set_inheritable(descriptor, False)
     _become_subreaper()
-    guardian = Guardian(lifeline, events, parent)
+    guardian = Guardian(lifeline, events, int(parent))
     try:
-        guardian.run(sys.argv[3])
+        guardian.run(folder)
     finally:
-        guardian.end(sys.argv[3])
+        guardian.end(folder)
         if guardian.abandoned:
             import shutil
 
-            shutil.rmtree(sys.argv[3], ignore_errors=True)
-
-
-if __name__ == "__main__":
-    main()
+            shutil.rmtree(folder, ignore_errors=True)

@@ -17,9 +17,8 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import run_folder
 from .guardian import as_line, from_line, inheritable, session_of
@@ -31,6 +30,11 @@ if TYPE_CHECKING:
     from .memory_limit import Enforcer
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
+START_GUARDIAN = (
+    "import os, sys; sys.path.append(os.path.dirname(sys.argv[1])); import guardian; guardian.main()"
+)
+"""It is imported: a program is compiled at every start, for which the job would wait 10 ms."""
+
 LIMIT = 2.0
 """Seconds that a guardian has to end its job before this process takes over."""
 RESCAN = 5.0
@@ -41,8 +45,7 @@ class LaunchError(Exception):
     """The command cannot be started; the text says why in one sentence."""
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """How a job is to be ended.
 
     Attributes:
@@ -189,11 +192,11 @@ class Launch:
                 self._record = {"run_id": self.run_id, "command": command, "processes": []}
                 self._record["owner"] = run_folder.identity(os.getpid())
                 run_folder.make(self.folder, self._record)
-                self.output = OutputPipes(self.folder / "output")
-                undo.callback(self.output.close)
                 command, path = self._limited(command, path, undo)
                 self._start_guardian(cwd, silent, undo)
                 run_folder.furnish(self.folder)  # while the guardian's interpreter starts
+                self.output = OutputPipes(self.folder / "output")
+                undo.callback(self.output.close)
                 self._start_command(command, path, env, silent)
                 undo.pop_all()
         except BaseException as error:
@@ -225,11 +228,12 @@ class Launch:
         undo.callback(self._events.close)
         inherited = (far_lifeline, far_events)
         arguments = (*map(str, inherited), str(self.folder), str(os.getpid()))
+        options = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
         try:
             (self.folder / "guardian.log").touch(mode=0o600)
             with open(self.folder / "guardian.log", "wb") as log:
                 self._guardian = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(GUARDIAN), *arguments],
+                    [sys.executable, *options, "-c", START_GUARDIAN, str(GUARDIAN), *arguments],
                     stdin=subprocess.DEVNULL if silent else None,
                     stdout=subprocess.DEVNULL,
                     stderr=log,
@@ -262,7 +266,8 @@ class Launch:
         with suppress(BrokenPipeError):  # the guardian has gone: its answer is empty
             while rest:
                 rest = rest[self._lifeline.write(rest) :]
-        from .processes import same_process  # while the guardian starts, and the job with it
+        self.output.take_stock()  # while the job starts: its first process takes longer to come so far
+        from .processes import same_process
 
         answer = from_line(self._events.readline())
         if "started" not in answer:

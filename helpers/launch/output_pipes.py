@@ -47,7 +47,6 @@ class OutputPipes:
         self._changed = 0
         folder.mkdir()
         self._add(COMMAND, COMMAND)
-        self._take_stock()
 
     def read(self, seconds: float) -> Iterator[tuple[int | None, bytes]]:
         """What has been printed, in pieces, once there is any.
@@ -62,7 +61,7 @@ class OutputPipes:
         if len(ready) > 1:  # in the order of the last writing
             ready.sort(key=lambda descriptor: os.fstat(descriptor).st_mtime_ns)
         if self._folder_has_changed() or any(map(self._is_unknown, ready)):
-            self._take_stock()
+            self.take_stock()
         for descriptor in ready:
             try:
                 data = os.read(descriptor, CAPACITY)
@@ -75,6 +74,22 @@ class OutputPipes:
             if len(data) == _GREW:
                 with suppress(OSError, AttributeError):  # not Linux, or too many pipes of this user
                     fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CAPACITY)
+
+    def take_stock(self) -> None:
+        """Find out which processes have taken a FIFO, and make new spare ones.
+
+        `read` does so where the folder has changed, as before its first time.
+        """
+        spare = 0
+        for name in os.listdir(self._folder):
+            owner, _, number = name.partition("-")
+            if owner.isdigit():
+                self._pids[number] = int(owner)
+            spare += owner == "spare"
+        with suppress(OSError):  # no descriptor is free: a process then prints where its parent does
+            for _ in range(spare, _spare()):
+                self._next += 1
+                self._add(f"spare-{self._next}", str(self._next))
 
     def close(self) -> None:
         """Read no more."""
@@ -93,19 +108,6 @@ class OutputPipes:
             return False
         self._changed, before = changed, self._changed
         return changed != before
-
-    def _take_stock(self) -> None:
-        """Find out which processes have taken a FIFO, and make new spare ones."""
-        spare = 0
-        for name in os.listdir(self._folder):
-            owner, _, number = name.partition("-")
-            if owner.isdigit():
-                self._pids[number] = int(owner)
-            spare += owner == "spare"
-        with suppress(OSError):  # no descriptor is free: a process then prints where its parent does
-            for _ in range(spare, _spare()):
-                self._next += 1
-                self._add(f"spare-{self._next}", str(self._next))
 
     def _add(self, name: str, number: str) -> None:
         path = self._folder / name

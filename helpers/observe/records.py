@@ -12,13 +12,16 @@ import msgspec
 import psutil
 from msgspec.structs import replace
 
-from ..beacon.files import failure_path, record_path, stacks_path
+from ..beacon.files import failure_path, read, record_path, stacks_path
 from ..beacon.record import Record
 from ..model.redaction import redacted_words
 from .look import Told
 
 MOST, OLD = 4096, 60.0
 """Files of processes that have ended which are kept, and seconds for which they are kept in any case."""
+
+COARSEST = 2.0
+"""Seconds within which a file may be written twice and have the same time: FAT counts by two."""
 
 LOG_TAIL = 20_000
 """Bytes at the end of a file that are read."""
@@ -49,7 +52,7 @@ class Beacons:
         changed: dict[int, set[str]] = {}
         for entry in entries:
             number, _, kind = entry.name.partition(".")
-            ours = kind in ("json", "stacks") and number.isdigit()
+            ours = kind in ("record", "stacks") and number.isdigit()
             if not ours or not entry.is_file(follow_symlinks=False):
                 continue
             try:
@@ -58,14 +61,15 @@ class Beacons:
                 continue
             seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
             if seen != self._seen.get(entry.name):
-                self._seen[entry.name] = seen
+                if time.time() - stat.st_mtime > COARSEST:
+                    self._seen[entry.name] = seen
                 changed.setdefault(int(number), set()).add(kind)
-                if kind == "json":
+                if kind == "record":
                     self._written[int(number)] = time.monotonic() - (time.time() - stat.st_mtime)
         for pid, kinds in changed.items():
             stacks = self._text(stacks_path, pid) if "stacks" in kinds else None
             told = Told(pid, self._written.get(pid, 0.0), stacks=stacks)
-            yield self._with_record(told) if "json" in kinds else told
+            yield self._with_record(told) if "record" in kinds else told
 
     def _make_room(self, entries: Sequence[os.DirEntry[str]]) -> None:
         """Remove the files of processes that ended long ago, of which a long job may have many."""
@@ -79,8 +83,11 @@ class Beacons:
                 self._records.pop(pid, None)
 
     def _with_record(self, told: Told) -> Told:
-        content = _content(record_path(str(self._folder), told.pid))
-        if content and content == self._records.get(told.pid):
+        try:
+            content = read(record_path(str(self._folder), told.pid))
+        except OSError:
+            content = b""
+        if content is None or (content and content == self._records.get(told.pid)):
             return told  # only the time of its writing is new
         self._records[told.pid] = content
         record = parsed(content)
@@ -113,13 +120,6 @@ def parsed(content: bytes) -> Record | str | None:
         return f"its record cannot be read: {problem}"
     except ValueError:
         return None
-
-
-def _content(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
 
 
 def tail(path: Path) -> str:

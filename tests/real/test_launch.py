@@ -181,8 +181,8 @@ def test_a_file_that_the_system_cannot_run(text: str, reason: str, tmp_path: Pat
 
 @pytest.mark.real
 def test_a_guardian_that_cannot_start(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    monkeypatch.setattr(launch_module, "GUARDIAN", place / "gone.py")
-    with pytest.raises(LaunchError, match=r"^the guardian .* did not start: .*gone\.py"):
+    monkeypatch.setattr(launch_module, "GUARDIAN", place / "guardian.py")
+    with pytest.raises(LaunchError, match=r"^the guardian .* did not start: .*'guardian'"):
         launch(["true"])
     assert list(place.iterdir()) == []
 
@@ -433,7 +433,7 @@ def test_no_status_is_lost_and_nothing_blocks_while_nobody_reads(tmp_path: Path)
     with (
         os.fdopen(events, "rb") as stream,
         subprocess.Popen(
-            [*PYTHON[:-1], guardian.__file__, *arguments],
+            [*PYTHON, launch_module.START_GUARDIAN, guardian.__file__, *arguments],
             pass_fds=(lifeline, report),
             start_new_session=True,
         ),
@@ -630,7 +630,7 @@ def test_a_run_from_before_the_machine_was_started_anew_has_no_processes(
     ("where", "name"),
     [
         (run_folder, "write_record"),
-        (Path, "write_bytes"),
+        (run_folder, "_write"),
         (subprocess.Popen, "_get_devnull"),
         (launch_module, "as_line"),
         (launch_module, "from_line"),

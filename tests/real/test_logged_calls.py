@@ -43,8 +43,9 @@ def train(model):
 def record_of_waiting_rank():
     pids = json.load(open("pid"))
     record = {}
+    from stuck_ranks_beacon import files
     while not record.get("call_history", {}).get("newest"):
-        record = json.load(open(f"{os.environ['STUCK_RANKS_RUN']}/records/{pids}.json"))
+        record = json.loads(files.read(files.record_path(os.environ["STUCK_RANKS_RUN"], pids)) or "{}")
         time.sleep(0.05)
     return record
 
@@ -177,8 +178,9 @@ dist.all_reduce(torch.ones(1))
 dist.all_reduce(torch.ones(1))
 record = {}
 while "STUCK_RANKS_RUN" in os.environ and "call_history" not in record:
-    path = f"{os.environ['STUCK_RANKS_RUN']}/records/{os.getpid()}.json"
-    record = json.load(open(path)) if os.path.exists(path) else {}
+    from stuck_ranks_beacon import files
+    path = files.record_path(os.environ["STUCK_RANKS_RUN"], os.getpid())
+    record = json.loads(files.read(path) or "{}") if os.path.exists(path) else {}
 history = record["call_history"]
 note([history["collectives"], history["whole"]])
 dist.destroy_process_group()

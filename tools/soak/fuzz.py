@@ -26,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from helpers.beacon.files import record_path
+from helpers.beacon.files import framed, record_path
 from helpers.cli import main as cli
 from helpers.cli.arguments import UsageError
 from helpers.labs import lab
@@ -285,13 +285,15 @@ def _records() -> tuple[bytes, ...]:
 def of_record(chance: random.Random, folder: Path) -> None:
     """A record of a beacon that is cut off, has other bytes, or other values."""
     data = chance.choice(_records())
-    match chance.randrange(3):
+    match chance.randrange(4):
         case 0:
-            data = data[: chance.randrange(len(data))]
+            data = framed(data[: chance.randrange(len(data))])
         case 1:
-            data = damaged(chance, data)
+            data = framed(damaged(chance, data))
+        case 2:
+            data = damaged(chance, framed(data))
         case _:
-            data = json.dumps(distorted(chance, json.loads(data))).encode()
+            data = framed(json.dumps(distorted(chance, json.loads(data))).encode())
     (folder / "records").mkdir(exist_ok=True)
     Path(record_path(str(folder), 7)).write_bytes(data)
     list(Beacons(folder).read())

@@ -42,7 +42,7 @@ from helpers.beacon import (
     tracer,
     variables,
 )
-from helpers.beacon.files import record_path, write
+from helpers.beacon.files import read, record_path, write
 from helpers.beacon.record import (
     MOST_LISTED,
     MOST_RANKS,
@@ -1118,10 +1118,11 @@ def test_whose_pipe_a_descriptor_leads_to(tmp_path: Path) -> None:
 def test_a_record_is_one_file_for_its_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     path = record_path(str(tmp_path), 7)
-    write(path, {"failed": "\udcff"})
-    assert json.loads(Path(path).read_text()) == {"failed": "\udcff"}
+    for told in ("\udcff", "shorter than that", "longer than that", ""):
+        write(path, {"failed": told})
+        assert json.loads(read(path) or b"") == {"failed": told}
     assert os.stat(path).st_mode & 0o777 == 0o600
-    assert os.listdir(tmp_path / "records") == ["7.json"]
+    assert os.listdir(tmp_path / "records") == ["7.record"]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -1359,7 +1360,7 @@ def test_a_program_that_replaces_itself_begins_a_new_record(
     def record_of(word: str) -> Record:
         end = time.monotonic() + 20
         while time.monotonic() < end:
-            found = parsed(Path(path).read_bytes() if Path(path).exists() else b"")
+            found = parsed(read(path) or b"" if Path(path).exists() else b"")
             assert not isinstance(found, str)
             if found is not None and (found["argv"][-1] == "second") == (word == "second"):
                 return found
@@ -1415,7 +1416,7 @@ def test_a_beacon_that_fails_says_so_in_its_record(
     one = beacon.Beacon(str(tmp_path))
     monkeypatch.setattr(process.Process, "look", lambda *_: 1 / 0)
     one.look()
-    assert "ZeroDivisionError" in str(parsed(Path(one.path).read_bytes()))
+    assert "ZeroDivisionError" in str(parsed(read(one.path) or b""))
 
 
 # The stacks of a crash

@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 from beacon_records import record as beacon_record
 
-from helpers.beacon import beacon, flight, joining, torch_names
+from helpers.beacon import beacon, files, flight, joining, torch_names
 from helpers.observe import no_beacon as blind
 from helpers.observe.records import parsed
 
@@ -222,7 +222,7 @@ def test_without_a_name_the_beacon_goes_on_and_says_what_it_misses(
     (tmp_path / "records").mkdir()
     one = beacon.Beacon(str(tmp_path))
     one.look()
-    record = parsed(Path(one.path).read_bytes())
+    record = parsed(files.read(one.path) or b"")
     assert isinstance(record, dict)
     assert record["unseen"] == [word]
     (sentence,) = blind.kept_back(record)
@@ -280,7 +280,7 @@ def test_a_torch_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, k
     (tmp_path / "records").mkdir()
     one = beacon.Beacon(str(tmp_path))
     one.look()
-    record = parsed(Path(one.path).read_bytes())
+    record = parsed(files.read(one.path) or b"")
     assert isinstance(record, dict)
     assert (record["dist"], record["flight"], record["accelerator"]) == (None, None, "cpu")
     assert record["unseen"] == []
@@ -309,7 +309,7 @@ def test_a_torch_that_a_thread_is_loading(monkeypatch: pytest.MonkeyPatch, tmp_p
         go.release()
         done.acquire()
         one.look()
-        record = parsed(Path(one.path).read_bytes())
+        record = parsed(files.read(one.path) or b"")
         assert isinstance(record, dict)
         seen.append(record["dist"] is not None)
     loader.join()

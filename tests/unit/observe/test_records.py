@@ -101,9 +101,26 @@ def test_a_look_that_failed_is_told(folder: Path) -> None:
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     main = thread(frames=[("/job/\udcff.py", 9, "main", True)])
     whole = record(main, argv=["\udcff", "\N{SNOWMAN}"], workers={7: 0}, reaped={8: 9})
-    path = tmp_path / "7.json"
+    path = tmp_path / "7.record"
     files.write(str(path), whole)
-    assert parsed(path.read_bytes()) == whole
+    assert parsed(files.read(str(path)) or b"") == whole
+
+
+def test_a_record_that_is_being_written_is_read_later(folder: Path) -> None:
+    """It is written over the one before, whose end may still be there, and longer than its own."""
+    beacons, inbox, path = Beacons(folder), Inbox(), Path(files.record_path(str(folder), 7))
+    write(folder, 9)
+    inbox.take(beacons.read())
+    before = path.read_bytes()
+    write(folder, 13)
+    whole = path.read_bytes()
+    for cut in (1, 9, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut] + before[cut:])
+        inbox.take(beacons.read())
+        assert line_of(inbox) == 9
+    path.write_bytes(whole + before)
+    inbox.take(beacons.read())
+    assert line_of(inbox) == 13
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
@@ -124,7 +141,7 @@ def test_what_processes_have_left_that_ended_long_ago_is_removed(
     for age, pid in enumerate((*ended, alive)):
         path = files.record_path(str(folder), pid)
         files.write(path, record(thread()))
-        moment = now - 2 * records.OLD - age if pid not in ended[:2] else now
+        moment = now - 2 * records.OLD - age if pid not in ended[:2] else now - 5
         os.utime(path, (moment, moment))
     beacons = Beacons(folder)
     assert len(list(beacons.read())) == 10

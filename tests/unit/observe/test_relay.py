@@ -31,6 +31,7 @@ PRINTS = "import os, sys; from helpers.beacon import output; output.separate(sys
 @pytest.fixture
 def pipes(tmp_path: Path) -> Iterator[OutputPipes]:
     opened = OutputPipes(tmp_path / "output")
+    opened.take_stock()
     yield opened
     opened.close()
 
@@ -108,6 +109,7 @@ def test_without_a_spare_pipe_a_process_prints_where_its_parent_does(
     monkeypatch.setattr(output_pipes, "SPARE", 0)
     monkeypatch.setattr(output_pipes, "_spare", lambda: 0)
     pipes = OutputPipes(tmp_path / "output")
+    pipes.take_stock()
     assert program(tmp_path, "print('one')").wait(60) == 0
     assert read_all(pipes) == {None: b"one\n"}
     pipes.close()
@@ -139,6 +141,7 @@ def test_new_spare_pipes_come_for_those_that_are_taken(tmp_path: Path, pipes: Ou
 
 def test_a_process_with_its_reader_gone_is_not_ended(tmp_path: Path) -> None:
     pipes = OutputPipes(tmp_path / "output")
+    pipes.take_stock()
     process = program(
         tmp_path, "print('one', flush=True); sys.stdin.readline(); print('two', flush=True)"
     )

@@ -11,7 +11,7 @@ import pytest
 from soak import fuzz
 from soak.fuzz import measure
 
-from helpers.beacon.files import record_path
+from helpers.beacon.files import framed, record_path
 from helpers.observe.records import Beacons
 
 
@@ -24,7 +24,7 @@ def test_no_fuzzed_input_breaks_what_reads_it() -> None:
 def test_a_record_that_is_cut_off_anywhere_is_survived(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     file = Path(record_path(str(tmp_path), 7))
-    for data in sorted(fuzz._records(), key=len)[:3]:
+    for data in map(framed, sorted(fuzz._records(), key=len)[:3]):
         for cut in range(len(data)):
             file.write_bytes(data[:cut])
             assert all(told.record is None for told in Beacons(tmp_path).read())

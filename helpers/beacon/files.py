@@ -46,17 +46,21 @@ def write(path: str, record: Written) -> None:
         OSError: the folder is gone or the disk is full.
     """
     content = framed(json.dumps(record, separators=(",", ":")).encode("utf-8", "replace"))
-    is_first = not os.path.exists(path)
-    file = path + ".new" if is_first else path
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        written = os.write(fd, content)
+        _write(path, content, os.O_WRONLY)
+    except FileNotFoundError:
+        _write(path + ".new", content, os.O_WRONLY | os.O_CREAT)
+        os.replace(path + ".new", path)
+
+
+def _write(path: str, content: bytes, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        written = os.write(descriptor, content)
     finally:
-        os.close(fd)
+        os.close(descriptor)
     if written != len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    if is_first:
-        os.replace(file, path)
 
 
 def framed(data: bytes) -> bytes:

@@ -96,8 +96,7 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
 def _arguments(thread: int, process: str) -> List[str]:
     """The number of the system call that blocks a thread, then its arguments in base 16."""
     try:
-        with open(f"/proc/{process}/task/{thread}/syscall", encoding="utf-8") as file:
-            fields = file.read().split()
+        fields = _line(f"/proc/{process}/task/{thread}/syscall").split()
     except OSError:
         return []
     return fields if len(fields) > 6 and fields[0].isdigit() else []
@@ -182,16 +181,33 @@ def _memory(address: int, size: int, process: str) -> bytes:
 def executable(process: str = "self") -> str:
     """The program that a process runs, by its path; empty where unknown. Another follows an `exec`."""
     try:
-        return os.readlink(f"/proc/{process}/exe")
+        path = os.readlink(f"/proc/{process}/exe")
     except OSError:
         return ""
+    gone = " (deleted)"  # proc_pid_exe(5): it runs on, under its name
+    return path[: -len(gone)] if path.endswith(gone) else path
+
+
+def _line(path: str) -> str:
+    """A file of one line in /proc, by as few calls as possible.
+
+    Each gives up the interpreter lock, and for each a thread that computes is stopped to get it back;
+    `open` makes nine.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096).decode()
+    finally:
+        os.close(descriptor)
 
 
 def processor_time(thread: int) -> Optional[float]:
     """Seconds of processor time that a thread of this process has used; None where unknown."""
     try:
-        with open(f"/proc/self/task/{thread}/schedstat", encoding="utf-8") as file:
-            return int(file.read().split()[0]) / 1e9
+        return int(_line(f"/proc/self/task/{thread}/schedstat").split()[0]) / 1e9
     except (OSError, ValueError, IndexError):
         return None
 

@@ -33,6 +33,7 @@ class Process:
     def __init__(self, inherited: Any = None) -> None:
         self._inherited = inherited
         self._started = time.monotonic()
+        self._executable = native.executable()
         self._threads: Dict[int, threads.Watched] = {}
         self._beacon_thread: Optional[int] = None
         self._turn = 0
@@ -98,7 +99,7 @@ class Process:
             "ended": ended,
             "beacon_thread": self._beacon_thread,
             "rpc": self._part("its part in RPC", None, torch_names.rpc_rank),
-            "exe": native.executable(),
+            "exe": self._executable,
             "faults": self._faults,
         }
         stands = (lambda *_: True) if ended or exits.cut_off else self._stands

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Protocol
 
@@ -262,6 +261,8 @@ def _source(value: object) -> object:
 
 def provenance() -> dict[str, str]:
     """Machine, system, versions and date, for the label of a recording."""
+    from importlib import metadata  # 10 ms, for which no job is to wait that nobody records
+
     found = {
         "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",
         "system": platform.platform(),

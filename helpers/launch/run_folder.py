@@ -94,7 +94,7 @@ def _copy(source: Path, folder: Path) -> None:
     os.utime(copy, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # what is compiled names it
     try:
         is_old = compiled.stat().st_mtime < facts.st_mtime
-    except FileNotFoundError:
+    except OSError:
         is_old = True
     with suppress(OSError):
         if is_old:

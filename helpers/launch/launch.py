@@ -33,7 +33,7 @@ GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
 START_GUARDIAN = (
     "import os, sys; sys.path.append(os.path.dirname(sys.argv[1])); import guardian; guardian.main()"
 )
-"""It is imported: a program is compiled at every start, for which the job would wait 10 ms."""
+"""It is imported: a program is compiled at every start, for which the job would wait 7 ms."""
 
 LIMIT = 2.0
 """Seconds that a guardian has to end its job before this process takes over."""
@@ -230,8 +230,7 @@ class Launch:
         arguments = (*map(str, inherited), str(self.folder), str(os.getpid()))
         options = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
         try:
-            (self.folder / "guardian.log").touch(mode=0o600)
-            with open(self.folder / "guardian.log", "wb") as log:
+            with open(self.folder / "guardian.log", "wb", opener=run_folder.owners_alone) as log:
                 self._guardian = subprocess.Popen(
                     [sys.executable, *options, "-c", START_GUARDIAN, str(GUARDIAN), *arguments],
                     stdin=subprocess.DEVNULL if silent else None,
@@ -266,7 +265,7 @@ class Launch:
         with suppress(BrokenPipeError):  # the guardian has gone: its answer is empty
             while rest:
                 rest = rest[self._lifeline.write(rest) :]
-        self.output.take_stock()  # while the job starts: its first process takes longer to come so far
+        self.output.take_stock()  # while the job starts: no process asks for one so soon
         from .processes import same_process
 
         answer = from_line(self._events.readline())

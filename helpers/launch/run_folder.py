@@ -92,20 +92,20 @@ def _copy(source: Path, folder: Path) -> None:
     facts, copy, compiled = source.stat(), folder / source.name, Path(cache_from_source(str(source)))
     _write(copy, source.read_bytes())
     os.utime(copy, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # what is compiled names it
-    try:
-        is_old = compiled.stat().st_mtime < facts.st_mtime
-    except OSError:
-        is_old = True
     with suppress(OSError):
-        if is_old:
+        if not compiled.exists() or compiled.stat().st_mtime < facts.st_mtime:
             _compile(source)
         _write(folder / "__pycache__" / compiled.name, compiled.read_bytes())
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a new file that is its owner's alone; `Path.touch` before it would cost as much again."""
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+    with open(path, "wb", opener=owners_alone) as file:
         file.write(content)
+
+
+def owners_alone(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, where it is new: an `opener` for `open`."""
+    return os.open(path, flags, 0o600)
 
 
 def _compile(source: Path) -> None:

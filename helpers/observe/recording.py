@@ -261,7 +261,7 @@ def _source(value: object) -> object:
 
 def provenance() -> dict[str, str]:
     """Machine, system, versions and date, for the label of a recording."""
-    from importlib import metadata  # 10 ms, for which no job is to wait that nobody records
+    from importlib import metadata  # it takes 10 ms, and only a recording needs it
 
     found = {
         "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",

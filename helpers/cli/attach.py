@@ -25,9 +25,9 @@ def run(options: argparse.Namespace) -> int:
     from ..session import Session
     from .watch import watch
 
-    with noted() as received:
+    with noted() as signals:
         try:
             session = Session.attach(options.pid, patience=options.patience)
         except AttachError as problem:
             raise UsageError(str(problem)) from None
-        return watch(session, received, options.json, options.html, options.record)
+        return watch(session, signals, options.json, options.html, options.record)

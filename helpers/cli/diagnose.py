@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     if not options.command:
         raise UsageError("no command is given: put it after `--`")
-    with noted() as received, closing(_started(options.command)) as job:
+    with noted() as signals, closing(_started(options.command)) as job:
         from ..session import Session  # while the job imports what it needs
         from .terminal import Terminal
         from .watch import watch
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return watch(
             session,
-            received,
+            signals,
             options.json,
             options.html,
             options.record,

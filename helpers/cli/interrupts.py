@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 from typing import NamedTuple
 
@@ -42,21 +43,45 @@ class Received(NamedTuple):
         return self.number in ASK_TO_END
 
 
+class Signals:
+    """The signals that have come so far; iterating over them waits for the next, until `end`.
+
+    Attributes:
+        received: all of them, in order.
+    """
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self._new: SimpleQueue[Received | None] = SimpleQueue()
+
+    def __iter__(self) -> Iterator[Received]:
+        return iter(self._new.get, None)
+
+    def add(self, signal: Received) -> None:
+        """Take one, in a handler of signals: `SimpleQueue.put` may interrupt itself."""
+        self.received.append(signal)
+        self._new.put(signal)
+
+    def end(self) -> None:
+        """Let whoever iterates come to its end."""
+        self._new.put(None)
+
+
 @contextmanager
-def noted() -> Iterator[list[Received]]:
-    """A list that takes signals as they come, until the context ends.
+def noted() -> Iterator[Signals]:
+    """Take signals as they come, until the context ends.
 
     One that was ignored at the start stays ignored, as `nohup` wants it. A second one that asks to end
     leaves within `LEAVES` seconds, whatever blocks, and a third one at once.
     """
-    received: list[Received] = []
+    signals = Signals()
 
     def note(number: int, _: FrameType | None) -> None:
         now = time.monotonic()
-        earlier = [signal for signal in received if signal.asks]
+        earlier = [signal for signal in signals.received if signal.asks]
         if number in ASK_TO_END and earlier and now - earlier[-1].time < ONCE:
             return
-        received.append(Received(number, now, len(earlier)))
+        signals.add(Received(number, now, len(earlier)))
         if number in ASK_TO_END and earlier:
             timer = threading.Timer(LEAVES if len(earlier) == 1 else 0.0, os._exit, (128 + number,))
             timer.daemon = True
@@ -66,7 +91,7 @@ def noted() -> Iterator[list[Received]]:
     for number in before:
         signal.signal(number, note)
     try:
-        yield received
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

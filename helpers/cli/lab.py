@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("which lab? name one, such as 05, or say --all")
         knobs = dict(knob(word) for word in options.knob)
         session = find_lab(options.name).session(options.program or "broken", folder=None, **knobs)
-        with noted() as received:
-            return watch(session, received)
+        with noted() as signals:
+            return watch(session, signals)
     except LabError as problem:
         raise UsageError(str(problem)) from None
 

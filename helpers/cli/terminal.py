@@ -9,45 +9,29 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from ..model.facts import ProcessView, RankView, Snapshot, Verdict
+from ..model.facts import Snapshot
 from ..model.waits import OnInput
-from ..model.wording import coloured, doing, label, one_line, operation, place, spans
-from ..report.alike import Alike, common, one_by_one, shared, spread
+from ..model.wording import coloured
 from ..report.files import discard
 from ..session import Event, Sample
-from .line_stream import LineStream, last_shown
+from .line_stream import LineStream
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PACE = 0.25
 """Seconds between two drawings of the table."""
 
 TICK = 0.05
-"""Seconds between two looks, without a table, at whether a line without an end is to be shown."""
+"""Seconds between two looks, without a table, at whether a line that has no end is to be shown."""
 
 ROOM = 1 << 20
 """Bytes of output that may wait to be written; more of it holds the job up."""
 
 MOST_UNFINISHED = 8
 """Lines without an end, such as progress bars, that are shown below the table."""
-
-MARKS = {
-    "starting": ("…", "dim"),
-    "importing": ("…", "dim"),
-    "rendezvous": ("◌", "cyan"),
-    "running": ("▶", "green"),
-    "waiting": ("⏸", "yellow"),
-    "stopped": ("■", "red"),
-    "exited": ("·", "dim"),
-    "missing": ("?", "red"),
-    "unseen": ("?", "dim"),
-}
-WIDEST = {"rank": 32, "node": 24}
-"""Letters of a line of these columns."""
-
 
 Piece = tuple[int | None, str, bytes] | str
 """Process, name and bytes of what the job has printed, or a line of our own."""
@@ -67,15 +51,16 @@ class Terminal:
     def __init__(
         self, console: Console | None = None, *, output: bool = True, live: bool = True
     ) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
-        self._draws = live and self._console.is_terminal and not self._console.is_dumb_terminal
+        self._file = console.file if console is not None else sys.stderr
+        self._console = _drawing(console) if live else None
         self._output = output
-        self._stream = LineStream(newest=self._draws)
+        self._stream = LineStream(newest=self._console is not None)
         self._changed = threading.Condition()
         self._drawing = threading.Lock()
         self._pieces: list[Piece] = []
         self._size = 0
         self._sample: Sample | None = None
+        self._shown: Sample | None = None
         self._sentence = ""
         self._lines = 0
         self._prompts = False
@@ -115,10 +100,10 @@ class Terminal:
         line = event.verdict.suspicion or event.verdict.summary
         with self._changed:
             self._sample = event
-            if not self._draws and line != self._sentence and event.verdict.outcome != "ok":
+            if self._console is None and line != self._sentence and event.verdict.outcome != "ok":
                 self._sentence = line
                 self._pieces.append(f"[{event.snapshot.time:6.1f} s] {line}")
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     @contextmanager
     def cleared(self) -> Iterator[None]:
@@ -130,34 +115,40 @@ class Terminal:
     def _run(self) -> None:
         drawn, over = 0.0, False
         while not over:
-            pieces, over = self._next(drawn + PACE if self._draws else 0.0)
+            pieces, over = self._next(0.0 if self._console is None else drawn + PACE)
             with self._drawing:
                 drawn = self._draw(pieces, drawn, over)
 
     def _next(self, due: float) -> tuple[list[Piece], bool]:
         """What is to be shown, when it is time for it, and whether that is all."""
         with self._changed:
-            pause = due - time.monotonic() if due else TICK
-            self._changed.wait_for(
-                lambda: self._over or self._size >= ROOM or (self._pieces and not due), max(0.0, pause)
-            )
+            pause = None
+            if due or self._stream.unfinished():
+                pause = max(0.0, due - time.monotonic()) if due else TICK
+            self._changed.wait_for(lambda: self._is_due(at_once=not due), pause)
             pieces, self._pieces, self._size = self._pieces, [], 0
             self._changed.notify_all()
             return pieces, self._over
 
+    def _is_due(self, at_once: bool) -> bool:
+        """True where something is to be shown before it is time; at_once: so is all that is new."""
+        new = self._pieces or self._sample is not self._shown
+        return self._over or self._size >= ROOM or (at_once and bool(new))
+
     def _draw(self, pieces: list[Piece], drawn: float, over: bool) -> float:
         """Write what is new; returns when the table was drawn last."""
         now, sample = time.monotonic(), self._sample
+        self._shown = sample
         prompts = self._prompts = self._is_asked(sample)
         new = self._joined(pieces, now, over)
-        if not self._draws:
+        if self._console is None:
             self._write(new)
             return now
         text = coloured(new.decode("utf-8", "replace")).encode("utf-8", "replace")
         if over or prompts or sample is None or now - drawn < PACE:
             self._write(self._erase() + text if text or over or prompts else b"")
             return now - PACE + TICK if prompts else drawn
-        self._write(self._erase() + text + self._below(sample))
+        self._write(self._erase() + text + self._below(self._console, sample))
         return now
 
     def _is_asked(self, sample: Sample | None) -> bool:
@@ -178,28 +169,26 @@ class Terminal:
         )
         if over:
             return new + self._stream.end()
-        return new + self._stream.quiet(now) if self._prompts or not self._draws else new
+        return new + self._stream.quiet(now) if self._prompts or self._console is None else new
 
     def _erase(self) -> bytes:
         """Takes the table off the terminal."""
         lines, self._lines = self._lines, 0
         return b"\r\x1b[%dA\x1b[J" % lines if lines else b""
 
-    def _below(self, sample: Sample) -> bytes:
+    def _below(self, console: Console, sample: Sample) -> bytes:
         """The table, and the lines that have no end yet, as far as there is room for them."""
-        with self._console.capture() as capture:
-            for name, text in self._stream.unfinished()[:MOST_UNFINISHED]:
-                newest = last_shown(text).decode("utf-8", "replace")
-                self._console.print(
-                    Text.from_ansi(f"[{name}] {coloured(newest)}"), no_wrap=True, overflow="crop"
-                )
-            self._console.print(_table(sample.snapshot, sample.verdict))
-        lines = capture.get().splitlines()[: self._console.height - 1]
+        from .table import drawn
+
+        unfinished = self._stream.unfinished()[:MOST_UNFINISHED]
+        lines = drawn(console, sample.snapshot, sample.verdict, unfinished)[: console.height - 1]
         self._lines = len(lines)
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
     def _write(self, data: bytes) -> None:
-        file = self._console.file
+        file = self._file
+        if file is None:  # it was closed when this process started
+            return
         try:
             if not hasattr(file, "buffer"):
                 file.write(data.decode("utf-8", "replace"))
@@ -213,6 +202,17 @@ class Terminal:
             discard(sys.stderr)
 
 
+def _drawing(console: Console | None) -> Console | None:
+    """What draws a table; None where that cannot be done, for which nothing is imported."""
+    if console is None:
+        if sys.stderr is None or not sys.stderr.isatty():
+            return None
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False)
+    return console if console.is_terminal and not console.is_dumb_terminal else None
+
+
 def _prompts(snapshot: Snapshot) -> bool:
     """True while a process waits for a person: the terminal is theirs."""
     return any(
@@ -221,54 +221,3 @@ def _prompts(snapshot: Snapshot) -> bool:
         for process in (view.process, *(child.process for child in view.children))
         for wait in (process.waits if process is not None else ())
     )
-
-
-def _table(snapshot: Snapshot, verdict: Verdict) -> Table:
-    table = Table(title=Text(_title(snapshot)), title_justify="left", caption_justify="left")
-    rows = one_by_one(snapshot.ranks, _likeness, verdict.culprits)
-    nodes = ("node",) if any(row.on for row in rows) else ()
-    for name in ("rank", *nodes, "state", "at", "in", "cpu %", "MiB", "ports"):
-        right = name in ("rank", "cpu %", "MiB")
-        table.add_column(name, justify="right" if right else "left", max_width=WIDEST.get(name))
-    for row in rows:
-        rank = Text(spans(row.ranks) if row.alone else f"{row.name}: {spans(row.ranks)}")
-        table.add_row(rank, *(Text(row.on) for _ in nodes), *_cells(row))
-    table.caption = Text(one_line(verdict.suspicion or verdict.summary))
-    return table
-
-
-def _title(snapshot: Snapshot) -> str:
-    job = snapshot.job
-    world = f"{job.world_size:,} ranks" if job.world_size else "no ranks yet"
-    backends = ", ".join(job.backends)
-    return f"{job.launcher}, {world}, {job.hardware} {backends} {snapshot.time:.1f} s"
-
-
-def _likeness(view: RankView) -> tuple[str, ...]:
-    process = view.process
-    return (view.state, *((label(process), _inside(process), _at(process)) if process else ()))
-
-
-def _cells(row: Alike) -> Iterator[Text]:
-    """As `Text`, since rich reads a string as markup, and `[/x]` in it is an error."""
-    state = shared((view.state for view in row.views), "states")
-    mark, style = MARKS.get(state, ("", ""))
-    yield Text(f"{mark} {state}", style=style)
-    processes = [view.process for view in row.views if view.process]
-    if not processes:
-        return
-    yield Text(one_line(shared(map(_at, processes), "lines")))
-    inside = common(map(_inside, processes))
-    yield Text(one_line(shared(map(label, processes), "calls") if inside is None else inside))
-    yield Text(spread(process.cpu for process in processes))
-    yield Text(spread(process.memory / 2**20 for process in processes))
-    if row.alone:
-        yield Text(one_line(" ".join(f"{port.port} {port.role}" for port in processes[0].ports)))
-
-
-def _at(process: ProcessView) -> str:
-    return place(process.where) if process.where else ""
-
-
-def _inside(process: ProcessView) -> str:
-    return operation(process.blocking[0]) if process.blocking else doing(process)

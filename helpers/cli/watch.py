@@ -21,13 +21,13 @@ from ..report.files import discard, write_atomically
 from ..report.history import History
 from ..session import Decided, Event, Sample, Session, Signalled
 from .arguments import INTERRUPTED, LostFileError, UsageError
-from .interrupts import Received
+from .interrupts import Received, Signals
 from .terminal import Terminal
 
 
 def watch(
     session: Session,
-    received: Sequence[Received],
+    signals: Signals,
     json_path: str | None = None,
     html_path: str | None = None,
     record: Path | None = None,
@@ -41,7 +41,7 @@ def watch(
     that is left for it.
 
     Args:
-        received: gets longer with each signal (`interrupts.noted`).
+        signals: those that this process gets (`interrupts.noted`).
         json_path, html_path, record: where the report and the recording go, if anywhere.
         grace: seconds that a job may take to end after a signal that asks for it; None: the job gets no
             signal, and such a one ends the run.
@@ -64,15 +64,15 @@ def watch(
             session.start()
         except LaunchError as problem:
             raise UsageError(str(problem)) from None
-        over = threading.Event()
-        obeys = threading.Thread(target=_obey, args=(session, received, grace, terminal, over))
+        obeys = threading.Thread(target=_obey, args=(session, signals, grace, terminal))
         obeys.start()
         try:
             report = _wait(session, terminal, reports_of_run)
         finally:
-            over.set()
+            signals.end()
             obeys.join()
-        if not session.keep_running and any(signalled.number == signal.SIGINT for signalled in received):
+        interrupted = any(received.number == signal.SIGINT for received in signals.received)
+        if interrupted and not session.keep_running:
             report = replace(report, interrupted=True)  # also where the job ended before it had it
         reports_of_run.write_files(report)  # whoever does not read what is printed has these
     if recorder is not None and recorder.problem is not None:
@@ -156,22 +156,13 @@ def _wait(session: Session, terminal: Terminal, reports_of_run: _Reports) -> Rep
         reports_of_run.write_due(terminal)
 
 
-def _obey(
-    session: Session,
-    received: Sequence[Received],
-    grace: float | None,
-    terminal: Terminal,
-    over: threading.Event,
-) -> None:
+def _obey(session: Session, signals: Signals, grace: float | None, terminal: Terminal) -> None:
     """Pass signals to the job, or end the run by them, until the run is over.
 
     In a thread that writes nothing, so that no reader who does not read keeps a job from saving.
     """
-    obeyed = 0
-    while not over.wait(0.05):
-        for signalled in received[obeyed:]:
-            obeyed += 1
-            _obey_one(session, signalled, grace, terminal)
+    for received in signals:
+        _obey_one(session, received, grace, terminal)
 
 
 def _obey_one(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:

@@ -30,6 +30,7 @@ import time
 
 TYPE_CHECKING = False  # `typing` would double the time that this program needs to start
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 INTERRUPTED, TERMINATED = 0.5, 1.2
@@ -311,16 +312,16 @@ def from_line(line: bytes) -> dict[str, Any]:
     return dict(marshal.loads(bytes.fromhex(line.decode()))) if line.endswith(b"\n") else {}
 
 
-def parents() -> dict[int, int]:
-    """The parent of every process of this machine, by pid."""
+def parents(of: Iterable[int] | None = None) -> dict[int, int]:
+    """The parent of each of these processes, of all of this machine where None are given, by pid."""
     if not os.path.exists("/proc/self/stat"):
         return _parents_by_ps()
     found = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+    for pid in os.listdir("/proc") if of is None else map(str, of):
+        if pid.isdigit():
+            fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             if fields:
-                found[int(name)] = int(fields[1])
+                found[int(pid)] = int(fields[1])
     return found
 
 
@@ -359,11 +360,18 @@ def carriers(mark: bytes) -> set[int]:
 
 
 def _read(path: str) -> bytes:
+    """What is in a file of /proc: with `open`, which asks what a file is and how long, half as fast."""
+    content = b""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            while part := os.read(descriptor, 1 << 16):
+                content += part
+        finally:
+            os.close(descriptor)
     except OSError:  # it has ended, or it belongs to someone else
         return b""
+    return content
 
 
 def _runs(pid: int) -> bool:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ from .output_pipes import OutputPipes
 if TYPE_CHECKING:
     import psutil
 
+    from .members import Members
     from .memory_limit import Enforcer
 
 GUARDIAN = Path(__file__).resolve().with_name("guardian.py")
@@ -37,8 +37,6 @@ START_GUARDIAN = (
 
 LIMIT = 2.0
 """Seconds that a guardian has to end its job before this process takes over."""
-RESCAN = 5.0
-"""Seconds between two searches of the environment of every process."""
 
 
 class LaunchError(Exception):
@@ -89,8 +87,7 @@ class Launch:
         self._empty = False
         self._over = threading.Event()
         self._looking = threading.Lock()
-        self._scanned = -RESCAN
-        self._escaped: list[psutil.Process] = []
+        self._members: Members | None = None
         self._seen: list[psutil.Process] = []
         self._guardian: subprocess.Popen[bytes] | None = None
         self._gate = threading.Lock()
@@ -110,19 +107,15 @@ class Launch:
         """Everything of this run that is alive, the guardian excluded.
 
         That is what descends from the guardian, as of now, and what carries the run's id in its
-        environment, as of at most 5 seconds ago.
+        environment, as of at most 5 seconds ago (see `helpers.launch.members`).
         """
-        from . import processes
+        from .members import Members
 
         with self._looking:
             if self._over.is_set():
                 return []
-            now = time.monotonic()
-            if now - self._scanned >= RESCAN:
-                self._escaped = processes.carriers(self.run_id)
-                self._scanned = now
-            found = dict.fromkeys([*processes.descendants(self.guardian_pid), *self._escaped])
-            self._seen = [process for process in found if processes.is_alive(process)]
+            self._members = self._members or Members(self.guardian_pid, self.run_id)
+            self._seen = self._members.look()
             return list(self._seen)
 
     @property

@@ -45,6 +45,8 @@ class OutputPipes:
         self._pids: dict[str, int] = {}
         self._next = 0
         self._changed = 0
+        self._waking: tuple[int, ...] = os.pipe()
+        self._poller.register(self._waking[0], select.POLLIN)
         folder.mkdir()
         self._add(COMMAND, COMMAND)
 
@@ -52,12 +54,15 @@ class OutputPipes:
         """What has been printed, in pieces, once there is any.
 
         Args:
-            seconds: how long to wait for it at most.
+            seconds: how long to wait for it at most; `wake` ends that.
 
         Yields:
             The pid of the process, None for the command, and the bytes.
         """
         ready = [descriptor for descriptor, _ in self._poller.poll(seconds * 1000)]
+        for woken in {*ready}.intersection(self._waking):
+            ready.remove(woken)
+            os.read(woken, CAPACITY)
         if len(ready) > 1:  # in the order of the last writing
             ready.sort(key=lambda descriptor: os.fstat(descriptor).st_mtime_ns)
         if self._folder_has_changed() or any(map(self._is_unknown, ready)):
@@ -74,6 +79,11 @@ class OutputPipes:
             if len(data) == _GREW:
                 with suppress(OSError, AttributeError):  # not Linux, or too many pipes of this user
                     fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CAPACITY)
+
+    def wake(self) -> None:
+        """Let a `read` of another thread return at once."""
+        for waker in self._waking[1:]:
+            os.write(waker, b"!")
 
     def take_stock(self) -> None:
         """Find out which processes have taken a FIFO, and make new spare ones.
@@ -93,9 +103,10 @@ class OutputPipes:
 
     def close(self) -> None:
         """Read no more."""
-        for descriptor in self._numbers:
+        for descriptor in (*self._numbers, *self._waking):
             os.close(descriptor)
         self._numbers.clear()
+        self._waking = ()
 
     def _is_unknown(self, descriptor: int) -> bool:
         number = self._numbers[descriptor]

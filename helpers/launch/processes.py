@@ -7,12 +7,14 @@ import os
 import random
 import re
 import socket
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
 import psutil
 
+from . import guardian
 from .run_folder import identity
 
 GRACE = 1.0
@@ -44,18 +46,13 @@ BOOKKEEPING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 def carriers(run_id: str) -> list[psutil.Process]:
     """Every process that started with the run's id in its environment, where we may look."""
     found = []
-    for process in psutil.process_iter():
+    marked = guardian.carriers(os.fsencode(f"STUCK_RANKS_ID={run_id}"))
+    for pid in psutil.pids() if sys.platform != "linux" else marked:
         with suppress(psutil.Error, OSError):
-            if process.environ().get("STUCK_RANKS_ID") == run_id:
+            process = psutil.Process(pid)
+            if pid in marked or process.environ().get("STUCK_RANKS_ID") == run_id:
                 found.append(process)
     return found
-
-
-def descendants(pid: int) -> list[psutil.Process]:
-    """What descends from a process as of now; nothing when it has gone."""
-    with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).children(recursive=True)
-    return []
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -10,8 +10,9 @@ from typing import Protocol
 from ..launch.output_pipes import OutputPipes
 from .logs import Logs
 
-TICK = 0.05
-"""Seconds that it waits for output before it looks after what it holds."""
+TICK, REST = 0.05, 0.25
+"""Seconds that it waits for output before it looks after what it holds, and where it holds nothing: a
+process that has taken a pipe, and prints nothing, wakes nobody."""
 
 NAMED, HELD = 0.4, 1 << 16
 """Seconds after which, and bytes above which, output is passed on although it is not known whose it is:
@@ -51,6 +52,7 @@ class Relay:
     def __exit__(self, *problem: object) -> None:
         self._final.set()
         self._over.set()
+        self._pipes.wake()
         self._thread.join()
 
     def finish(self, timeout: float) -> None:
@@ -60,13 +62,14 @@ class Relay:
             timeout: seconds to wait for that: a sink may block.
         """
         self._final.set()
+        self._pipes.wake()
         self._passed.wait(timeout)
 
     def _run(self) -> None:
         final = False
         while not final:
             final = self._final.is_set()
-            for pid, data in self._pipes.read(0 if final else TICK):
+            for pid, data in self._pipes.read(0 if final else TICK if self._held else REST):
                 self._logs.add(pid, data)
                 if self._sink is not None:
                     self._held.append((time.monotonic(), pid, data))
@@ -74,7 +77,7 @@ class Relay:
             self._hand_over(everything=final)
         self._passed.set()
         while not self._over.is_set():
-            for _ in self._pipes.read(TICK):
+            for _ in self._pipes.read(REST):
                 pass
 
     def _hand_over(self, everything: bool) -> None:

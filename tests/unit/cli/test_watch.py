@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from looks import FakeEyes, FakeJob
 
-from helpers.cli.interrupts import Received
+from helpers.cli.interrupts import Received, Signals
 from helpers.cli.watch import watch
 from helpers.model.facts import Report
 from helpers.observe.look import Look, Watched
@@ -33,5 +33,7 @@ def test_after_an_interrupt_the_run_is_interrupted_however_soon_the_job_ends(
     eyes = FakeEyes(WATCHED, [Look(0.2, status=0)])
     run = Quick(COMMAND, start_job=FakeJob, look_at=lambda _: eyes, pause=lambda _: False)
     file = tmp_path / "report.json"
-    assert watch(run, [Received(number, 0.0, 0)], str(file), grace=1.0) == code
+    signals = Signals()
+    signals.add(Received(number, 0.0, 0))
+    assert watch(run, signals, str(file), grace=1.0) == code
     assert json.loads(file.read_text())["interrupted"] is (code == 130)

@@ -1,0 +1,58 @@
+"""The processes of a run, found at each look by what is new on the machine since the look before."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import psutil
+
+from .guardian import below, parents
+from .processes import carriers, is_alive
+
+RESCAN = 5.0
+"""Seconds between two searches of the environment of every process."""
+
+ELSEWHERE = 0
+"""What the kernel names as the parent of a process whose parent is in no namespace of ours."""
+
+
+class Members:
+    """What descends from the guardian of a run, or carries the run's id in its environment.
+
+    A process whose ancestors have no part in the run never gets one: the kernel gives an orphan to one
+    of its ancestors (PR_SET_CHILD_SUBREAPER of prctl(2)). So each is read once, and a look costs what is
+    new since the look before, however many processes the machine has.
+
+    Args:
+        guardian: its pid.
+        run_id: that of the run.
+    """
+
+    def __init__(self, guardian: int, run_id: str) -> None:
+        self._guardian = guardian
+        self._run_id = run_id
+        self._members: dict[int, psutil.Process] = {}
+        self._others: set[int] = set()
+        self._searched = -RESCAN
+
+    def look(self) -> list[psutil.Process]:
+        """Those that are alive: descendants as of now, others as of at most `RESCAN` seconds ago."""
+        members = {pid: one for pid, one in self._members.items() if is_alive(one)}
+        present = set(psutil.pids())
+        self._others &= present
+        parent_of = {
+            pid: self._guardian if parent in members else ELSEWHERE if parent in self._others else parent
+            for pid, parent in parents(present - self._others - members.keys()).items()
+            if pid != self._guardian
+        }
+        self._others |= below(ELSEWHERE, parent_of)
+        for pid in below(self._guardian, parent_of):
+            with suppress(psutil.NoSuchProcess):
+                members[pid] = psutil.Process(pid)
+        now = time.monotonic()
+        if now - self._searched >= RESCAN:
+            self._searched = now
+            members = {one.pid: one for one in carriers(self._run_id)} | members
+        self._members = {pid: one for pid, one in members.items() if is_alive(one)}
+        return list(self._members.values())

@@ -15,13 +15,15 @@ import contextlib
 import os
 import time
 from types import FrameType
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import call_log, exits, files, joining, output, signal_handlers, single_thread, torch_names
 from .crashes import CrashFile
 from .process import Process
-from .record import Written
 from .tracer import Tracer
+
+if TYPE_CHECKING:
+    from .record import Written
 
 TICK = 0.2
 """Seconds between two looks.

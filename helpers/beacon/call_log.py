@@ -16,10 +16,21 @@ import sys
 import time
 from collections import deque
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Protocol, Set, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Protocol,
+    Set,
+    Tuple,
+)
 
 from . import scalars, signal_handlers, stacks
-from .record import CallHistory, FrameEntry, LoggedCall
 from .torch_names import (
     ASKS_MEMBERSHIP,
     CALL_WRAPPER,
@@ -33,6 +44,9 @@ from .torch_names import (
     name_in,
 )
 from .variables import may_hold_locals, peek
+
+if TYPE_CHECKING:
+    from .record import CallHistory, FrameEntry, LoggedCall
 
 KEPT = 64
 """Calls that are kept, the newest ones."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import FrameType
-from typing import Any, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from . import stacks, torch_names
 from .handles import peer_of
-from .record import Arguments, Call, Members, members
+from .membership import members
 from .variables import peek, seconds
+
+if TYPE_CHECKING:
+    from .record import Arguments, Call, Members
 
 NOTHING: Arguments = {
     "group": None,

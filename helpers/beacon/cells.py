@@ -7,9 +7,11 @@ IPython gives the code of a cell a file name of its own, keeps the number of eac
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Sequence
 
-from .record import Cell, FrameEntry
+if TYPE_CHECKING:
+    from .record import Cell, FrameEntry
+
 
 MOST, LONGEST = 64, 1 << 16
 """Cells that are told, and characters of a source."""

@@ -14,10 +14,13 @@ import os
 import sys
 import time
 from types import FrameType, TracebackType
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from . import calls, cells, noting, signal_handlers, stacks, torch_names
-from .record import Error, FrameEntry, ranks_of
+from .membership import ranks_of
+
+if TYPE_CHECKING:
+    from .record import Error, FrameEntry
 
 MESSAGE_LIMIT = 8000
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from . import torch_names
-from .record import Child
+
+if TYPE_CHECKING:
+    from .record import Child
 
 
 def own_part() -> Optional[Child]:

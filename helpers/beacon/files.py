@@ -11,9 +11,10 @@ import errno
 import json
 import os
 import zlib
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
-from .record import Written
+if TYPE_CHECKING:
+    from .record import Written
 
 
 def record_path(folder: str, pid: int) -> str:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import functools
 import zlib
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from . import stacks, torch_names
-from .record import FlightEntry, FrameEntry, Issued, IssuedCall
+
+if TYPE_CHECKING:
+    from .record import FlightEntry, FrameEntry, Issued, IssuedCall
+
+    Told = Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]
+    """The newest of every group, the calls that differ from each other, and which of these each group
+    has seen one after the other."""
 
 TAIL = 24
 """Newest collectives of a group that are told in full."""
@@ -17,11 +23,6 @@ BELOW = 8
 
 LINES = 500
 """Newest collectives of a group of which the operation and the lines are told."""
-
-
-Told = Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]
-"""The newest of every group, the calls that differ from each other, and which of these each group has
-seen one after the other."""
 
 
 def read() -> Told:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import _thread
 import re
 from types import FrameType
-from typing import Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from . import stacks, variables
-from .record import Locks
+
+if TYPE_CHECKING:
+    from .record import Locks
 
 LOCKS = (type(_thread.allocate_lock()), _thread.RLock)
 

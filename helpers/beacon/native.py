@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import List, Optional, Tuple
+from typing import TYPE_CHECKING, List, Optional, Tuple
 
-from .record import NativeCall
+if TYPE_CHECKING:
+    from .record import NativeCall
+
 
 _MACHINE = os.uname().machine
 _X86_64 = {

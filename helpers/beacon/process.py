@@ -7,11 +7,14 @@ import os
 import sys
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, List, Literal, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional
 
 from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, torch_names
 from .call_log import CallLog
-from .record import ENVIRONMENT, Error, Flight, FrameEntry, Groups, Record, Unseen
+from .launch_variables import ENVIRONMENT
+
+if TYPE_CHECKING:
+    from .record import Error, Flight, FrameEntry, Groups, Record, Unseen
 
 READ_AFTER, READ_AT_LAST = 0.35, 1.0
 """Seconds a collective must be pending before its entries are read: normally, and in any case."""

@@ -4,31 +4,11 @@ Times are seconds of the system-wide monotonic clock (`time.monotonic`), which a
 machine share. A record that is no longer touched belongs to a process that has ended, is stopped, or
 holds the interpreter lock in a C call.
 
-These types are also what a record is checked against when it is read, so their annotations are
-evaluated: there is no `from __future__ import annotations` here. That is faster as well, and each
-process of a job imports this file as it starts.
+These types are what a record is checked against when it is read. No process of a job imports them: to
+make them takes longer than the rest of the beacon's start.
 """
 
-from typing import Dict, Iterable, List, Literal, Optional, Tuple, TypedDict, Union
-
-INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-"""The variables that name a network interface."""
-
-ENVIRONMENT = (
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",
-    "GROUP_WORLD_SIZE",
-    "NODE_RANK",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "TORCHELASTIC_RESTART_COUNT",
-    "TORCHELASTIC_MAX_RESTARTS",
-    *INTERFACES,
-)
-"""The launch variables that a record carries."""
+from typing import Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
 Unseen = Literal["groups", "recorder", "nccl", "joining"]
 """What a torch may keep from the beacon (see `torch_names.unseen`)."""
@@ -80,28 +60,6 @@ class Members(_NotAlwaysOfMembers):
     """
 
     ranks: List[int]
-
-
-MOST_LISTED = 64
-"""Members that are listed one by one: each rank tells of all its groups, again and again."""
-
-MOST_RANKS = 1 << 17
-"""Above the number of ranks of any job: such a number is none of a rank, but damage."""
-
-
-def members(ranks: Iterable[int]) -> Members:
-    """The members of a group, in order, in few words."""
-    listed = sorted(ranks)
-    if len(listed) > MOST_LISTED:
-        span = (listed[0], listed[-1] + 1, listed[1] - listed[0])
-        if listed == list(range(*span)):
-            return {"ranks": [], "span": span}
-    return {"ranks": listed}
-
-
-def ranks_of(told: Members) -> List[int]:
-    """The members that a group or a call tells, no more than any job has."""
-    return list(range(*told["span"])[:MOST_RANKS]) if "span" in told else told["ranks"]
 
 
 class _NotAtFirstOfArguments(TypedDict, total=False):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import torch_names
 from .handles import peer_of
 from .locks import LOCKS
-from .record import Site
 from .secret_names import is_secret
 from .variables import MEMBERS, named_values, seconds
+
+if TYPE_CHECKING:
+    from .record import Site
 
 FILE_CALLS = frozenset(
     ("exists", "lexists", "isfile", "is_file", "open", "touch", "mkdir", "flock", "lockf")

@@ -6,10 +6,12 @@ import functools
 import os
 import sys
 from types import CodeType, FrameType, TracebackType
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple
 
 from . import scalars
-from .record import FrameEntry
+
+if TYPE_CHECKING:
+    from .record import FrameEntry
 
 LIBRARIES = (
     "torch",

@@ -6,10 +6,12 @@ import importlib
 import os
 import sys
 from types import FrameType
-from typing import Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 
 from . import calls, locks, native, sites, stacks
-from .record import FrameEntry, Thread
+
+if TYPE_CHECKING:
+    from .record import FrameEntry, Thread
 
 CALL_AFTER = 0.15
 """Seconds a thread must stay where it is before its call and system call are looked up."""

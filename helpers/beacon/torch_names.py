@@ -13,10 +13,13 @@ import os
 import re
 import sys
 from types import FrameType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from . import signal_handlers
-from .record import Group, Groups, Members, Unseen, members
+from .membership import members
+
+if TYPE_CHECKING:
+    from .record import Group, Groups, Members, Unseen
 
 PACKAGE = "torch.distributed"
 DISTRIBUTED = "torch.distributed.distributed_c10d"

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
-from ..beacon.record import FlightEntry, Members, Record, ranks_of
+from ..beacon.membership import ranks_of
+from ..beacon.record import FlightEntry, Members, Record
 from ..model.facts import Collective, Group
 from ..model.frames import Frame
 from ..model.waits import InCollective, Sizes

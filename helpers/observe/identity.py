@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..beacon.record import INTERFACES, Call, FrameEntry, Record
+from ..beacon.launch_variables import INTERFACES
+from ..beacon.record import Call, FrameEntry, Record
 from ..beacon.torch_names import MP_SPAWN
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")

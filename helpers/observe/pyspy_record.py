@@ -18,7 +18,8 @@ from contextlib import suppress
 from typing import Any, NotRequired, TypedDict
 
 from ..beacon import calls, stacks, torch_names
-from ..beacon.record import ENVIRONMENT, Child, FrameEntry, Members, Record, Site, Thread
+from ..beacon.launch_variables import ENVIRONMENT
+from ..beacon.record import Child, FrameEntry, Members, Record, Site, Thread
 from ..beacon.secret_names import is_secret
 from ..job_files import ask
 

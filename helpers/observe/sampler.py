@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import psutil
 from msgspec.structs import replace
 
-from ..beacon import native, record
+from ..beacon import native
+from ..beacon.launch_variables import ENVIRONMENT as OF_LAUNCHERS
 from ..job_files import ask, read, text
 from ..launch.guardian import session_of
 from ..launch.memory_limit import Enforcer
@@ -66,7 +67,7 @@ STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
 
 ENVIRONMENT = frozenset(
-    (*record.ENVIRONMENT, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
+    (*OF_LAUNCHERS, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
 )
 """The variables of a process that a look tells; others may be secrets."""
 

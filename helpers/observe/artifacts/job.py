@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ...beacon.record import MOST_RANKS, Call, Flight, Group, Record, Thread
+from ...beacon.membership import MOST_RANKS
+from ...beacon.record import Call, Flight, Group, Record, Thread
 from ...model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
 from .. import libraries, pyspy_record
 from ..ends import own_error

@@ -13,7 +13,7 @@ from typing import Any
 
 from reading import judged
 
-from helpers.beacon.record import members
+from helpers.beacon.membership import members
 
 NODES = (8, 64, 512)
 RANKS = 8

@@ -32,7 +32,7 @@ All processes of a machine look at the same moments, the multiples of this on th
 a look delays ranks that wait for each other once, and not each of them in turn (Petrini et al., The Case
 of the Missing Supercomputer Performance, SC 2003, https://doi.org/10.1145/1048935.1050204)."""
 
-LOOK_SHARE, LONGEST_PAUSE = 0.01, 0.6
+LOOK_SHARE, LONGEST_PAUSE = 0.005, 0.6
 """Share of the time that looks may take: with hundreds of threads they come less often."""
 
 AT_ITS_END = 0.00002

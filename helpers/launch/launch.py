@@ -17,7 +17,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import run_folder
 from .guardian import as_line, from_line, inheritable, session_of
@@ -43,7 +43,7 @@ class LaunchError(Exception):
     """The command cannot be started; the text says why in one sentence."""
 
 
-class Ending(NamedTuple):
+class Ending:
     """How a job is to be ended.
 
     Attributes:
@@ -52,9 +52,14 @@ class Ending(NamedTuple):
         spared: sessions whose processes are left as they are.
     """
 
-    launchers: Collection[int] = ()
-    ranks: Collection[int] = ()
-    spared: Collection[int] = ()
+    # No NamedTuple: a job would wait 1 ms until it is made.
+    def __init__(
+        self,
+        launchers: Collection[int] = (),
+        ranks: Collection[int] = (),
+        spared: Collection[int] = (),
+    ) -> None:
+        self.launchers, self.ranks, self.spared = launchers, ranks, spared
 
 
 AT_ONCE = Ending()

@@ -43,14 +43,8 @@ from helpers.beacon import (
     variables,
 )
 from helpers.beacon.files import read, record_path, write
-from helpers.beacon.record import (
-    MOST_LISTED,
-    MOST_RANKS,
-    Members,
-    Record,
-    members,
-    ranks_of,
-)
+from helpers.beacon.membership import MOST_LISTED, MOST_RANKS, members, ranks_of
+from helpers.beacon.record import Members, Record
 from helpers.launch import run_folder
 from helpers.observe import polling
 from helpers.observe.called import called_at

@@ -110,14 +110,19 @@ def running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
 
 
 def read_until(process: subprocess.Popen[str], word: str) -> str:
-    """Lines of the command line's stderr up to the first with `word` in it."""
+    """Lines of the command line's stderr up to the first with `word` in it.
+
+    Byte by byte: what a buffer holds, `communicate` would not read later.
+    """
     assert process.stderr is not None
-    seen = ""
-    for line in process.stderr:
-        seen += line
-        if word in line:
-            return seen
-    raise AssertionError(f"`{word}` never came:\n{seen}")
+    seen = [b""]
+    while byte := os.read(process.stderr.fileno(), 1):
+        seen[-1] += byte
+        if byte == b"\n":
+            if word.encode() in seen[-1]:
+                return b"".join(seen).decode()
+            seen.append(b"")
+    raise AssertionError(f"`{word}` never came:\n{b''.join(seen).decode()}")
 
 
 def python(*words: str) -> list[str]:

@@ -41,10 +41,10 @@ class Members:
         members = {pid: one for pid, one in self._members.items() if is_alive(one)}
         present = set(psutil.pids())
         self._others &= present
+        new = present - self._others - members.keys() - {self._guardian}
         parent_of = {
             pid: self._guardian if parent in members else ELSEWHERE if parent in self._others else parent
-            for pid, parent in parents(present - self._others - members.keys()).items()
-            if pid != self._guardian
+            for pid, parent in parents(new).items()
         }
         self._others |= below(ELSEWHERE, parent_of)
         for pid in below(self._guardian, parent_of):

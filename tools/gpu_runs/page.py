@@ -1,16 +1,12 @@
-"""The page of `make gpu`, and the archive with all that it is made from."""
+"""The page of `make gpu`."""
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from .plan import PARTS
 from .rows import Row, Task
 
-ARCHIVE = "gpu.tar.gz"
 NOTHING = "**Nothing of this has run on a GPU yet.**"
 
 COLUMNS = (
@@ -22,9 +18,11 @@ _MEANING = """\
 `shared` is NCCL with two ranks on one GPU: as it refuses it, and with an `NCCL_HOSTID` for each rank.
 `dumps` is what `stuck-ranks read` says of the Flight Recorder dumps that NCCL leaves at a time-out.
 `labs` is every program of a lab with every setting that uses a GPU, `nccl` and `gloo` are jobs of
-tests/jobs with CUDA tensors. A job is expected to get the verdict that it gets on the CPU, a lab the one
-in its lab.toml. *GPU use* is how often the first GPU was fully busy while the run lasted: by
-nccl-tests issue 117, a GPU that waits in NCCL shows full use, so a busy GPU is no sign of progress."""
+tests/jobs with CUDA tensors. A job is expected to get the verdict that it gets on the CPU, and with NCCL
+what `jobs.toml` says of NCCL; a lab, what its `lab.toml` says. `JOB FAILED` is a job that ended with an
+error of its own where it should not: that says nothing of the instrument. *GPU use* is how often the
+first GPU was fully busy while the run lasted: by nccl-tests issue 117, a GPU that waits in NCCL shows
+full use, so a busy GPU is no sign of progress."""
 
 
 def page(where: str, rows: Sequence[Row], never: Sequence[tuple[Task, str]]) -> str:
@@ -36,7 +34,9 @@ def page(where: str, rows: Sequence[Row], never: Sequence[tuple[Task, str]]) -> 
         never: the runs that were not made, and why.
     """
     counted = Counter(row.word for row in rows)
-    kinds = ", ".join(f"{counted[word]} {word}" for word in ("right", "wrong", "ALARM", "FAULT"))
+    kinds = ", ".join(
+        f"{counted[word]} {word}" for word in ("right", "wrong", "JOB FAILED", "ALARM", "FAULT")
+    )
     made = f"Made by `make gpu`: {where}. {len(rows)} runs: {kinds}."
     lines = ["# What the instrument says of jobs on GPUs", "", made if rows else NOTHING, "", _MEANING]
     if rows:
@@ -63,7 +63,7 @@ def page(where: str, rows: Sequence[Row], never: Sequence[tuple[Task, str]]) -> 
 def line(row: Row) -> str:
     """A row of the table."""
     word = row.word if row.word == "right" else f"**{row.word}**"
-    more = "; ".join((*filter(None, [row.fault]), *row.notes))
+    more = "; ".join((*filter(None, [row.fault, row.failed]), *row.notes))
     said = f"`{row.said}`" if row.said else ""
     command, seconds = f"`{row.command}`", f"{row.seconds:.1f}"
     cells = (row.part, row.name, command, row.wanted, row.got, word, more, said)
@@ -72,20 +72,3 @@ def line(row: Row) -> str:
 
 def _cells(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def write(file: Path, folder: Path, text: str) -> None:
-    """Write the page, and the archive of all that is kept in the folder."""
-    file.write_text(text)
-    growing = folder / f".{ARCHIVE}"
-    with tarfile.open(growing, "w:gz") as archive:
-        archive.add(file, file.name)
-        for one in kept(folder):
-            archive.add(one, f"gpu/{one.name}")
-    growing.replace(folder / ARCHIVE)
-
-
-def kept(folder: Path) -> Iterator[Path]:
-    """The rows, the reports and the recordings of a folder."""
-    for pattern in ("rows.jsonl", *(f"{part}-*.json*" for part in PARTS)):
-        yield from sorted(folder.glob(pattern))

@@ -22,7 +22,7 @@ from helpers.labs.all_cases import Case
 
 from .rows import Task
 
-PARTS = ("shared", "dumps", "labs", "nccl", "gloo")
+PARTS = ("shared", "nccl", "dumps", "labs", "gloo")
 
 FIRST = (
     *("barrier_for_one", "reduce_or_all_reduce", "sizes_one_passes", "ddp_sizes", "opposite_groups"),
@@ -32,7 +32,8 @@ FIRST = (
 """Jobs that run before the others of `nccl` and `gloo`, two of them with nothing wrong."""
 
 SHARED = ("barrier_for_one", "reduce_or_all_reduce", "killed", "well_stragglers")
-DUMPED = ("barrier_for_one", "reduce_or_all_reduce", "partial_group")
+DUMPED = ("reduce_or_all_reduce", "swallowed_error", "different_source")
+"""Their calls meet on the device: what waits for a group to be made is in no record."""
 
 DUPLICATE = "Duplicate GPU detected"
 """What NCCL says of two ranks of one host on one GPU (init.cc)."""
@@ -97,6 +98,7 @@ def on_device(job: Job, device: str, backend: str) -> Job:
     at = next(index for index, part in enumerate(parts) if part.endswith(".py"))
     parts[at:at] = ["-m", "on_gpu", device, backend]
     limit = () if "--max-seconds" in job.options else ("--max-seconds", str(SECONDS))
+    job = job if backend == "gloo" else job.with_nccl()
     return structs.replace(job, command=shlex.join(parts), options=(*job.options, *limit))
 
 
@@ -122,20 +124,27 @@ def plan(
         lacking: what it lacks for a case, or "".
         nothing: why nothing can be run here; "" when something can.
     """
-    tasks = [*_shared(jobs), *_dumps(jobs, gpus)]
-    tasks += [
-        Task("labs", case, _says(case), "" if nothing else lacking(case))
-        for case in cases
-        if uses_gpu(case)
-    ]
     others = [name for name in jobs if name not in FIRST]
-    for part, names in (("nccl", FIRST), ("gloo", FIRST), ("nccl", others), ("gloo", others)):
-        tasks += [
-            Task(part, on_device(jobs[name], "cuda", _backend(part, jobs[name], gpus)))
-            for name in names
-            if neutral(jobs[name], part) and not (part == "nccl" and gpus == 1 and name in SHARED)
-        ]
+    tasks = [
+        *_shared(jobs),
+        *_jobs("nccl", FIRST, jobs, gpus),
+        *_dumps(jobs, gpus),
+        *(
+            Task("labs", case, _says(case), "" if nothing else lacking(case))
+            for case in cases
+            if uses_gpu(case)
+        ),
+        *_jobs("gloo", FIRST, jobs, gpus),
+        *_jobs("nccl", others, jobs, gpus),
+        *_jobs("gloo", others, jobs, gpus),
+    ]
     return [replace(task, why_not=nothing or task.why_not) for task in tasks]
+
+
+def _jobs(part: str, names: Iterable[str], jobs: Mapping[str, Job], gpus: int) -> Iterator[Task]:
+    for name in names:
+        if neutral(jobs[name], part) and not (part == "nccl" and gpus == 1 and name in SHARED):
+            yield Task(part, on_device(jobs[name], "cuda", _backend(part, jobs[name], gpus)))
 
 
 def _shared(jobs: Mapping[str, Job]) -> Iterator[Task]:
@@ -145,6 +154,7 @@ def _shared(jobs: Mapping[str, Job]) -> Iterator[Task]:
         outcome="error",
         cause="error",
         culprits=None,
+        nccl=None,
     )
     yield Task("shared", on_device(_on_one(refused), "cuda", "nccl"), DUPLICATE)
     for name in SHARED:
@@ -168,6 +178,12 @@ def _says(case: Case) -> str:
     return GENERATOR if case.expected.cause == "device-mismatch" else ""
 
 
-def picked(tasks: Sequence[Task], part: str | None, text: str) -> list[Task]:
-    """The tasks of a part, or of all, with a text in part and name."""
-    return [t for t in tasks if part in (None, t.part) and text in f"{t.part} {t.name}"]
+def picked(tasks: Sequence[Task], part: str | None, names: str) -> list[Task]:
+    """The tasks of a part, or of all, that a list names: NAME or PART/NAME, with commas; "" for all."""
+    wanted = {name for name in names.split(",") if name}
+    return [
+        task
+        for task in tasks
+        if part in (None, task.part)
+        if not wanted or not wanted.isdisjoint((task.name, f"{task.part}/{task.name}"))
+    ]

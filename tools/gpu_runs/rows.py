@@ -45,6 +45,11 @@ class Task:
             return words(self.what.outcome, self.what.cause, self.what.culprits)
         return self.what.wanted
 
+    @property
+    def control(self) -> bool:
+        """True for a run that surely ends well: with NCCL that may be no more than expected."""
+        return self.wanted == "ok" and not (isinstance(self.what, Job) and self.what.nccl is not None)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -54,9 +59,11 @@ class Row:
         got: outcome, cause and culprits, or why there are none.
         notes: what else is not as expected: lines, results, what is left behind.
         fault: what failed in the instrument itself, "" when nothing did.
+        failed: the error of its own with which a job ended that should end in another way.
         hardware: what the ranks were seen to use, as the report says it: `cuda` or `cpu`.
         said: the first line of the ranks with what they had to print, word for word.
         use: how busy the first GPU was, and how much of its memory was used, in words.
+        control: True where a hang or an error is a false alarm.
     """
 
     part: str
@@ -67,20 +74,19 @@ class Row:
     seconds: float
     notes: tuple[str, ...] = ()
     fault: str = ""
+    failed: str = ""
     hardware: str = ""
     said: str = ""
     use: str = ""
-
-    @property
-    def control(self) -> bool:
-        """True for a run that is to end well."""
-        return self.wanted == "ok"
+    control: bool = False
 
     @property
     def word(self) -> str:
-        """`right`, `wrong`, or one of two that fail the whole: `FAULT` and `ALARM`."""
+        """`right`, `wrong`, `JOB FAILED`, or one of two that fail the whole: `FAULT` and `ALARM`."""
         if self.fault:
             return "FAULT"
+        if self.failed:
+            return "JOB FAILED"
         if self.control and self.got.startswith(("hang", "error")):
             return "ALARM"
         return "right" if self.got == self.wanted and not self.notes else "wrong"

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from helpers.cli.main import FAULT
 from helpers.labs import all_cases
 from helpers.labs.all_cases import Case, words
 from helpers.labs.lab import beside_python
+from helpers.launch.launch import launch
 from helpers.report.report import to_json
 
 from .plan import SECONDS, TIMEOUT
@@ -41,7 +42,7 @@ def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
         gpus: their names, for the label of the recording. A lab keeps the recording, too, if the run
             came out as expected.
     """
-    name = re.sub(r"[^\w.-]+", "_", f"{task.part}-{task.name}")
+    name = _file_name(task)
     with tempfile.TemporaryDirectory() as place, watched(Path(place, "use.csv")) as use:
         recording = Path(place, "run.jsonl.gz")
         output = ""
@@ -52,7 +53,7 @@ def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
         else:
             done = trials.run(task.what, recording)
             row, report, output = of_trial(task, done), done.report, done.errors
-        row = replace(row, use=use())
+        row = replace(row, use=use(), failed=own_error(task, report), control=task.control)
         if report:
             text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
             for pattern, name_of_place in PLACES:
@@ -62,11 +63,31 @@ def perform(task: Task, folder: Path, gpus: Sequence[str] = ()) -> Row:
         with suppress(OSError, EOFError):  # a run that failed may leave none
             content = labelled(scrubbed(recording), gpus)
             (folder / f"{name}.jsonl.gz").write_bytes(content)
-            if gpus and isinstance(task.what, Case) and not task.what.alone and row.word == "right":
-                shown = task.what.lab.recording(task.what.program, task.what.knobs)
-                shown.parent.mkdir(exist_ok=True)
-                shown.write_bytes(content)
+            if gpus and isinstance(task.what, Case):
+                into_lab(task.what, row, folder)
     return row
+
+
+def _file_name(row: Task | Row) -> str:
+    return re.sub(r"[^\w.-]+", "_", f"{row.part}-{row.name}")
+
+
+def into_lab(case: Case, row: Row, folder: Path) -> None:
+    """Give a lab the recording in a folder of a run that came out as expected."""
+    recording = folder / f"{_file_name(row)}.jsonl.gz"
+    if row.word == "right" and not case.alone and recording.exists():
+        shown = case.lab.recording(case.program, case.knobs)
+        shown.parent.mkdir(exist_ok=True)
+        shown.write_bytes(recording.read_bytes())
+
+
+def own_error(task: Task, report: Mapping[str, Any]) -> str:
+    """The error with which a job ended by itself that should not; "" where it did not."""
+    job = report.get("job", {})
+    if task.wanted.startswith("error") or not (job.get("exit_code") or job.get("signal")):
+        return ""
+    errors = (rank["error"] for rank in report["ranks"] if rank["error"])
+    return str(next(errors, report["summary"]))
 
 
 def quoted(task: Task, row: Row, output: str, report: Mapping[str, Any]) -> Row:
@@ -127,22 +148,17 @@ def _of_dumps(task: Task, job: Job, place: Path) -> tuple[Row, Mapping[str, Any]
     env = os.environ | {
         **{f"TORCH_{name}_BUFFER_SIZE": "2000" for name in ("FR", "NCCL_TRACE")},
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "2000",  # the watchdog waits four times as long
         "TORCH_FR_DUMP_TEMP_FILE": f"{dumps}/fr_rank_",
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{dumps}/fr_rank_",  # its name before torch 2.9
         "ON_GPU_TIMEOUT": str(TIMEOUT),
     }
     program, *arguments = shlex.split(job.command)
-    with suppress(subprocess.TimeoutExpired):
-        subprocess.run(
-            [beside_python(program), *arguments],
-            cwd=job.folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=TIMEOUT + SECONDS,
-            check=False,
-        )
+    end = time.monotonic() + TIMEOUT + SECONDS
+    with closing(launch([beside_python(program), *arguments], cwd=job.folder, env=env)) as run:
+        while run.poll() is None and time.monotonic() < end:
+            for _ in run.output.read(0.2):
+                pass
     if not any(dumps.iterdir()):
         return replace(made, got="no dump", seconds=time.monotonic() - begun), {}
     read = subprocess.run(

@@ -32,6 +32,23 @@ class CollectionError(Exception):
     """A folder is not a collection of jobs; the text says why in one sentence."""
 
 
+class WithNCCL(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What comes of a program with NCCL and CUDA tensors, where that is not what comes with gloo.
+
+    By the sources of torch and NCCL (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp): a call returns
+    once it is enqueued, so its rank is at another line than the marked one; `barrier` is an all_reduce
+    of one float, and meets one; sizes are not exchanged, so small tensors of different sizes pass. What
+    is left out is as with gloo.
+
+    Attributes:
+        culprits: `by chance` where chance decides.
+    """
+
+    outcome: Outcome | None = None
+    cause: Cause | None = None
+    culprits: tuple[int, ...] | Literal["by chance"] | None = None
+
+
 class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What jobs.toml says of one program.
 
@@ -48,7 +65,8 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         blockers: the foreign process is named.
         prompt: the verdict comes within 3 s of the stall.
         states: what each rank is at the verdict, where that is always the same.
-        where: see the module.
+        where: see the module; `elsewhere` for ranks that are at no marked line.
+        nccl: what differs with NCCL; None where nothing does.
     """
 
     command: str
@@ -64,7 +82,8 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     blockers: bool = False
     prompt: bool = False
     states: tuple[str, ...] | None = None
-    where: Literal["marked", "any"] = "marked"
+    where: Literal["marked", "any", "elsewhere"] = "marked"
+    nccl: WithNCCL | None = None
 
     def __post_init__(self) -> None:
         for command in (self.command, self.beside):
@@ -99,15 +118,31 @@ class Job(Declared, frozen=True, kw_only=True):
         assert found is not None
         return self.folder / found[0]
 
+    def with_nccl(self) -> Job:
+        """The same job as it is expected to go with NCCL."""
+        told = self.nccl
+        if told is None:
+            return self
+        culprits = self.culprits if told.culprits is None else told.culprits
+        return structs.replace(
+            self,
+            outcome=told.outcome or self.outcome,
+            cause=told.cause or self.cause,
+            culprits=None if culprits == "by chance" else culprits,
+            where="elsewhere",
+        )
+
     def lines(self) -> dict[str, Line]:
-        """The marked lines by mark: `culprit`, `rank 0`, ...; none in a program of another folder.
+        """The marked lines by mark: `culprit`, `rank 0`, ...
+
+        There are none in a program of another folder, nor where the ranks are elsewhere.
 
         Raises:
             CollectionError: a mark is none of these, or marks two lines.
         """
         name = str(self.program.relative_to(self.folder))
         found: dict[str, Line] = {}
-        if not self.program.is_file():
+        if not self.program.is_file() or self.where == "elsewhere":
             return found
         for number, line in enumerate(self.program.read_text().splitlines(), start=1):
             match = _MARKED.search(line)

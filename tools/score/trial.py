@@ -149,7 +149,7 @@ class Trial:
 
     def _lines(self) -> list[Check]:
         found = lines_of_ranks(self.job, self.report)
-        if self.job.where != "any":
+        if self.job.where == "marked":
             first = line_of(self.report.get("where"))
             found.append(Check("line", "first cause", self.job.lines().get("culprit"), first))
         return found

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tarfile
+import threading
 import time
 import tomllib
 from pathlib import Path
@@ -18,9 +19,9 @@ import pins
 import pytest
 import wheels
 from example_lab import example, write_programs
+from gpu_runs import archive, rows, runs, use
 from gpu_runs import page as pages
 from gpu_runs import plan as plans
-from gpu_runs import rows, runs, use
 from gpu_runs.rows import Row, Task
 from packaging.requirements import Requirement
 from repository import JOBS, ROOT
@@ -112,14 +113,16 @@ def test_nccl_refuses_two_ranks_of_one_host_and_gets_two_hosts() -> None:
     refused, taken, *_ = tasks
     assert (refused.name, refused.wanted) == ("barrier_for_one, one host", "error error [by chance]")
     assert refused.said == "Duplicate GPU detected" and "cuda nccl barrier_for_one.py" in refused.command
-    assert (taken.name, taken.wanted) == ("barrier_for_one", "hang collective-mismatch [0, 1]")
+    assert (taken.name, taken.wanted) == ("barrier_for_one", "hang rank-exited [1]")
     assert taken.command.startswith("env CUDA_VISIBLE_DEVICES=0 ") and "nccl-apart" in taken.command
 
 
-def test_without_a_gpu_nothing_can_run_and_a_part_or_a_text_picks_rows() -> None:
+def test_without_a_gpu_nothing_can_run_and_a_part_or_names_pick_rows() -> None:
     tasks = plans.plan([], DECLARED, 1, lacking_two, "there is none")
     assert {task.why_not for task in tasks} == {"there is none"}
     assert [t.part for t in plans.picked(tasks, None, "killed")] == ["shared", "gloo"]
+    names = [(t.part, t.name) for t in plans.picked(tasks, None, "gloo/asleep,stopped")]
+    assert names == [("nccl", "stopped"), ("gloo", "stopped"), ("gloo", "asleep")]
     assert {t.part for t in plans.picked(tasks, "gloo", "")} == {"gloo"}
 
 
@@ -176,11 +179,30 @@ def test_a_job_comes_to_a_gpu(name: str, command: str, options: tuple[str, ...])
     assert plans.world_size(job) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted", "control"),
+    [
+        ("barrier_for_one", "hang rank-exited [1]", False),
+        ("reduce_or_all_reduce", "hang collective-mismatch [0]", False),
+        ("monitored_barrier", "error error [by chance]", False),
+        ("sizes_one_passes", "ok", False),
+        ("well_stragglers", "ok", True),
+    ],
+)
+def test_what_differs_with_nccl(name: str, wanted: str, control: bool) -> None:
+    task = Task("nccl", plans.on_device(DECLARED[name], "cuda", plans.APART))
+    assert (task.wanted, task.control) == (wanted, control)
+    job = task.what
+    assert isinstance(job, collection.Job) and job.lines() == {}
+    assert plans.on_device(DECLARED[name], "cuda", "gloo").lines() == DECLARED[name].lines()
+
+
 # What came of it.
 
 
 def row(wanted: str, got: str, **others: Any) -> Row:
-    return Row("gloo", "killed", "torchrun killed.py", wanted, got, 4.25, **others)
+    command, control = "torchrun killed.py", wanted == "ok"
+    return Row("gloo", "killed", command, wanted, got, 4.25, control=control, **others)
 
 
 HANG = "hang collective-mismatch [0, 1]"
@@ -199,6 +221,8 @@ HANG = "hang collective-mismatch [0, 1]"
         (row("ok", "error error [0]"), "ALARM", 1),
         (row("ok", "no report", fault="exit code 70: a fault"), "FAULT", 1),
         (row(HANG, HANG, fault="exit code 70: a fault"), "FAULT", 1),
+        (row("ok", "error error [0]", failed="RuntimeError: no NCCL"), "JOB FAILED", 0),
+        (row(HANG, "error error [0]", failed="RuntimeError: no NCCL"), "JOB FAILED", 0),
     ],
 )
 def test_a_difference_is_marked_and_only_the_instrument_can_fail(
@@ -356,9 +380,80 @@ def test_an_interrupted_run_keeps_what_it_has_and_nothing_of_an_earlier_one(
     assert "GPUs 1: NVIDIA H200, NCCL 2.28" in text and "1 runs: 1 right" in text
     with tarfile.open(kept / "gpu.tar.gz") as archive:
         assert set(archive.getnames()) == {"kept.md", *(f"gpu/{name}" for name in names)}
-    assert gpu.main(["--rows", "gloo barrier_for_one", "--go-on", "--keep", str(kept)]) == 0
+    assert gpu.main(["--rows", "gloo/barrier_for_one", "--go-on", "--keep", str(kept)]) == 0
     assert capsys.readouterr().out == "", "it has been made"
     assert "1 runs: 1 right" in (tmp_path / "kept.md").read_text()
+
+
+def test_a_fresh_machine_goes_on_from_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
+    monkeypatch.setattr(gpu, "probe_torch", lambda: found)
+    monkeypatch.setattr(gpu, "perform", Interruption())
+    there, here = tmp_path / "there" / "gpu", tmp_path / "here" / "gpu"
+    assert gpu.main(["--rows", "gloo/asleep", "--keep", str(there)]) == 0
+    here.mkdir(parents=True)
+    (here / archive.NAME).write_bytes((there / archive.NAME).read_bytes())
+    capsys.readouterr()
+    monkeypatch.setattr(gpu, "perform", Interruption())
+    words = ["--rows", "gloo/asleep,gloo/stopped", "--go-on", "--keep", str(here)]
+    assert gpu.main(words) == 0
+    assert capsys.readouterr().out.startswith("| gloo | stopped | ")
+    assert {row.name for row in rows.kept(here / archive.ROWS)} == {"asleep", "stopped"}
+    assert (here / "gloo-asleep.json").exists()
+
+
+def test_rows_are_made_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
+    monkeypatch.setattr(gpu, "probe_torch", lambda: found)
+    together = threading.Barrier(2, timeout=10)
+
+    def perform(task: Task, folder: Path, gpus: list[str]) -> Row:
+        together.wait()
+        return Row(task.part, task.name, task.command, task.wanted, task.wanted, 1.0)
+
+    monkeypatch.setattr(gpu, "perform", perform)
+    kept = tmp_path / "kept"
+    assert gpu.main(["--rows", "gloo/asleep,gloo/stopped", "--jobs", "2", "--keep", str(kept)]) == 0
+    assert len(rows.kept(kept / archive.ROWS)) == 2
+
+
+def test_an_archive_gives_the_labs_the_recordings_that_came_out_as_expected(
+    tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right, wrong, *_ = [case for case in all_cases.cases([lab]) if plans.uses_gpu(case)]
+    folder = tmp_path / "there" / "gpu"
+    folder.mkdir(parents=True)
+    for case, got in ((right, right.wanted), (wrong, "running")):
+        made = Row("labs", case.shown, "", case.wanted, got, 1.0)
+        rows.keep(made, folder / archive.ROWS)
+        (folder / f"{runs._file_name(made)}.jsonl.gz").write_bytes(case.shown.encode())
+    archive.write(tmp_path / "there" / "gpu.md", folder, "the page")
+    monkeypatch.setattr(gpu, "ROOT", tmp_path)
+    monkeypatch.setattr(gpu, "all_labs", lambda: [lab])
+    (tmp_path / "benchmarks").mkdir()
+    assert gpu.main(["--place", str(folder / archive.NAME)]) == 0
+    assert lab.recording(right.program, right.knobs).read_bytes() == right.shown.encode()
+    assert not lab.recording(wrong.program, wrong.knobs).exists()
+    assert (tmp_path / "benchmarks" / "gpu.md").read_text() == "the page"
+    assert gpu.main(["--place", str(tmp_path / "none.tar.gz")]) == 1
+    assert "none.tar.gz cannot be unpacked" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "error"),
+    [
+        ("well_stragglers", {"exit_code": 1, "signal": None}, "RuntimeError: no NCCL"),
+        ("well_stragglers", {"exit_code": None, "signal": None}, ""),
+        ("killed", {"exit_code": 1, "signal": None}, ""),
+    ],
+)
+def test_a_job_that_fails_by_itself_is_not_the_instrument_s_fault(
+    name: str, job: dict[str, Any], error: str
+) -> None:
+    report = {"job": job, "ranks": [{"error": None}, {"error": "RuntimeError: no NCCL"}], "summary": ""}
+    assert runs.own_error(Task("nccl", DECLARED[name]), report) == error
 
 
 def test_no_run_starts_when_the_minutes_are_over(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import time
@@ -212,6 +213,73 @@ def processor_time(thread: int) -> Optional[float]:
         return int(_line(f"/proc/self/task/{thread}/schedstat").split()[0]) / 1e9
     except (OSError, ValueError, IndexError):
         return None
+
+
+BUSY = 0.9
+"""Share of the time for which a thread that spins has a processor, or could use one."""
+
+RESTS = 10.0
+"""How often a second it may still give its processor up by itself."""
+
+FREE_LOOKS = 3
+"""Looks at which the interpreter lock has to be free before a thread is known to spin without it."""
+
+LET_GO = 0.001
+"""Seconds for which the beacon lets go of the interpreter lock, to see whether others want it."""
+
+
+class Spin:
+    """Whether a thread that stays where it is keeps a processor busy, and Python's lock free.
+
+    So does one that waits for a device: `cudaStreamSynchronize` and its kin ask again and again whether
+    it is done (cudaDeviceScheduleSpin and ...Yield of cudaSetDeviceFlags, CUDA Runtime API). So does a
+    long computation in C.
+
+    Args:
+        thread: the kernel's id of it.
+    """
+
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+        self._first = _use(thread)
+        self._looks = self._free = 0
+
+    def look(self) -> bool:
+        """Take one look, while the thread is in no system call; True once it is known to spin."""
+        first, now = self._first, _use(self._thread)
+        if first is None or now is None:
+            return False
+        self._looks += 1
+        self._free += is_lock_free()
+        seconds = now[0] - first[0]
+        busy = now[1] - first[1] >= BUSY * seconds
+        at_work = busy and now[2] - first[2] <= RESTS * max(1.0, seconds)
+        return at_work and self._free >= max(FREE_LOOKS, self._looks / 2)
+
+
+def _use(thread: int) -> Optional[Tuple[float, float, int]]:
+    """Now, the seconds for which a thread had or wanted a processor, and how often it has rested."""
+    try:
+        run, delay = _line(f"/proc/self/task/{thread}/schedstat").split()[:2]
+        status = _line(f"/proc/self/task/{thread}/status")
+        rests = status.partition("\nvoluntary_ctxt_switches:")[2].split()[0]
+        return time.monotonic(), (int(run) + int(delay)) / 1e9, int(rests)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def is_lock_free() -> bool:
+    """Whether no other thread runs Python code: one that does gives the lock back after an interval.
+
+    The time for which this thread waits for a processor does not count.
+    """
+    own = _thread.get_native_id()
+    before, began = _use(own), time.monotonic()
+    time.sleep(LET_GO)
+    late, after = time.monotonic() - began - LET_GO, _use(own)
+    if before is None or after is None:
+        return False
+    return late - (after[1] - before[1]) < sys.getswitchinterval() / 2
 
 
 def _target(fd: Optional[int], process: str) -> Optional[str]:

@@ -158,6 +158,7 @@ class _NotAtFirstOfThread(TypedDict, total=False):
     within: List[Tuple[str, str]]
     holds_gil: bool
     scheduled: float
+    spins: bool
 
 
 class Thread(_NotAtFirstOfThread):
@@ -172,6 +173,7 @@ class Thread(_NotAtFirstOfThread):
             innermost has the exception that is being handled as `sys.exception()`.
         holds_gil: True for the one that holds the interpreter lock, as seen from outside; scheduled:
             when that one has last run on a processor, as far as looks tell.
+        spins: True while it keeps a processor busy in C, without the interpreter lock, where it stands.
         within: the library's functions that lead from the user's line to its call, outermost first: the
             module and the qualified name of each.
         main: True for the main thread.

@@ -51,6 +51,7 @@ class Watched:
         self._signature: Optional[Tuple[Tuple[int, int], ...]] = None
         self._looked = False
         self._stood: Optional[_Place] = None
+        self._spin: Optional[native.Spin] = None
 
     def look(
         self,
@@ -73,7 +74,7 @@ class Watched:
         if self._signature is None or not stacks.in_place(frame, self._signature):
             if self._comes_back(frame, now, native_id):
                 return
-            self._signature, self._looked = stacks.signature(frame), False
+            self._signature, self._looked, self._spin = stacks.signature(frame), False, None
             self.entry = {
                 "name": name,
                 "main": main,
@@ -91,6 +92,7 @@ class Watched:
                 before, self.entry["native"] = self.entry["native"], native.blocking_call(native_id)
                 if before is not None and before["call"] in native.UNTIMED and not self.entry["native"]:
                     self.entry["since"] = now  # it ends only once it is done
+                self._see_spin(native_id)
                 cpu = native.processor_time(native_id)
                 self._stood = _Place(self.entry, self._signature, now, cpu)
             inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
@@ -105,6 +107,14 @@ class Watched:
                 self._look_inside(frame)  # in a loop it comes to the same line for another thread
             if self._is_late(main, now):
                 self.entry["values"] = stacks.values(frame, ident)
+
+    def _see_spin(self, native_id: int) -> None:
+        """Note whether it spins, which no system call shows."""
+        if self.entry["native"] is not None:
+            self._spin = None
+        elif self._spin is None:
+            self._spin = native.Spin(native_id)
+        self.entry["spins"] = self._spin is not None and self._spin.look()
 
     def _is_at_users(self) -> bool:
         """True for a thread whose innermost frame is the user's."""

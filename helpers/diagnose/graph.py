@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
-from ..model.waits import DATA_LOADER, READER, OnChild, OnIO, Wait
+from ..model.waits import DATA_LOADER, READER, OnChild, OnDevice, OnIO, Wait
 from .loops import loops
 from .needs import NOBODY, Need, Needs
 
@@ -192,6 +192,7 @@ class Graph:
     def _is_still(self, process: ProcessView) -> bool:
         """True for a process that has not moved for `patience` seconds, and is not about to."""
         kept = ends_soon(process, self.snapshot.time)
+        kept = kept or any(isinstance(wait, OnDevice) for wait in process.blocking)
         kept = kept or process.traced or process.frozen or process.starved or _waits_for_reader(process)
         return not kept and min(process.unmoved, process.idle) >= self.patience
 
@@ -206,11 +207,9 @@ class Graph:
     def _at_rest(self, process: ProcessView) -> bool:
         """True when no thread of the process does anything that could end a wait.
 
-        A large message on its way takes processor time at both ends. A GPU's driver takes it just to
-        wait, so there it says nothing.
+        A large message on its way takes processor time at both ends.
         """
-        quiet = process.idle >= STILL or self.snapshot.job.hardware == "cuda"
-        return quiet and process.acting_thread is None
+        return process.idle >= STILL and process.acting_thread is None
 
     @cached_property
     def _frees(self) -> dict[Need, list[int]]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ..model.clauses import grouped
 from ..model.facts import Collective, ProcessView, RankView
-from ..model.waits import SEND_OR_RECEIVE, ForRanks, InCollective, InP2P
+from ..model.waits import SEND_OR_RECEIVE, UNKNOWN_CALL, ForRanks, InCollective, InP2P
 
 Divergence = tuple[str, int, dict[int, Collective]]
 """A group, a sequence number in it, and what each rank issued there."""
@@ -80,7 +80,8 @@ def contradicts(process: ProcessView | None, wait: ForRanks) -> bool:
     """True for a process that has issued another operation at the place of `wait`."""
     issued = process.collectives if process is not None else ()
     return isinstance(wait, InCollective) and any(
-        (entry.group, entry.seq) == (wait.group, wait.seq) and entry.op != wait.op for entry in issued
+        (entry.group, entry.seq) == (wait.group, wait.seq) and not _same_call(entry.op, wait.op)
+        for entry in issued
     )
 
 
@@ -91,7 +92,12 @@ def _matches(entry: Collective, wait: InCollective) -> bool:
     more to receive. NCCL gathers tensors of different sizes, so what is done there says nothing.
     """
     told = entry.op in SAME_SIZE and not (entry.done and entry.op.startswith("all_gather"))
-    return entry.op == wait.op and not (told and differ(entry, wait))
+    return _same_call(entry.op, wait.op) and not (told and differ(entry, wait))
+
+
+def _same_call(one: str, other: str) -> bool:
+    """True for two operations that may be the same one."""
+    return one == other or UNKNOWN_CALL in (one, other)
 
 
 def differ(one: Collective | InCollective, other: Collective | InCollective) -> bool:
@@ -129,7 +135,8 @@ def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = No
             if entry.seq in numbers and (place := (entry.group, entry.seq)) in pending:
                 by_place.setdefault(place, {})[rank] = entry
     for (group, seq), issued in sorted(by_place.items(), key=lambda item: item[0][1]):
-        if len({entry.op for rank, entry in issued.items() if rank in asked}) > 1:
+        operations = {entry.op for rank, entry in issued.items() if rank in asked}
+        if len(operations - {UNKNOWN_CALL}) > 1:
             return group, seq, issued
     return None
 

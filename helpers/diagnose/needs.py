@@ -23,6 +23,7 @@ from ..model.waits import (
     JoinsRPC,
     OnChild,
     OnCondition,
+    OnDevice,
     OnInput,
     OnIO,
     OnLock,
@@ -104,7 +105,9 @@ class Needs:
             case OnLock(holder=int(pid)):
                 holder = self.rank_of(pid)
                 return NOBODY if holder is None or holder == rank else frozenset((holder,))
-            case InStore() | OnLock() | OnThread() | OnCondition() | OnChild() | OnInput() | OnIO():
+            case InStore() | OnLock() | OnThread() | OnCondition() | OnDevice():
+                return NOBODY
+            case OnChild() | OnInput() | OnIO():
                 return NOBODY
         return away - {rank} if rank in away else away
 
@@ -123,7 +126,7 @@ class Needs:
         match wait:
             case InCollective() | InP2P() | AtRendezvous() | InRPC(meets_all=True):
                 return NEVER if self.absent(rank, wait) else BY_ITSELF
-            case InRPC() | OnThread(circular=False) | OnCondition():
+            case InRPC() | OnThread(circular=False) | OnCondition() | OnDevice():
                 return BY_ITSELF  # threads that serve calls do so whatever the others of theirs wait for
             case OnThread():
                 return NEVER

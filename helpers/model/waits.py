@@ -22,6 +22,7 @@ WaitKind = Literal[
     "process",
     "input",
     "io",
+    "device",
     "condition",
 ]
 
@@ -39,6 +40,9 @@ READER = "the reader of its output"
 
 SIGNAL = "a signal"
 """What a process waits for that does nothing until it gets a signal."""
+
+UNKNOWN_CALL = "collective"
+"""The operation of a collective of which only the number is known."""
 
 ENDLESS = "True"
 """The condition of a loop that tests nothing."""
@@ -87,6 +91,7 @@ class InCollective(_Waiting):
         group_number: index, from 1, of the group that this `new_group` call creates in the process; None
             where that cannot be counted.
         barrier_key: the store key at which a `new_group` call waits for all ranks.
+        enqueued: True where the call has returned and the rank waits, at `where`, for its device.
     """
 
     kind = "collective"
@@ -98,6 +103,7 @@ class InCollective(_Waiting):
     root: int | None = None
     group_number: int | None = None
     barrier_key: str | None = None
+    enqueued: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,6 +231,17 @@ class OnCondition(_Waiting):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnDevice(_Waiting):
+    """The device of this process, such as a GPU, until it has done what was enqueued.
+
+    Attributes:
+        op: what asks for a value of it: `item`, `cpu`, `synchronize`, `if`, ...
+    """
+
+    kind = "device"
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnChild(_Waiting):
     """A process that this one has started: its end, or the next batch of a DataLoader's worker."""
 
@@ -264,7 +281,7 @@ Communication = InCollective | InP2P
 ForRanks = Communication | AtRendezvous | InRPC
 """Only other ranks can end these."""
 
-ForOutside = OnChild | OnIO
-"""A child or a device ends these: a process that waits in one still acts."""
+ForOutside = OnChild | OnIO | OnDevice
+"""A child, a device or what is outside ends these: a process that waits in one still acts."""
 
 Wait = ForRanks | InStore | OnLock | OnThread | OnCondition | ForOutside | OnInput

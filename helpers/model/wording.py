@@ -27,6 +27,7 @@ from .waits import (
     InStore,
     OnChild,
     OnCondition,
+    OnDevice,
     OnInput,
     OnIO,
     OnLock,
@@ -226,7 +227,7 @@ def call(wait: Wait) -> str:
     """The operation by its name and number: `all_reduce #7`, `recv`."""
     if isinstance(wait, InCollective) and wait.seq is not None:
         return f"{wait.op} #{wait.seq}"
-    return operation(wait) if isinstance(wait, OnCondition) else wait.op
+    return operation(wait) if isinstance(wait, OnCondition | OnDevice) else wait.op
 
 
 _INSIDE = {
@@ -263,6 +264,8 @@ def operation(wait: Wait) -> str:
         case OnCondition():
             values = f" ({', '.join(wait.values)})" if wait.values else ""
             return f"a change of `{wait.op}`{values}" if wait.op != ENDLESS else "nothing"
+        case OnDevice():
+            return f"the device ({wait.op})"
         case OnInput():
             return "input from stdin"
         case OnIO(target=str(target)) if target in (READER, SIGNAL):
@@ -307,13 +310,13 @@ def subject(wait: Wait) -> str | None:
             return wait.address
         case InCollective():
             return wait.barrier_key
-        case InP2P() | InRPC() | OnThread() | OnChild() | OnCondition():
+        case InP2P() | InRPC() | OnThread() | OnChild() | OnCondition() | OnDevice():
             return None
 
 
 def wait_label(wait: Wait) -> str:
     """A wait in a word or two, for a picture: `all_reduce #7`, `store get`, `lock`, `DataLoader`."""
-    if isinstance(wait, AtRendezvous | OnLock | OnThread | OnCondition | OnInput):
+    if isinstance(wait, AtRendezvous | OnLock | OnThread | OnCondition | OnDevice | OnInput):
         return wait.kind
     return f"store {wait.op}" if isinstance(wait, InStore) else call(wait)
 
@@ -356,7 +359,8 @@ def doing(process: ProcessView | None) -> str:
     if process.blocking:
         wait = process.blocking[0]
         inside = isinstance(wait, ForRanks | OnIO) and operation(wait) not in (READER, SIGNAL)
-        return f"{'in' if inside else 'waiting for'} {operation(wait)}"
+        enqueued = isinstance(wait, InCollective) and wait.enqueued
+        return f"{'in' if inside and not enqueued else 'waiting for'} {operation(wait)}"
     return "working" if process.idle < STILL else "idle"
 
 

@@ -45,6 +45,7 @@ class Evidence:
         through: what threads of libraries wait for outside of the process: what comes may end its wait.
         apart: the kernel's ids of the threads whose work is none of that thread's.
         asleep: its system call, when that is a sleep.
+        driven: True where its processor time is no work: it asks a device again and again.
     """
 
     source: Source
@@ -57,6 +58,7 @@ class Evidence:
     through: tuple[Wait, ...] | None = None
     apart: tuple[int, ...] | None = None
     asleep: str | None = None
+    driven: bool | None = None
     error: ErrorView | None = None
 
 

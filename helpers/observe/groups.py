@@ -10,7 +10,13 @@ from ..beacon.membership import ranks_of
 from ..beacon.record import FlightEntry, Members, Record
 from ..model.facts import Collective, Group
 from ..model.frames import Frame
-from ..model.waits import InCollective, Sizes
+from ..model.waits import UNKNOWN_CALL, InCollective, Sizes
+
+CPU_BACKENDS = ("gloo", "mpi", "ucc", "fake", "threaded")
+"""The backends of torch whose calls return once they are done."""
+
+LOGGED = 64
+"""Newest collectives of a group that are told from its calls, as many as the log keeps."""
 
 
 class Waiting(TypedDict):
@@ -36,6 +42,39 @@ def collectives(record: Record) -> tuple[Collective, ...]:
             done=entry["done"],
         )
         for entry in _flight(record)
+    )
+
+
+def on_device(record: Record) -> bool:
+    """True for a process that may wait for a device: it uses CUDA, or a backend that is for no CPU."""
+    groups = record["dist"]["groups"] if record["dist"] is not None else ()
+    return record["accelerator"] != "cpu" or any(_is_on_device(group["backend"]) for group in groups)
+
+
+def _is_on_device(backend: str) -> bool:
+    return backend not in ("", *CPU_BACKENDS)
+
+
+def _is_counted(backend: str) -> bool:
+    kinds = backend.replace(":", ",").split(",")
+    return _is_on_device(backend) and not any(kind.startswith("nccl") for kind in kinds)
+
+
+def logged(record: Record) -> tuple[Collective, ...]:
+    """What was issued in groups whose backend has no recorder: the calls made through Python.
+
+    They count as done, which nothing here tells. NCCL's do not count: it takes a barrier for the
+    all_reduce that it is, so calls of different names may be done.
+    """
+    dist, history = record["dist"], record.get("call_history")
+    if dist is None or history is None or not history.get("whole"):
+        return ()
+    known = {(call["group"], call["number"]): call["op"] for call in history["newest"]}
+    return tuple(
+        Collective(name, number, known.get((name, number), UNKNOWN_CALL), done=True)
+        for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
+        for newest in (history["collectives"].get(name, 0),)
+        for number in range(max(1, newest - LOGGED + 1), newest + 1)
     )
 
 

@@ -260,7 +260,8 @@ def _record(dump: Mapping[Any, Any]) -> Record:
 
 def _stands(record: Record) -> bool:
     """True when the main thread of a process has not moved for a moment."""
-    return any(thread["main"] and thread["native"] is not None for thread in record["threads"])
+    main = [thread for thread in record["threads"] if thread["main"]]
+    return any(thread["native"] is not None or thread.get("spins") for thread in main)
 
 
 def _polling(record: Record) -> dict[int, float]:

@@ -15,6 +15,7 @@ from ..model.waits import (
     ForOutside,
     InCollective,
     OnCondition,
+    OnDevice,
     OnIO,
     OnLock,
     OnThread,
@@ -23,7 +24,7 @@ from ..model.waits import (
 from . import threads, waits
 from .evidence import Evidence, Source
 from .freeing import freeing, given_task, sharing
-from .groups import Waiting, pending_waits
+from .groups import Waiting, on_device, pending_waits
 from .source import Sources, literals
 from .system_call import asleep
 
@@ -41,7 +42,7 @@ def judged(record: Record, at: float, sources: Sources, *, alive: bool = True) -
     if thread is None:
         return None
     stack = frames(thread, sources.cwd)
-    if alive and thread["native"] is not None:
+    if alive and (thread["native"] is not None or thread.get("spins")):
         stack = explained(stack, sources, thread.get("values", NOTHING))
     helping = _helping(record, thread, found, sources)
     first_waits = (waits.thread_waits(other, record, sources) for other in helping)
@@ -60,7 +61,14 @@ def judged(record: Record, at: float, sources: Sources, *, alive: bool = True) -
         through=tuple(_through_libraries(record, thread, found, sources)),
         apart=tuple(_threads_apart(record, thread, helping, inside=_in_process(found))),
         asleep=asleep(thread["native"]),
+        driven=_is_driven(thread, found, record),
     )
+
+
+def _is_driven(thread: Thread, found: Sequence[Wait], record: Record) -> bool:
+    """True for a thread that asks a device again and again whether it is done."""
+    waits_for_it = bool(found) and isinstance(found[0], OnDevice | Communication)
+    return waits_for_it and bool(thread.get("spins")) and on_device(record)
 
 
 def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:

@@ -12,6 +12,7 @@ from ..model.frames import Frame, innermost_user
 from . import libraries, process_view, ranks, tracebacks, waits
 from .cells import Cells
 from .compilers import compiling
+from .device_calls import with_calls
 from .evidence import merge
 from .history import History
 from .identity import spawned_number, task
@@ -121,7 +122,7 @@ class Picture:
         if self._seen.attached and job.single_node and met:
             absent = "exited"  # all ranks were there once
         complete = (self._unnamed and self._part is None) or job.script_error is not None
-        readable = libraries.readable(views, self._seen.sources)
+        readable = with_calls(libraries.readable(views, self._seen.sources))
         return ranks.with_absent(readable, 0 if complete else job.world_size or 0, absent)
 
     def _launchers(self) -> tuple[ProcessView, ...]:

@@ -168,8 +168,10 @@ class Row:
     def idle(self, now: float, apart: Collection[int] = ()) -> float:
         """Seconds since it was last at work; threads that are set apart do not count."""
         counted = [work.active for thread, work in self.threads.items() if thread not in apart]
-        if not counted:
+        if not self.threads:
             return max(0.0, now - self.work.active)
+        if not counted:
+            return max(0.0, now - self.found)
         return max(0.0, now - min(self.work.active, max(counted)))
 
     def take_threads(self, now: float, used: Sequence[tuple[int, float, str]]) -> None:

@@ -170,7 +170,7 @@ def with_evidence(
     return replace(
         view,
         state=_state(view.state, record, pending, held=held),
-        collectives=groups.collectives(record),
+        collectives=groups.collectives(record) or groups.logged(record),
         issued=issued(record, sources),
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,

@@ -54,13 +54,14 @@ class DumpedThread(TypedDict):
 
     Attributes:
         thread_id: Python's; os_thread_id: the kernel's, None where py-spy cannot tell.
-        owns_gil: whether it holds the interpreter lock.
+        active: whether it runs; owns_gil: whether it holds the interpreter lock.
         frames: innermost first.
     """
 
     thread_id: int
     thread_name: str | None
     os_thread_id: int | None
+    active: NotRequired[bool]
     owns_gil: NotRequired[bool]
     frames: list[Frame]
 
@@ -145,6 +146,7 @@ def record(
             "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
             "joins": idents.get(_joined(thread["frames"])),
             "holds_gil": thread.get("owns_gil", False),
+            "spins": thread.get("active", False) and not thread.get("owns_gil", True),
         }
         for thread in dump
         for entries in [[_entry(frame, cwd, target, argv) for frame in thread["frames"]]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..beacon.record import NativeCall, Thread
@@ -32,10 +33,22 @@ def with_movement(
     return replace(
         view,
         still=max(0.0, evidence.at - (evidence.since or 0.0)),
-        idle=row.idle(now, evidence.apart or ()),
+        idle=row.idle(now, _threads_apart(row, evidence)),
         woken=max(0.0, now - max(moved, outside)),
         ends=None if ends is None else ends - start,
     )
+
+
+def _threads_apart(row: Row, evidence: Evidence) -> Collection[int]:
+    """The kernel's ids of the threads whose processor time is no movement of the one that counts.
+
+    No other thread ends a sleep. What a thread uses to ask its device again and again is no work.
+    """
+    own = evidence.thread.get("native_id") if evidence.thread is not None else None
+    apart = evidence.apart or ()
+    if own is not None and evidence.asleep and not evidence.waits:
+        return row.threads.keys() - {own}
+    return (*apart, own) if own is not None and evidence.driven else apart
 
 
 def _movement(row: Row, evidence: Evidence) -> tuple[float, float | None]:
@@ -44,8 +57,9 @@ def _movement(row: Row, evidence: Evidence) -> tuple[float, float | None]:
         return row.moved(None), _call_ends(row.native, row.moved(None))
     first = evidence.waits[0] if evidence.waits else None
     threads = [(evidence.thread, first), *(evidence.freeing or ())]
+    threads = threads[1:] if evidence.driven else threads
     movements = [_of_thread(row, thread, wait) for thread, wait in threads]
-    moved = max(moved for moved, _ in movements)
+    moved = max((moved for moved, _ in movements), default=-math.inf)
     return moved, min((ends for _, ends in movements if ends is not None), default=None)
 
 

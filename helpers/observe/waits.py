@@ -23,13 +23,18 @@ from ..model.waits import (
     JoinsRPC,
     OnChild,
     OnCondition,
+    OnDevice,
     OnLock,
     Wait,
 )
 from . import timeouts
-from .groups import Waiting, made, members, pending_waits, sizes
+from .device_reads import METHODS, read_at
+from .groups import Waiting, logged, made, members, on_device, pending_waits, sizes
 from .source import Sources, relative
 from .system_call import NO_CALL, Blocked, blocked_waits
+
+DRIVER_CALLS = ("poll", "ioctl")
+"""Where a process sleeps that has told CUDA to block (cudaDeviceScheduleBlockingSync)."""
 
 CARRIERS = frozenset(
     (
@@ -84,6 +89,8 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
         within=_telling(thread),
         traced=bool(frames),
     )
+    if call is None and (device := _on_device(thread, frames, record, common, sources)) is not None:
+        return [device]
     if call is None:
         blocked = Blocked(frames, thread["native"] or NO_CALL, thread["site"], record, common, sources)
         return blocked_waits(blocked)
@@ -117,6 +124,19 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
             return [OnChild(op=op, **common)]
 
 
+def _on_device(
+    thread: Thread, frames: Sequence[Frame], record: Record, common: Waiting, sources: Sources
+) -> Wait | None:
+    """The device, where a thread spins, or a driver keeps it, in a line that asks for a value of it."""
+    native = thread["native"]
+    driven = thread.get("spins") if native is None else native["call"] in DRIVER_CALLS
+    if not driven:
+        return None
+    asked = read_at(frames, sources)
+    known = on_device(record) or (record["source"] == "py-spy" and asked in METHODS)
+    return OnDevice(op=asked, **common) if asked is not None and known else None
+
+
 def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
     """The pending entries of the call's group; the call blocks on the newest of its own operation.
 
@@ -135,6 +155,7 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
             op=call["op"],
             group=call["group"],
             members=members(call),
+            seq=_logged_number(call, record),
             sizes=sizes(call["sizes"]),
             root=call["root"],
             group_number=made(record) if call["counted"] else None,
@@ -142,6 +163,12 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
             **common,
         )
     ]
+
+
+def _logged_number(call: Call, record: Record) -> int | None:
+    """The number of a call that is in progress, where it is the newest of its group in the log."""
+    mine = [entry for entry in logged(record) if entry.group == call["group"]]
+    return mine[-1].seq if mine and mine[-1].op == call["op"] else None
 
 
 def _path(path: str | None, cwd: str) -> str | None:

@@ -248,7 +248,14 @@ def _states(calls: dict[int, Communication], *, root: bool = False) -> dict[int,
         root: whether to tell the rank from which, or to which, it sends.
     """
     name = _rooted if root else operation
-    return {rank: verb("is", "are", f"in {name(wait)}{_at(wait)}") for rank, wait in calls.items()}
+    return {rank: _stands_in(wait, name(wait)) for rank, wait in calls.items()}
+
+
+def _stands_in(wait: Communication, name: str) -> Predicate:
+    """`is in all_reduce #6 at a.py:9`; one that is enqueued is waited for."""
+    if isinstance(wait, InCollective) and wait.enqueued:
+        return verb("waits", "wait", f"for {name}{_at(wait)}")
+    return verb("is", "are", f"in {name}{_at(wait)}")
 
 
 def _roots_differ(calls: dict[int, Communication]) -> bool:

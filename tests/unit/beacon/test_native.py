@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import select
@@ -100,3 +101,39 @@ def test_a_poll_tells_the_files_that_it_waits_for(
         epoll.register(second, select.EPOLLIN)
         assert blocked(epoll.poll)["polled"] == targets[1:]
         first.send(b"x")  # it ends before its descriptor is closed
+
+
+def compute() -> None:
+    """In C, without the interpreter lock."""
+    hashlib.pbkdf2_hmac("sha256", b"word", b"salt", 1_500_000)
+
+
+def run_python() -> None:
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        sum(range(100))
+
+
+def rest_often() -> None:
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize(("act", "spins"), [(compute, True), (run_python, False), (rest_often, False)])
+def test_a_thread_that_computes_in_c_spins(act: Callable[[], None], spins: bool) -> None:
+    thread = threading.Thread(target=act)
+    thread.start()
+    assert thread.native_id is not None
+    spin, found = native.Spin(thread.native_id), []
+    for _ in range(6):
+        time.sleep(0.03)  # as the beacon does between two looks
+        found.append(spin.look())
+    assert found[:2] == [False, False]
+    assert found[-1] is spins
+    thread.join()
+
+
+def test_a_thread_that_has_ended_does_not_spin() -> None:
+    spin = native.Spin(1 << 22)
+    assert [spin.look() for _ in range(5)] == [False] * 5

@@ -37,7 +37,7 @@ from histories import (
 from helpers.diagnose.graph import SOON, Graph
 from helpers.diagnose.matching import addresses, divergence
 from helpers.model.facts import Blocker, ChildView, RankView, Snapshot
-from helpers.model.waits import InP2P, InStore, OnChild, OnCondition, OnIO, Wait
+from helpers.model.waits import InP2P, InStore, OnChild, OnCondition, OnDevice, OnIO, Wait
 
 
 def stuck(*ranks: RankView, **facts: object) -> set[int]:
@@ -791,12 +791,18 @@ def test_a_launcher_that_does_not_wait_may_set_a_key() -> None:
     assert stuck(*ranks, started_by="torchrun", launchers=[launcher(wait(OnIO, "poll"))]) == {0, 1}
 
 
-def test_a_gpus_driver_computes_while_it_waits() -> None:
+def test_a_rank_that_waits_for_its_device_goes_on_by_itself() -> None:
+    on_device = rank(0, wait(OnDevice, "item"))
+    for other in (rank(1, recv(0)), rank(1, wait(OnDevice, "item"))):
+        assert stuck(on_device, other) == set()
+        assert Graph.of(snapshot(on_device, other), patience=1.0).given_up == frozenset()
+
+
+def test_what_takes_processor_time_may_end_a_wait() -> None:
     ranks = (rank(0, recv(1), idle=0.0), rank(1, recv(0), idle=0.0))
-    cpu = snapshot(*ranks)
-    assert Graph.of(cpu).stuck == set()
-    cuda = replace(cpu, job=replace(cpu.job, hardware="cuda"))
-    assert Graph.of(cuda).stuck == {0, 1}
+    for hardware in ("cpu", "cuda"):
+        seen = snapshot(*ranks)
+        assert Graph.of(replace(seen, job=replace(seen.job, hardware=hardware))).stuck == set()
 
 
 def test_an_agent_starts_all_its_ranks_at_once() -> None:

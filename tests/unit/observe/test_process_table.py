@@ -65,6 +65,12 @@ def test_a_thread_that_is_set_apart_does_not_keep_its_process_at_work() -> None:
     assert made.idle(now, {BEAT}) == 5.0
 
 
+def test_where_every_thread_is_set_apart_nothing_has_ever_been_at_work() -> None:
+    made, now = row(*[{MAIN: 1.0 * second} for second in range(6)])
+    assert made.idle(now) == 0.0
+    assert made.idle(now, {MAIN}) == now - made.found
+
+
 def test_a_thread_that_begins_later_counts_from_what_it_does() -> None:
     made, now = row({MAIN: 1.0}, {MAIN: 1.0, LATER: 0.0}, {MAIN: 1.0, LATER: 0.01})
     assert made.idle(now) == 2.0

@@ -1,0 +1,81 @@
+"""Which lines ask for a value that a device has yet to compute. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Sequence
+
+from ..model.frames import Frame
+from .source import Sources
+
+METHODS = frozenset(
+    (
+        *("item", "cpu", "tolist", "numpy", "copy_", "synchronize", "elapsed_time"),
+        *("nonzero", "is_nonzero", "masked_select", "unique", "equal", "allclose"),
+    )
+)
+"""Methods and functions of torch that return once the device has computed what they ask for."""
+
+BUILTINS = frozenset(("float", "int", "bool", "print", "str", "repr", "format"))
+"""Functions of Python's that do so when they are given a tensor."""
+
+TESTED = "if"
+"""A tensor in a condition: its truth is a value of the device."""
+
+_Headed = ast.If | ast.While | ast.IfExp | ast.Assert
+_Block = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef | ast.Match
+
+
+def read_at(frames: Sequence[Frame], sources: Sources) -> str | None:
+    """What the innermost line that can do so asks of a device, out to the user's own; None for nothing.
+
+    Args:
+        frames: of a thread, innermost first.
+    """
+    for frame in frames:
+        asked = _asked(sources.tree(frame.file), frame.line)
+        if asked is not None or frame.user:
+            return asked
+    return None
+
+
+@functools.lru_cache(maxsize=512)
+def _asked(tree: ast.AST, line: int) -> str | None:
+    """What a line asks of a device, the likeliest first: a value by its name, then a condition."""
+    parts = [part for node in ast.walk(tree) if _is_at(node, line) for part in _own_parts(node)]
+    calls = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Call)]
+    names = [name for call in calls if (name := _name(call)) in METHODS or name == "to"]
+    if names:
+        return names[0]
+    if any(isinstance(node, _Headed) for node in ast.walk(tree) if _is_at(node, line)):
+        return TESTED
+    return next((name for call in calls if (name := _name(call)) in BUILTINS), None)
+
+
+def _is_at(node: ast.AST, line: int) -> bool:
+    """True for a statement or a condition that a line is part of, of one with a body its head."""
+    if not isinstance(node, ast.stmt | ast.IfExp):
+        return False
+    return any(
+        part.lineno <= line <= (part.end_lineno or part.lineno)
+        for part in _own_parts(node)
+        if isinstance(part, ast.expr | ast.stmt)
+    )
+
+
+def _own_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs in the line of a statement itself: of one with a body, its head."""
+    if not isinstance(node, _Block):
+        yield node
+        return
+    for field, value in ast.iter_fields(node):
+        if field in ("test", "iter", "subject"):
+            yield value
+        elif field == "items":
+            yield from (item.context_expr for item in value)
+
+
+def _name(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

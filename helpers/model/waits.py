@@ -235,7 +235,8 @@ class OnDevice(_Waiting):
     """The device of this process, such as a GPU, until it has done what was enqueued.
 
     Attributes:
-        op: what asks for a value of it: `item`, `cpu`, `synchronize`, `if`, ...
+        op: the collective that it has to do first, where that is known; else what asks for a value of
+            it: `item`, `cpu`, `synchronize`, `if`, ...
     """
 
     kind = "device"

@@ -66,7 +66,8 @@ def _held(process: ProcessView, unmet: Unmet) -> ProcessView:
     if device is None or not pending:
         return replace(process, collectives=collectives)
     held = [_pending(entry, members[entry.group], device) for entry in pending]
-    others = [replace(wait, blocking=wait.blocking and wait is not device) for wait in process.waits]
+    behind = replace(device, blocking=False, op=pending[0].op)
+    others = [behind if wait is device else wait for wait in process.waits]
     return replace(process, collectives=collectives, waits=(*held, *others))
 
 

@@ -8,6 +8,7 @@ from typing import NotRequired, TypedDict
 
 from ..beacon.membership import ranks_of
 from ..beacon.record import FlightEntry, Members, Record
+from ..beacon.torch_names import P2P_CALLS
 from ..model.facts import Collective, Group
 from ..model.frames import Frame
 from ..model.waits import UNKNOWN_CALL, InCollective, Sizes
@@ -69,7 +70,8 @@ def logged(record: Record) -> tuple[Collective, ...]:
     dist, history = record["dist"], record.get("call_history")
     if dist is None or history is None or not history.get("whole"):
         return ()
-    known = {(call["group"], call["number"]): call["op"] for call in history["newest"]}
+    made = (call for call in history["newest"] if call["op"] not in P2P_CALLS)
+    known = {(call["group"], call["number"]): call["op"] for call in made}
     return tuple(
         Collective(name, number, known.get((name, number), UNKNOWN_CALL), done=True)
         for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))

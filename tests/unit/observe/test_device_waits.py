@@ -90,6 +90,8 @@ def test_the_calls_count_where_a_backend_has_no_recorder(
     backend: str, whole: bool, counted: bool
 ) -> None:
     calls = history(3, (2, "all_reduce"), (3, "barrier"), whole=whole)
+    sent: Any = {**calls["newest"][0], "op": "send", "number": 3}
+    calls["newest"].append(sent)  # numbered apart
     seen = record(dist=groups_of(backend), call_history=calls)
     entries = (
         Collective("default", 1, UNKNOWN_CALL, done=True),

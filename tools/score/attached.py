@@ -32,8 +32,8 @@ STARTS, RESTS, EVERY = 120.0, 3.0, 0.2
 """Seconds in which a job has to come to its hang, for which it has to rest, and between two looks."""
 
 USED = 0.2
-"""Seconds of processor time that a process at rest may use in `RESTS` seconds: the threads of gloo and of
-the store poll, which took 0.1 s on a slow machine."""
+"""Seconds of processor time that a process at rest may use in `RESTS` seconds: the threads of gloo and
+of the store poll, which took 0.1 s on a slow machine."""
 
 PATIENCE = "5"
 

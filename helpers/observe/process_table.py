@@ -19,7 +19,7 @@ counts in steps of 0.01 s."""
 
 SPINNING = ("TP_SHM_reactor", "TP_IBV_reactor", "pt_tcpstore", "pt_tcpstore_uv")
 """Threads whose work is none of their process's. Those of `torch.distributed.rpc` look for messages all
-the time (TensorPipe's transports by shared memory and InfiniBand: tensorpipe/common/busy_polling_loop.h);
+the time (TensorPipe by shared memory and InfiniBand: tensorpipe/common/busy_polling_loop.h);
 that of the store answers whoever asks for a key again and again (c10d/TCPStoreLibUvBackend.cpp)."""
 
 

@@ -210,9 +210,19 @@ def _line(path: str) -> str:
 def processor_time(thread: int) -> Optional[float]:
     """Seconds of processor time that a thread of this process has used; None where unknown."""
     try:
-        return int(_line(f"/proc/self/task/{thread}/schedstat").split()[0]) / 1e9
-    except (OSError, ValueError, IndexError):
+        return _scheduled(thread)[0]
+    except (OSError, ValueError):
         return None
+
+
+def _scheduled(thread: int) -> Tuple[float, float]:
+    """Seconds for which a thread of this process has had a processor, and for which it waited for one.
+
+    Raises:
+        OSError, ValueError: that is not known.
+    """
+    run, delay, _ = _line(f"/proc/self/task/{thread}/schedstat").split()
+    return int(run) / 1e9, int(delay) / 1e9
 
 
 BUSY = 0.9
@@ -260,10 +270,10 @@ class Spin:
 def _use(thread: int) -> Optional[Tuple[float, float, int]]:
     """Now, the seconds for which a thread had or wanted a processor, and how often it has rested."""
     try:
-        run, delay = _line(f"/proc/self/task/{thread}/schedstat").split()[:2]
+        wanted = sum(_scheduled(thread))
         status = _line(f"/proc/self/task/{thread}/status")
         rests = status.partition("\nvoluntary_ctxt_switches:")[2].split()[0]
-        return time.monotonic(), (int(run) + int(delay)) / 1e9, int(rests)
+        return time.monotonic(), wanted, int(rests)
     except (OSError, ValueError, IndexError):
         return None
 
@@ -274,12 +284,13 @@ def is_lock_free() -> bool:
     The time for which this thread waits for a processor does not count.
     """
     own = _thread.get_native_id()
-    before, began = _use(own), time.monotonic()
-    time.sleep(LET_GO)
-    late, after = time.monotonic() - began - LET_GO, _use(own)
-    if before is None or after is None:
+    try:
+        before, began = sum(_scheduled(own)), time.monotonic()
+        time.sleep(LET_GO)
+        late = time.monotonic() - began - LET_GO
+        return late - (sum(_scheduled(own)) - before) < sys.getswitchinterval() / 2
+    except (OSError, ValueError):
         return False
-    return late - (after[1] - before[1]) < sys.getswitchinterval() / 2
 
 
 def _target(fd: Optional[int], process: str) -> Optional[str]:

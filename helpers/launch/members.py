@@ -47,12 +47,13 @@ class Members:
             for pid, parent in parents(new).items()
         }
         self._others |= below(ELSEWHERE, parent_of)
+        come = []
         for pid in below(self._guardian, parent_of):
             with suppress(psutil.NoSuchProcess):
-                members[pid] = psutil.Process(pid)
+                come.append(psutil.Process(pid))
         now = time.monotonic()
         if now - self._searched >= RESCAN:
             self._searched = now
-            members = {one.pid: one for one in carriers(self._run_id)} | members
-        self._members = {pid: one for pid, one in members.items() if is_alive(one)}
+            come += carriers(self._run_id)
+        self._members = {one.pid: one for one in come if is_alive(one)} | members
         return list(self._members.values())

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from ..model.frames import Frame
+from .polling import called_name
 from .source import Sources
 
 METHODS = frozenset(
@@ -43,14 +44,14 @@ def read_at(frames: Sequence[Frame], sources: Sources) -> str | None:
 @functools.lru_cache(maxsize=512)
 def _asked(tree: ast.AST, line: int) -> str | None:
     """What a line asks of a device, the likeliest first: a value by its name, then a condition."""
-    parts = [part for node in ast.walk(tree) if _is_at(node, line) for part in _own_parts(node)]
-    calls = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Call)]
-    names = [name for call in calls if (name := _name(call)) in METHODS or name == "to"]
-    if names:
-        return names[0]
-    if any(isinstance(node, _Headed) for node in ast.walk(tree) if _is_at(node, line)):
+    here = [node for node in ast.walk(tree) if _is_at(node, line)]
+    parts = (part for node in here for part in _own_parts(node))
+    names = [called_name(c) for part in parts for c in ast.walk(part) if isinstance(c, ast.Call)]
+    if (method := next((name for name in names if name in METHODS or name == "to"), None)) is not None:
+        return method
+    if any(isinstance(node, _Headed) for node in here):
         return TESTED
-    return next((name for call in calls if (name := _name(call)) in BUILTINS), None)
+    return next((name for name in names if name in BUILTINS), None)
 
 
 def _is_at(node: ast.AST, line: int) -> bool:
@@ -74,8 +75,3 @@ def _own_parts(node: ast.AST) -> Iterator[ast.AST]:
             yield value
         elif field == "items":
             yield from (item.context_expr for item in value)
-
-
-def _name(call: ast.Call) -> str:
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -33,6 +33,8 @@ from helpers.labs.all_cases import Case
 from helpers.labs.lab import Lab, all_labs
 
 DECLARED = collection.read(JOBS)
+FOUND = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
+"""What torch says on a machine with a GPU."""
 CHOSEN = [DECLARED[name] for name in plans.FIRST]
 
 
@@ -365,8 +367,7 @@ class Interruption:
 def test_an_interrupted_run_keeps_what_it_has_and_nothing_of_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
-    monkeypatch.setattr(gpu, "probe_torch", lambda: found)
+    monkeypatch.setattr(gpu, "probe_torch", lambda: FOUND)
     monkeypatch.setattr(gpu, "perform", Interruption())
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -388,8 +389,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_nothing_of_an_earlier_one(
 def test_a_fresh_machine_goes_on_from_the_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
-    monkeypatch.setattr(gpu, "probe_torch", lambda: found)
+    monkeypatch.setattr(gpu, "probe_torch", lambda: FOUND)
     monkeypatch.setattr(gpu, "perform", Interruption())
     there, here = tmp_path / "there" / "gpu", tmp_path / "here" / "gpu"
     assert gpu.main(["--rows", "gloo/asleep", "--keep", str(there)]) == 0
@@ -405,8 +405,7 @@ def test_a_fresh_machine_goes_on_from_the_archive(
 
 
 def test_rows_are_made_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
-    monkeypatch.setattr(gpu, "probe_torch", lambda: found)
+    monkeypatch.setattr(gpu, "probe_torch", lambda: FOUND)
     together = threading.Barrier(2, timeout=10)
 
     def perform(task: Task, folder: Path, gpus: list[str]) -> Row:
@@ -459,8 +458,7 @@ def test_a_job_that_fails_by_itself_is_not_the_instrument_s_fault(
 def test_no_run_starts_when_the_minutes_are_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = {"version": "2.13.0", "cuda": "13.0", "gpus": ["NVIDIA H200"], "nccl": [2, 28], "gloo": True}
-    monkeypatch.setattr(gpu, "probe_torch", lambda: found)
+    monkeypatch.setattr(gpu, "probe_torch", lambda: FOUND)
     kept = tmp_path / "kept"
     assert gpu.main(["--only", "gloo", "--keep", str(kept), "--minutes", "-1"]) == 0
     assert "because there was no time" in (tmp_path / "kept.md").read_text()

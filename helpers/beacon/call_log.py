@@ -84,9 +84,10 @@ class _Call:
         number: int,
         frames: Tuple[FrameEntry, ...],
         values: Values,
+        handle: bool,
     ) -> None:
         self.operation, self.group, self.number = operation, group, number
-        self.frames, self.values = frames, values
+        self.frames, self.values, self.handle = frames, values, handle
         self.at, self.thread = time.monotonic(), _thread.get_ident()
 
     def entry(self, place: int) -> LoggedCall:
@@ -99,6 +100,7 @@ class _Call:
             "thread": self.thread,
             "place": place,
             "values": [scalars.texts(values) for values in self.values],
+            "handle": self.handle,
         }
 
 
@@ -111,6 +113,7 @@ class CallLog:
             of a call: an iterator in C, which no other thread can come between.
         mask: only calls whose number has none of these bits are noted.
         whole: True where none has been missed: calls were noted before the process joined.
+        order: the newest calls, noted or not: counter, number and operation.
     """
 
     def __init__(self, whole: bool = True) -> None:
@@ -120,10 +123,12 @@ class CallLog:
         self.counters: Dict[Tuple[bool, int], Iterator[int]] = {}
         self._of_labels: Dict[Tuple[bool, str], Iterator[int]] = {}
         self._newest: Deque[_Call] = deque(maxlen=KEPT)
+        self.order: Deque[Tuple[Iterator[int], int, str]] = deque(maxlen=KEPT)
         self._credit, self._credited = BURST, time.monotonic()
         self._last: Optional[_Call] = None
         self._places: List[List[FrameEntry]] = []
         self._entries: List[LoggedCall] = []
+        self._ordered: List[Tuple[str, int, str]] = []
         self._counts_alone: Optional[CallHistory] = None
         self._counted_at = 0.0
 
@@ -137,7 +142,10 @@ class CallLog:
         try:
             operation, caller = _outermost(frame)
             label = "default" if group is None else label_of(group)
-            self._note(operation, number, group, label, caller)
+            handle = (
+                peek(frame).get("async_op") is True and caller is not None and stacks.is_users(caller)
+            )
+            self._note(operation, number, group, label, caller, handle)
         except Exception as problem:  # a call of the job's does not fail because of it
             if signal_handlers.raised(problem):
                 raise
@@ -160,12 +168,23 @@ class CallLog:
             self.fault = repr(problem)[:200]
 
     def _note(
-        self, operation: str, number: int, group: Any, label: str, caller: Optional[FrameType]
+        self,
+        operation: str,
+        number: int,
+        group: Any,
+        label: str,
+        caller: Optional[FrameType],
+        handle: bool = False,
     ) -> None:
         began = time.thread_time()
-        number = self._numbered((operation in P2P_CALLS, label[:LONGEST_LABEL]), number, group)
+        key = (operation in P2P_CALLS, label[:LONGEST_LABEL])
+        number = self._numbered(key, number, group)
+        if number:
+            self.order.append((self._of_labels[key], number, operation))
         if number and not number & self.mask:
-            self._newest.append(_Call(operation, label[:LONGEST_LABEL], number, *_frames(caller)))
+            self._newest.append(
+                _Call(operation, label[:LONGEST_LABEL], number, *_frames(caller), handle)
+            )
         self._pay(time.thread_time() - began)
 
     def _numbered(self, key: Tuple[bool, str], number: int, group: Any) -> int:
@@ -213,15 +232,26 @@ class CallLog:
             self._last = last
             self._entries = [call.entry(numbers.setdefault(call.frames, len(numbers))) for call in calls]
             self._places = [list(frames) for frames in numbers]
+            self._ordered = self._in_order() if last is not None else []
         history: CallHistory = {
             "collectives": self._counts(p2p=False),
             "p2p": self._counts(p2p=True),
             "places": self._places,
             "newest": self._entries,
             "whole": self.whole,
+            "order": self._ordered,
         }
         self._counts_alone, self._counted_at = None if last else history, now
         return history
+
+    def _in_order(self) -> List[Tuple[str, int, str]]:
+        """Group, number and operation of the newest collectives, oldest first."""
+        labels = {id(counter): label for (p2p, label), counter in self._of_labels.items() if not p2p}
+        return [
+            (labels[id(counter)], number, operation)
+            for counter, number, operation in tuple(self.order)
+            if id(counter) in labels
+        ]
 
     def _counts(self, *, p2p: bool) -> Dict[str, int]:
         """How many calls each group has seen: one less than its counter, whose text tells the next."""
@@ -359,6 +389,8 @@ def watch(owner: Owner) -> bool:
             finally:
                 if before is not None:
                     compiles(before)
+        elif counter is not None:
+            log.order.append((counter, number, frame.f_code.co_name))
         return outside
 
     noting.__code__ = noting.__code__.replace(co_filename=asks.__code__.co_filename)

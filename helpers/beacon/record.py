@@ -293,7 +293,13 @@ class Flight(_NotAtFirstOfFlight):
     entries: List[FlightEntry]
 
 
-class LoggedCall(TypedDict):
+class _NotAtFirstOfLoggedCall(TypedDict, total=False):
+    """What records did not tell at first."""
+
+    handle: bool
+
+
+class LoggedCall(_NotAtFirstOfLoggedCall):
     """A call of `torch.distributed` that was made through Python.
 
     Attributes:
@@ -305,6 +311,7 @@ class LoggedCall(TypedDict):
         thread: Python's id of the thread that made it.
         place: index of its frames in `places`.
         values: of each of these frames, name -> `repr` of a plain value.
+        handle: whether the user's code called it with `async_op`, and has to wait for the handle.
     """
 
     op: str
@@ -320,6 +327,7 @@ class _NotAtFirstOfCallHistory(TypedDict, total=False):
     """What records did not tell at first."""
 
     whole: bool
+    order: List[Tuple[str, int, str]]
 
 
 class CallHistory(_NotAtFirstOfCallHistory):
@@ -330,6 +338,8 @@ class CallHistory(_NotAtFirstOfCallHistory):
         places: the different stacks of `newest`, the user's frames only, innermost first.
         newest: the newest calls, oldest first; empty while the thread that made the last one moves.
         whole: True where all have been counted: only then ranks can be compared by the numbers.
+        order: group, number and operation of the newest collectives, of which `newest` has only some
+            where they come fast.
     """
 
     collectives: Dict[str, int]

@@ -88,6 +88,8 @@ class Collective:
         sizes: shapes of the input tensors; outputs: of what they are turned into.
         dtype: of the input tensors, as torch names it; empty when unknown.
         done: True when it has completed on this rank.
+        turn: its place among what the rank has issued in all groups; None when unknown.
+        handle: True while the rank has not waited for its handle: it holds nothing of another group.
     """
 
     group: str
@@ -97,6 +99,8 @@ class Collective:
     dtype: str = ""
     outputs: Sizes = ()
     done: bool = False
+    turn: int | None = None
+    handle: bool = False
 
 
 @dataclass(frozen=True)

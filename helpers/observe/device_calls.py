@@ -1,28 +1,28 @@
-"""What holds ranks that wait for their devices: the first collective that not all members have issued.
+"""What holds ranks that wait for their devices: the first collective that not all members have come to.
 
 A device tells nothing of its own. A backend may have no recorder, so the calls count that each rank has
-made through Python: those of one number in one group belong together.
+made through Python: those of one number in one group belong together, and a device carries out what its
+rank has issued in that order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..model.facts import Collective, ProcessView, RankView
 from ..model.waits import UNKNOWN_CALL, InCollective, OnDevice, Wait
-
-Unmet = Mapping[str, int]
-"""torch's own name of a group -> number of the first collective in it that cannot be done yet."""
 
 
 def with_calls(views: Sequence[RankView]) -> tuple[RankView, ...]:
     """The ranks, those that wait for their devices with the collectives that they are held by."""
     if not any(_waits(view.process) for view in views):
         return tuple(views)
-    unmet = _unmet([view.process for view in views if view.process is not None])
+    streams = {id(view): _Stream(view.process) for view in views if view.process is not None}
+    first = _first_unmet([*streams.values()])
     return tuple(
-        view if view.process is None else replace(view, process=_held(view.process, unmet))
+        replace(view, process=streams[id(view)].held(first)) if id(view) in streams else view
         for view in views
     )
 
@@ -31,17 +31,87 @@ def _waits(process: ProcessView | None) -> bool:
     return process is not None and any(isinstance(wait, OnDevice) for wait in process.waits)
 
 
-def _unmet(processes: Sequence[ProcessView]) -> Unmet:
-    issued: dict[str, list[dict[int, str]]] = {}
-    for process in processes:
-        for group in process.groups:
-            calls = {entry.seq: entry.op for entry in process.collectives if entry.group == group.name}
-            issued.setdefault(group.id, []).append(calls)
-    found = {group: _first_unmet(calls) for group, calls in issued.items()}
-    return {group: number for group, number in found.items() if number is not None}
+Unmet = dict[str, int]
+"""torch's own name of a group -> number of the first collective in it that cannot be done yet."""
 
 
-def _first_unmet(members: Sequence[Mapping[int, str]]) -> int | None:
+@dataclass
+class _Stream:
+    """What a rank has issued to its device.
+
+    Attributes:
+        ahead: torch's own name of a group -> number from which on the device has not come to what was
+            issued in it, since something is before that.
+    """
+
+    process: ProcessView
+    ahead: Unmet = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.groups = {group.name: group for group in self.process.groups}
+        known = (entry for entry in self.process.collectives if entry.group in self.groups)
+        self.issued = sorted(known, key=lambda entry: -1 if entry.turn is None else entry.turn)
+
+    def reached(self) -> Iterator[tuple[str, Collective]]:
+        """What the device has come to, or may have, with torch's own name of its group."""
+        for entry in self.issued:
+            group = self.groups[entry.group].id
+            if entry.seq < self.ahead.get(group, math.inf):
+                yield group, entry
+
+    def stops(self, first: Unmet) -> bool:
+        """Leave out what is behind the first collective that holds the device; True if there is more.
+
+        What was issued at an unknown turn may be before it, and holds nothing of another group.
+        """
+        held, ahead = False, dict(self.ahead)
+        for group, entry in self.reached():
+            if entry.turn is None:
+                continue
+            if held:
+                ahead[group] = min(entry.seq, ahead.get(group, entry.seq))
+            held = held or (entry.seq >= first.get(group, math.inf) and not entry.handle)
+        changed, self.ahead = ahead != self.ahead, ahead
+        return changed
+
+    def held(self, first: Unmet) -> ProcessView:
+        """The process with what is pending in its groups."""
+        reached = [
+            replace(entry, done=entry.done and entry.seq < first.get(group, math.inf))
+            for group, entry in self.reached()
+        ]
+        process = replace(self.process, collectives=tuple(reached))
+        device = next((wait for wait in process.waits if isinstance(wait, OnDevice)), None)
+        places = [(entry.group, first.get(self.groups[entry.group].id, math.inf)) for entry in reached]
+        both = list(zip(reached, places, strict=True))
+        holding = {place for entry, place in both if entry.seq >= place[1] and not entry.handle}
+        pending = [entry for entry, place in both if entry.seq == place[1] and place in holding]
+        if device is None or not pending:
+            return process
+        found = [_pending(entry, self.groups[entry.group].members, device) for entry in pending]
+        behind = replace(device, blocking=False, op=pending[0].op)
+        others = [behind if wait is device else wait for wait in process.waits]
+        return replace(process, waits=(*found, *others))
+
+
+def _first_unmet(streams: Sequence[_Stream]) -> Unmet:
+    """Where each group stops: a device that stops there comes to nothing of another group behind it."""
+    while True:
+        issued: dict[str, list[dict[int, str]]] = {}
+        for stream in streams:
+            calls: dict[str, dict[int, str]] = {group.id: {} for group in stream.groups.values()}
+            for group, entry in stream.reached():
+                calls[group][entry.seq] = entry.op
+            for group, numbered in calls.items():
+                issued.setdefault(group, []).append(numbered)
+        stops = {group: _unmet(members) for group, members in issued.items()}
+        first = {group: number for group, number in stops.items() if number is not None}
+        stopped = [stream.stops(first) for stream in streams]
+        if not any(stopped):
+            return first
+
+
+def _unmet(members: Sequence[dict[int, str]]) -> int | None:
     """The first number at which members have issued different calls, or some have issued none yet."""
     newest = [max(calls, default=0) for calls in members]
     common = min(newest, default=0)
@@ -51,24 +121,6 @@ def _first_unmet(members: Sequence[Mapping[int, str]]) -> int | None:
         if len(operations) > 1:
             return number
     return common + 1 if common < max(newest, default=0) else None
-
-
-def _held(process: ProcessView, unmet: Unmet) -> ProcessView:
-    """The process with what is pending in its groups."""
-    first = {group.name: unmet[group.id] for group in process.groups if group.id in unmet}
-    members = {group.name: group.members for group in process.groups}
-    collectives = tuple(
-        replace(entry, done=entry.done and entry.seq < first.get(entry.group, entry.seq + 1))
-        for entry in process.collectives
-    )
-    device = next((wait for wait in process.waits if isinstance(wait, OnDevice)), None)
-    pending = [entry for entry in collectives if first.get(entry.group) == entry.seq]
-    if device is None or not pending:
-        return replace(process, collectives=collectives)
-    held = [_pending(entry, members[entry.group], device) for entry in pending]
-    behind = replace(device, blocking=False, op=pending[0].op)
-    others = [behind if wait is device else wait for wait in process.waits]
-    return replace(process, collectives=collectives, waits=(*held, *others))
 
 
 def _pending(entry: Collective, members: tuple[int, ...], device: OnDevice) -> Wait:

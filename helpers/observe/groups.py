@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NotRequired, TypedDict
 
 from ..beacon.membership import ranks_of
@@ -15,6 +15,9 @@ from ..model.waits import UNKNOWN_CALL, InCollective, Sizes
 
 CPU_BACKENDS = ("gloo", "mpi", "ucc", "fake", "threaded")
 """The backends of torch whose calls return once they are done."""
+
+Place = tuple[str, int]
+"""A group, as it is called here, and the number of a collective in it."""
 
 LOGGED = 64
 """Newest collectives of a group that are told from its calls, as many as the log keeps."""
@@ -61,19 +64,35 @@ def _is_counted(backend: str) -> bool:
     return _is_on_device(backend) and not any(kind.startswith("nccl") for kind in kinds)
 
 
-def logged(record: Record) -> tuple[Collective, ...]:
+def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collective, ...]:
     """What was issued in groups whose backend has no recorder: the calls made through Python.
 
     They count as done, which nothing here tells. NCCL's do not count: it takes a barrier for the
     all_reduce that it is, so calls of different names may be done.
+
+    Args:
+        open_handles: the asynchronous ones for which the rank has not waited.
     """
     dist, history = record["dist"], record.get("call_history")
     if dist is None or history is None or not history.get("whole"):
         return ()
-    made = (call for call in history["newest"] if call["op"] not in P2P_CALLS)
-    known = {(call["group"], call["number"]): call["op"] for call in made}
+    noted = [call for call in history["newest"] if call["op"] not in P2P_CALLS]
+    passed = {call["op"] for call in noted if call.get("handle")}
+    made = {(call["group"], call["number"]): call["op"] for call in noted}
+    order = history.get("order") or [(*place, op) for place, op in made.items()]
+    known = {
+        (group, number): Collective(
+            group,
+            number,
+            op,
+            done=True,
+            turn=turn,
+            handle=(group, number) in open_handles if (group, number) in made else op in passed,
+        )
+        for turn, (group, number, op) in enumerate(order)
+    }
     return tuple(
-        Collective(name, number, known.get((name, number), UNKNOWN_CALL), done=True)
+        known.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True)
         for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
         for newest in (history["collectives"].get(name, 0),)
         for number in range(max(1, newest - LOGGED + 1), newest + 1)

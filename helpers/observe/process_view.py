@@ -11,6 +11,7 @@ from ..model.frames import innermost_user
 from ..model.waits import ANY_CHILD, AtRendezvous, Communication, OnChild, Wait
 from . import ends, groups, interpreter_lock, system_call
 from .evidence import Evidence, Source
+from .handles import open_handles
 from .issued import issued
 from .judged_thread import acting_thread, frames, judged
 from .process_table import Row
@@ -170,7 +171,7 @@ def with_evidence(
     return replace(
         view,
         state=_state(view.state, record, pending, held=held),
-        collectives=groups.collectives(record) or groups.logged(record),
+        collectives=groups.collectives(record) or groups.logged(record, open_handles(record, sources)),
         issued=issued(record, sources),
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,

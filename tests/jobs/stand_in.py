@@ -5,4 +5,4 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).with_name("site-packages")))
 
-from stand_in_device import Scalar, kernel, synchronize  # noqa: F401
+from stand_in_device import Scalar, kernel, set_device, synchronize  # noqa: F401

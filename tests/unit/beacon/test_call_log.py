@@ -248,6 +248,32 @@ def test_where_calls_come_fast_those_of_every_so_many_are_read(
     assert [call["number"] for call in record["newest"]] == [1, 2, 4, 8, 16, 32]
 
 
+def test_the_order_of_calls_is_told_of_those_that_are_not_read_too(
+    c10d: Any, log: CallLog, job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_log, "SHARE", 0.0)
+    monkeypatch.setattr(call_log, "BURST", 0.0)
+    pair = ProcessGroup("pair")
+
+    def act() -> None:
+        c10d.all_reduce(TENSOR(count=0), group=pair)
+        c10d.isend(TENSOR(count=0), 1)
+        c10d.all_gather_object([], None)
+
+    job.train(act, 5)
+    record = history(log)
+    made = [(number, op) for number in range(1, 6) for op in ("all_reduce", "all_gather_object")]
+    labels = {"all_reduce": "pair", "all_gather_object": "default"}
+    assert record["order"] == [(labels[op], number, op) for number, op in made]
+    assert len(record["newest"]) < len(made)
+
+
+def test_whose_handle_it_is(c10d: Any, log: CallLog, job: Any) -> None:
+    job.train(lambda: c10d.all_reduce(TENSOR(count=0), async_op=True), 1)
+    job.train(lambda: c10d.all_reduce(TENSOR(count=0)), 1)
+    assert [call["handle"] for call in history(log)["newest"]] == [True, False]
+
+
 def test_once_there_is_time_again_more_calls_are_read(
     c10d: Any, log: CallLog, job: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +315,7 @@ def test_calls_are_told_once_their_thread_stands(c10d: Any, log: CallLog) -> Non
         "places": [],
         "newest": [],
         "whole": True,
+        "order": [],
     }
     standing = history(log)
     assert len(standing["newest"]) == len(standing["places"]) == 1

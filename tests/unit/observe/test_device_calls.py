@@ -88,6 +88,59 @@ def test_groups_of_one_name_are_told_apart() -> None:
     assert [held(view) for view in with_calls(views)] == [[], [], [(A, "tp", 2)], []]
 
 
+WORLD, PAIR = Group("0", "default", (0, 1, 2)), Group("1", "pair", (1, 2))
+
+
+def in_order(number: int, *places: tuple[Group, int], handles: tuple[int, ...] = ()) -> RankView:
+    """A rank on its device that has reduced in these groups, one after the other."""
+    view = on_device(number)
+    assert view.process is not None
+    entries = [
+        Collective(group.name, seq, A, done=True, turn=turn, handle=turn in handles)
+        for turn, (group, seq) in enumerate(places)
+    ]
+    groups = (WORLD,) if number == 0 else (WORLD, PAIR)
+    return replace(view, process=replace(view.process, groups=groups, collectives=tuple(entries)))
+
+
+def test_a_device_comes_to_nothing_behind_what_holds_it() -> None:
+    """Rank 2 has left out the call of its pair: all have issued the next one, and nobody gets there."""
+    views = with_calls(
+        [
+            in_order(0, (WORLD, 1)),
+            in_order(1, (PAIR, 1), (WORLD, 1)),
+            in_order(2, (WORLD, 1)),
+        ]
+    )
+    assert [held(view) for view in views] == [
+        [(A, "default", 1)],
+        [(A, "pair", 1)],
+        [(A, "default", 1)],
+    ]
+
+
+def test_a_call_whose_handle_is_open_holds_nothing() -> None:
+    ahead = in_order(1, (PAIR, 1), (WORLD, 1), handles=(0,))
+    views = with_calls([in_order(0, (WORLD, 1)), ahead, in_order(2, (WORLD, 1))])
+    assert [held(view) for view in views] == [[], [], []]
+    behind = in_order(1, (PAIR, 1), (PAIR, 2), handles=(0,))
+    views = with_calls([in_order(0), behind, in_order(2)])
+    assert held(views[1]) == [(A, "pair", 1)], "a group's own calls are in order, handle or not"
+
+
+def test_a_call_of_unknown_turn_is_behind_nothing() -> None:
+    views = [
+        in_order(0, (WORLD, 1)),
+        in_order(1, (PAIR, 1)),
+        in_order(2, (WORLD, 1)),
+    ]
+    process = views[1].process
+    assert process is not None
+    entries = (*process.collectives, Collective("default", 1, A, done=True))
+    views[1] = replace(views[1], process=replace(process, collectives=entries))
+    assert [held(view) for view in with_calls(views)] == [[], [(A, "pair", 1)], []]
+
+
 def test_without_a_wait_for_a_device_nothing_changes() -> None:
     views = (in_collective(0, "barrier"), working(1))
     assert with_calls(views) == views

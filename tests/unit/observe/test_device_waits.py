@@ -95,8 +95,8 @@ def test_the_calls_count_where_a_backend_has_no_recorder(
     seen = record(dist=groups_of(backend), call_history=calls)
     entries = (
         Collective("default", 1, UNKNOWN_CALL, done=True),
-        Collective("default", 2, "all_reduce", done=True),
-        Collective("default", 3, "barrier", done=True),
+        Collective("default", 2, "all_reduce", done=True, turn=0),
+        Collective("default", 3, "barrier", done=True, turn=1),
     )
     assert groups.logged(seen) == (entries if counted else ())
     [*found] = issued(seen, sources("pass"))

@@ -163,17 +163,27 @@ def is_distributed_file(file: str) -> bool:
     return file.endswith("distributed_c10d.py")
 
 
+DDP_FILE = os.path.join("nn", "parallel", "distributed.py")
+UTILITIES_FILE = os.path.join("torch", "distributed", "utils.py")
 UNNAMED = {
     "_engine_run_backward": (os.path.join("autograd", "graph.py"), "backward"),
-    "_distributed_broadcast_coalesced": (os.path.join("nn", "parallel", "distributed.py"), "broadcast"),
+    "_distributed_broadcast_coalesced": (DDP_FILE, "broadcast"),
+    "_register_delay_all_reduce_hook": (DDP_FILE, "broadcast"),
+    "_pre_forward": (DDP_FILE, "broadcast"),  # Reducer::sync_bucket_indices
+    "main_hook": (DDP_FILE, "broadcast"),
+    "_match_all_reduce_for_bwd_pass": (DDP_FILE, "all_reduce"),
+    "_match_unused_params_allreduce": (DDP_FILE, "all_reduce"),
+    "_verify_param_shape_across_processes": (UTILITIES_FILE, "all_gather"),
+    "_sync_params_and_buffers": (UTILITIES_FILE, "broadcast"),
     "wait_tensor": (os.path.join("distributed", "_functional_collectives.py"), "wait_tensor"),
     "_wait_batch_p2p": (os.path.join("distributed", "pipelining", "schedules.py"), "wait"),
 }
-"""Functions that wait for what others have issued: their source file, and what to call the wait."""
+"""Functions that communicate in C++, or wait for what others have issued: their source file, and what to
+call the wait (torch/csrc/distributed/c10d/reducer.cpp for those of DDP)."""
 
 
 def unnamed(file: str, function: str) -> Optional[str]:
-    """What to call the wait in a function that waits for what others have issued."""
+    """What to call the wait in a function that communicates without a call of `torch.distributed`."""
     ending, name = UNNAMED.get(function, ("", None))
     return name if name is not None and file.endswith(os.sep + ending) else None
 

@@ -118,7 +118,9 @@ def blocked_waits(blocked: Blocked) -> list[Wait]:
     waits = (kind(blocked) for kind in _KINDS)
     if (wait := next((wait for wait in waits if wait is not None), None)) is not None:
         return [wait]
-    return _work(blocked) if blocked.op == "futex" else []
+    if blocked.op == "futex":
+        return _work(blocked)
+    return _in_native_code(blocked) if blocked.op == "nanosleep" else []
 
 
 def _polled_lock(blocked: Blocked) -> Wait | None:
@@ -214,14 +216,24 @@ def _work(blocked: Blocked) -> list[Wait]:
         return _either(pending, operation)
     if handle.startswith("Work"):
         return [InP2P(op=SEND_OR_RECEIVE, **common)]
-    inside = itertools.takewhile(lambda frame: not frame.user, blocked.frames)
-    known = (torch_names.unnamed(frame.file, frame.function) for frame in inside)
-    named = next(filter(None, known), None)
+    return _in_native_code(blocked)
+
+
+def _in_native_code(blocked: Blocked) -> list[Wait]:
+    """A call that torch makes in C++; NCCL sleeps between looks while it connects the ranks."""
+    named = unnamed_call(blocked.frames)
     if named == "wait":
-        return [InP2P(op=SEND_OR_RECEIVE, **common)]
-    if named is not None and record["flight"] is None:
-        return [InCollective(op=named, **common)]
+        return [InP2P(op=SEND_OR_RECEIVE, **blocked.common)]
+    if named is not None and blocked.record["flight"] is None:
+        return [InCollective(op=named, **blocked.common)]
     return []
+
+
+def unnamed_call(frames: Sequence[Frame]) -> str | None:
+    """What to call the wait in the library's frames, out to the user's; None where none is known."""
+    inside = itertools.takewhile(lambda frame: not frame.user, frames)
+    known = (torch_names.unnamed(frame.file, frame.function) for frame in inside)
+    return next(filter(None, known), None)
 
 
 def _may_wait_for_work(blocked: Blocked) -> bool:

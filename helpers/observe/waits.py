@@ -31,10 +31,13 @@ from . import timeouts
 from .device_reads import METHODS, read_at
 from .groups import Waiting, logged, made, members, on_device, pending_waits, sizes
 from .source import Sources, relative
-from .system_call import NO_CALL, Blocked, blocked_waits
+from .system_call import NO_CALL, Blocked, blocked_waits, unnamed_call
 
 DRIVER_CALLS = ("poll", "ioctl")
 """Where a process sleeps that has told CUDA to block (cudaDeviceScheduleBlockingSync)."""
+
+COMPUTES = "backward"
+"""What torch does in C++ besides communicating: a thread that spins there may do that."""
 
 CARRIERS = frozenset(
     (
@@ -133,6 +136,8 @@ def _on_device(
     if not driven:
         return None
     asked = read_at(frames, sources)
+    if asked is None and (named := unnamed_call(frames)) != COMPUTES:
+        asked = named
     known = on_device(record) or (record["source"] == "py-spy" and asked in METHODS)
     return OnDevice(op=asked, **common) if asked is not None and known else None
 

@@ -149,3 +149,19 @@ def test_a_call_in_progress_has_the_number_of_the_newest(newest: str, number: in
     seen = record(inside, dist=groups_of("stand_in"), call_history=history(3, (3, newest)))
     [wait] = thread_waits(inside, seen, sources(READS))
     assert isinstance(wait, InCollective) and wait.seq == number
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "waits"),
+    [
+        ("torch/distributed/utils.py", "_verify_param_shape_across_processes", True),
+        ("torch/autograd/graph.py", "_engine_run_backward", False),
+    ],
+)
+def test_native_code_that_communicates_and_nothing_else_may_wait_for_a_device(
+    file: str, function: str, waits: bool
+) -> None:
+    library = (f"/venv/lib/python3/site-packages/{file}", 7, function, False)
+    seen = thread(frames=[library, AT], spins=True)
+    found = thread_waits(seen, record(seen, accelerator="cuda"), sources(COMPUTES))
+    assert any(isinstance(wait, OnDevice) for wait in found) is waits

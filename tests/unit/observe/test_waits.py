@@ -149,6 +149,20 @@ def test_without_a_flight_recorder_the_call_itself_tells() -> None:
     assert found.members == (0, 1)
 
 
+@pytest.mark.parametrize("native", ["futex", "nanosleep"])
+@pytest.mark.parametrize(
+    ("file", "function", "op"),
+    [
+        ("torch/distributed/utils.py", "_verify_param_shape_across_processes", "all_gather"),
+        ("torch/distributed/utils.py", "_sync_params_and_buffers", "broadcast"),
+        ("torch/nn/parallel/distributed.py", "_pre_forward", "broadcast"),
+    ],
+)
+def test_a_call_that_torch_makes_in_native_code(file: str, function: str, op: str, native: str) -> None:
+    (found,) = of(thread(library(file, function), USER, native=(native, None, None)))
+    assert (found.kind, found.op) == ("collective", op)
+
+
 def test_without_a_flight_recorder_a_backward_pass_that_waits_is_a_call_for_all() -> None:
     (found,) = of(thread(BACKWARD, USER, native=("futex", None, None)))
     assert (found.kind, found.op, found.members) == ("collective", "backward", ())

@@ -29,6 +29,9 @@ CAUSES: dict[Cause, Find] = {
 WORTH_TELLING = 3.0
 """Seconds that a rank has waited for others when that is told: at every start some wait for a moment."""
 
+RUNNING = "The job is running."
+"""What is said of a job of which there is nothing else to say."""
+
 _SPECIFIC = re.compile(r"(?<![^\s'\"])[^\s'\"]*/[^\s'\"]*|(?<![\w.-])[\w.-]*\d[\w.-]*")
 """What may differ between ranks in one and the same message: paths, and words with a number in them."""
 
@@ -77,7 +80,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         outcome="running",
         cause="none",
         proved=False,
-        summary=waiting or (_resting(seen) if final else None) or "The job is running.",
+        summary=_running(seen) if final else waiting or RUNNING,
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
@@ -137,6 +140,15 @@ def _suspect(facts: Facts) -> Verdict | None:
     return _find(facts)
 
 
+def running_summary(snapshot: Snapshot) -> str:
+    """What is said of a job that runs: who waits for whom, else what those do that rest."""
+    return _running(Facts(snapshot))
+
+
+def _running(facts: Facts) -> str:
+    return _live_line(facts) or _resting(facts) or RUNNING
+
+
 def _live_line(facts: Facts) -> str | None:
     """Which ranks wait now, and for which: `Rank 0 waits for rank 1, which is at ...`."""
     graph = facts.graph
@@ -169,7 +181,7 @@ def _resting(facts: Facts) -> str | None:
         left = min(ends) - facts.snapshot.time
         longer = f" for another {left:.0f} s" if left >= STILL else ""
         said.update(dict.fromkeys(ranks, Predicate(state.one + longer, state.many + longer)))
-    return f"The job is running: {clauses(said)}." if said else None
+    return f"{RUNNING[:-1]}: {clauses(said)}." if said else None
 
 
 def _is_at(view: RankView | None) -> Predicate:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..model.facts import STILL, ProcessView, Snapshot, Verdict
 from ..model.waits import ForRanks
-from .diagnose import diagnose
+from .diagnose import diagnose, running_summary
 from .graph import Graph, ends_soon
 
 HISTORY = 16
@@ -146,8 +146,10 @@ class SettlingOfAttached(Settling):
             self.patience = patience_at_end(snapshot, self.patience, attached=True)
             self.max_seconds = snapshot.time
         ruling = super().take(snapshot)
-        if ruling.verdict.outcome == "running" and snapshot.job.ended is not None:
-            return replace(ruling, verdict=replace(ruling.verdict, summary=ENDED))
+        verdict, ended = ruling.verdict, snapshot.job.ended is not None
+        if verdict.outcome == "running" and (ended or (ruling.settled and verdict.cause == "none")):
+            summary = ENDED if ended else running_summary(snapshot)
+            return replace(ruling, verdict=replace(verdict, summary=summary))
         return ruling
 
     def _count_from(self, time: float) -> None:

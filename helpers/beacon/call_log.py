@@ -142,10 +142,7 @@ class CallLog:
         try:
             operation, caller = _outermost(frame)
             label = "default" if group is None else label_of(group)
-            handle = (
-                peek(frame).get("async_op") is True and caller is not None and stacks.is_users(caller)
-            )
-            self._note(operation, number, group, label, caller, handle)
+            self._note(operation, number, group, label, caller, frame)
         except Exception as problem:  # a call of the job's does not fail because of it
             if signal_handlers.raised(problem):
                 raise
@@ -174,7 +171,7 @@ class CallLog:
         group: Any,
         label: str,
         caller: Optional[FrameType],
-        handle: bool = False,
+        called: Optional[FrameType] = None,
     ) -> None:
         began = time.thread_time()
         key = (operation in P2P_CALLS, label[:LONGEST_LABEL])
@@ -182,9 +179,8 @@ class CallLog:
         if number:
             self.order.append((self._of_labels[key], number, operation))
         if number and not number & self.mask:
-            self._newest.append(
-                _Call(operation, label[:LONGEST_LABEL], number, *_frames(caller), handle)
-            )
+            handle = _gives_handle(called, caller)
+            self._newest.append(_Call(operation, key[1], number, *_frames(caller), handle))
         self._pay(time.thread_time() - began)
 
     def _numbered(self, key: Tuple[bool, str], number: int, group: Any) -> int:
@@ -277,6 +273,13 @@ def _outermost(frame: FrameType) -> Tuple[str, Optional[FrameType]]:
             break
         caller = caller.f_back
     return operation, caller
+
+
+def _gives_handle(called: Optional[FrameType], caller: Optional[FrameType]) -> bool:
+    """True for an asynchronous call of the user's own; that of a library's waits for its handle."""
+    if called is None or caller is None or not stacks.is_users(caller):
+        return False
+    return peek(called).get("async_op") is True
 
 
 def _frames(frame: Optional[FrameType]) -> Tuple[Tuple[FrameEntry, ...], Values]:

@@ -80,7 +80,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         outcome="running",
         cause="none",
         proved=False,
-        summary=_running(seen) if final else waiting or RUNNING,
+        summary=waiting or (_resting(seen) if final else None) or RUNNING,
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
@@ -142,11 +142,8 @@ def _suspect(facts: Facts) -> Verdict | None:
 
 def running_summary(snapshot: Snapshot) -> str:
     """What is said of a job that runs: who waits for whom, else what those do that rest."""
-    return _running(Facts(snapshot))
-
-
-def _running(facts: Facts) -> str:
-    return _live_line(facts) or _resting(facts) or RUNNING
+    seen = Facts(snapshot)
+    return _live_line(seen) or _resting(seen) or RUNNING
 
 
 def _live_line(facts: Facts) -> str | None:

@@ -64,14 +64,8 @@ def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
 
 def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
     """The expression that a name stands for at a site, when it is bound once in its function."""
-    line, module = site["position"][0], sources.tree(site["file"])
-    scopes = (
-        node
-        for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    )
-    scope = max(scopes, key=lambda node: node.lineno, default=module)
+    module = sources.tree(site["file"])
+    scope = source.scope_at(module, site["position"][0])
     values = _values(name.id, scope) or _values(name.id, module)
     return values[0] if len(values) == 1 else None
 

@@ -70,28 +70,31 @@ class _Stream:
                 continue
             if held:
                 ahead[group] = min(entry.seq, ahead.get(group, entry.seq))
-            held = held or (entry.seq >= first.get(group, math.inf) and not entry.handle)
+            held = held or _holds(entry, first.get(group))
         changed, self.ahead = ahead != self.ahead, ahead
         return changed
 
     def held(self, first: Unmet) -> ProcessView:
         """The process with what is pending in its groups."""
         reached = [
-            replace(entry, done=entry.done and entry.seq < first.get(group, math.inf))
+            (group, replace(entry, done=entry.done and entry.seq < first.get(group, math.inf)))
             for group, entry in self.reached()
         ]
-        process = replace(self.process, collectives=tuple(reached))
+        process = replace(self.process, collectives=tuple(entry for _, entry in reached))
         device = next((wait for wait in process.waits if isinstance(wait, OnDevice)), None)
-        places = [(entry.group, first.get(self.groups[entry.group].id, math.inf)) for entry in reached]
-        both = list(zip(reached, places, strict=True))
-        holding = {place for entry, place in both if entry.seq >= place[1] and not entry.handle}
-        pending = [entry for entry, place in both if entry.seq == place[1] and place in holding]
+        holding = {group for group, entry in reached if _holds(entry, first.get(group))}
+        pending = [entry for group, entry in reached if group in holding and entry.seq == first[group]]
         if device is None or not pending:
             return process
         found = [_pending(entry, self.groups[entry.group].members, device) for entry in pending]
         behind = replace(device, blocking=False, op=pending[0].op)
         others = [behind if wait is device else wait for wait in process.waits]
         return replace(process, waits=(*found, *others))
+
+
+def _holds(entry: Collective, unmet: int | None) -> bool:
+    """True for a call behind which a device stops, in a group that gets no further than a number."""
+    return unmet is not None and entry.seq >= unmet and not entry.handle
 
 
 def _first_unmet(streams: Sequence[_Stream]) -> Unmet:

@@ -77,9 +77,9 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
     if dist is None or history is None or not history.get("whole"):
         return ()
     noted = [call for call in history["newest"] if call["op"] not in P2P_CALLS]
-    passed = {call["op"] for call in noted if call.get("handle")}
-    made = {(call["group"], call["number"]): call["op"] for call in noted}
-    order = history.get("order") or [(*place, op) for place, op in made.items()]
+    asynchronous = {call["op"] for call in noted if call.get("handle")}
+    operations = {(call["group"], call["number"]): call["op"] for call in noted}
+    order = history.get("order") or [(*place, op) for place, op in operations.items()]
     known = {
         (group, number): Collective(
             group,
@@ -87,7 +87,9 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
             op,
             done=True,
             turn=turn,
-            handle=(group, number) in open_handles if (group, number) in made else op in passed,
+            handle=(group, number) in open_handles
+            if (group, number) in operations
+            else op in asynchronous,
         )
         for turn, (group, number, op) in enumerate(order)
     }

@@ -9,11 +9,12 @@ no trace there, so the lines between the call and the place at which the rank no
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 
 from ..beacon.record import FrameEntry, Record
 from .groups import Place
-from .source import Sources
+from .source import Sources, scope_at
 
 WAIT = "wait"
 """The method of a handle that waits for it, and the ending of functions that wait for several."""
@@ -51,17 +52,11 @@ def _is_waited_for(
     )
 
 
-def _waits_around(tree: ast.AST, line: int) -> list[int]:
+@functools.lru_cache(maxsize=512)
+def _waits_around(tree: ast.AST, line: int) -> tuple[int, ...]:
     """The lines in which the innermost function around a line, or the module, waits for something."""
-    around = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= line <= (node.end_lineno or line)
-    )
-    inner = max(around, key=lambda node: node.lineno, default=tree)
-    return [
+    return tuple(
         node.end_lineno or node.lineno
-        for node in ast.walk(inner)
+        for node in ast.walk(scope_at(tree, line))
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2].startswith(WAIT)
-    ]
+    )

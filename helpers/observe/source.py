@@ -80,6 +80,17 @@ class Sources:
                     yield node
 
 
+def scope_at(module: ast.AST, line: int) -> ast.AST:
+    """The innermost function around a line, else the module."""
+    around = (
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    )
+    return max(around, key=lambda node: node.lineno, default=module)
+
+
 def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
     """The value of an expression that is a text or a path made of known values, else None.
 

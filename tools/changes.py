@@ -165,6 +165,22 @@ CHANGES = (
         "The note itself costs 5 to 7 microseconds a call (benchmarks/bench.md).",
     ),
     Change(
+        "Where the torch on `sys.path` is built for CUDA or ROCm, and neither the pipe nor the dump of "
+        "its Flight Recorder is set: `TORCH_NCCL_DEBUG_INFO_PIPE_FILE` and `TORCH_FR_DUMP_TEMP_FILE` "
+        "(before 2.9, `TORCH_NCCL_DEBUG_INFO_TEMP_FILE`) lead into the run's folder. "
+        "`NCCL_SET_THREAD_NAME` is 1, unless it is set.",
+        "Python processes",
+        "So torch itself dumps what NCCL's recorder holds when it is asked to: once the numbers of "
+        "all collectives have not moved for 3 s, at most every 30 s. What torch dumps at a "
+        "timeout goes where it would go without us, through a link, although torch's log names that. "
+        "NCCL's threads have names, by which their work is told from that of the rank.",
+    ),
+    Change(
+        "How far each group of NCCL is (`pg_status` of its recorder) is read five times a second.",
+        "processes with torch",
+        "These are numbers that torch's watchdog keeps; no event of CUDA is queried, and no entry read.",
+    ),
+    Change(
         "`torch._inductor`, while that has not been imported, is an object that imports it when "
         "another thread asks, for the 0.1 s in which the Flight Recorder is read.",
         "processes with torch",

@@ -17,7 +17,17 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import call_log, exits, files, joining, output, signal_handlers, single_thread, torch_names
+from . import (
+    call_log,
+    exits,
+    files,
+    joining,
+    nccl,
+    output,
+    signal_handlers,
+    single_thread,
+    torch_names,
+)
 from .crashes import CrashFile
 from .process import Process
 from .tracer import Tracer
@@ -62,7 +72,7 @@ class Beacon:
         self.pid = os.getpid()
         self.path = files.record_path(self._folder, self.pid)
         self._crash_path = files.stacks_path(self._folder, self.pid)
-        self._process = Process(inherited)
+        self._process = Process(self._folder, inherited)
         self.calls = self._process.log
         self._last: Optional[Written] = None
         self._tracer = Tracer(self._guardian)
@@ -79,6 +89,7 @@ class Beacon:
             OSError: the output of the process cannot be separated.
         """
         output.separate(self._folder)
+        nccl.ask_for_dumps(self._folder)
         exits.watch(self._note)
         single_thread.watch(self.rest, self.resume)
         atexit.register(self._at_exit)

@@ -21,6 +21,19 @@ TAIL = 24
 BELOW = 8
 """Frames of libraries that are told below the user's innermost line."""
 
+OPERATIONS = {
+    "all_reduce_barrier": "barrier",
+    "_broadcast_oop": "broadcast",
+    "_reduce_oop": "reduce",
+    "_all_gather_base": "all_gather_into_tensor",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "ALLGATHER_coalesced": "all_gather",
+    "REDUCE_SCATTER_coalesced": "reduce_scatter",
+    "coalesced": "_coalescing_manager",
+}
+"""What the user has called, by what torch's part for NCCL calls it (ProcessGroupNCCL.cpp, 2.13)."""
+
 LINES = 500
 """Newest collectives of a group of which the operation and the lines are told."""
 
@@ -85,7 +98,13 @@ def _seq(one: Mapping[str, Any]) -> int:
 
 
 def _op(one: Mapping[str, Any]) -> str:
-    return str(one.get("profiling_name", "")).rpartition(":")[2]
+    return operation(one)[1]
+
+
+def operation(entry: Mapping[str, Any]) -> Tuple[str, str]:
+    """The backend and the operation of an entry, as users call it: `nccl:all_reduce_barrier`."""
+    backend, _, name = str(entry.get("profiling_name", "")).rpartition(":")
+    return backend, OPERATIONS.get(name, name)
 
 
 @functools.lru_cache(maxsize=512)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional
 from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, torch_names
 from .call_log import CallLog
 from .launch_variables import ENVIRONMENT
+from .nccl import Nccl
 
 if TYPE_CHECKING:
     from .record import Error, Flight, FrameEntry, Groups, Record, Unseen
@@ -30,10 +31,12 @@ class Process:
     """What is known of this process, kept from look to look.
 
     Args:
+        run: the run's folder.
         inherited: the process group that a forked child has in its memory without having joined it.
     """
 
-    def __init__(self, inherited: Any = None) -> None:
+    def __init__(self, run: str, inherited: Any = None) -> None:
+        self._nccl = Nccl(run)
         self._inherited = inherited
         self._started = time.monotonic()
         self._executable = native.executable()
@@ -76,6 +79,7 @@ class Process:
         stacks_told = [thread["frames"] for thread in seen]
         stacks_told += [self._joining, exits.left, exits.cut_off]
         stacks_told += [self._error["frames"]] if self._error is not None else []
+        groups = self._part("its process groups", None, self._groups)
         record: Record = {
             "source": "beacon",
             "ppid": os.getppid(),
@@ -86,7 +90,7 @@ class Process:
             "phase": self._phase(),
             "threads": seen,
             "cells": self._part("its cells", {}, cells.cells, *stacks_told),
-            "dist": self._part("its process groups", None, self._groups),
+            "dist": groups,
             "flight": self._flight,
             "torch": torch_names.version(),
             "unseen": self._part("what its torch offers", [], self._see_unseen),
@@ -109,6 +113,9 @@ class Process:
         history = self._part("its calls", None, self.log.history, stands)
         if history is not None:
             record["call_history"] = history
+        account = self._part("NCCL's account", None, self._nccl.look, groups["rank"]) if groups else None
+        if account is not None:
+            record["nccl"] = account
         return record
 
     def _part(self, name: str, default: Any, look: Callable[..., Any], *given: Any) -> Any:

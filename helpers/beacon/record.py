@@ -385,9 +385,25 @@ class Error(_NotAtFirstOfError):
     masked: List[str]
 
 
+class NcclAccount(TypedDict):
+    """What NCCL itself tells of its groups.
+
+    Attributes:
+        since: monotonic time since which nothing of it has changed.
+        groups: torch's own name of a group -> the number of the newest collective that was enqueued in
+            it, and of the newest that is completed; of sends and receives, too, where there are some.
+        dump: file into which its recorder is dumped on request; empty where it cannot be asked.
+    """
+
+    since: float
+    groups: Dict[str, Tuple[int, int]]
+    dump: str
+
+
 class _NotAtFirst(TypedDict, total=False):
     """What records did not tell at first."""
 
+    nccl: NcclAccount
     beacon_thread: Optional[int]
     left_values: Dict[int, Dict[str, str]]
     rpc: Optional[Tuple[int, int]]
@@ -401,6 +417,7 @@ class Record(_NotAtFirst):
     """What is known of one process.
 
     Attributes:
+        nccl: absent where NCCL serves none of its groups, or does not tell.
         beacon_thread: the kernel's id of the thread of the beacon.
         exe: path of the program that it runs.
         call_history: the calls of torch.distributed made through Python; absent before the first.

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from . import signal_handlers
 from .membership import members
@@ -129,9 +129,7 @@ def c10d() -> Any:
 def unseen(joined: bool) -> List[Unseen]:
     """What this torch keeps from the beacon.
 
-    Empty while torch.distributed is not loaded, or is not a torch that is known here. NCCL keeps its
-    collectives in a recorder of its own. That one is left alone: reading it queries CUDA events, which
-    breaks a graph that is being captured.
+    Empty while torch.distributed is not loaded, or is not a torch that is known here.
 
     Args:
         joined: True once this process has a group; before that only `groups` can be known.
@@ -146,7 +144,7 @@ def unseen(joined: bool) -> List[Unseen]:
     found: List[Unseen] = []
     if _dump(False) is None:
         found.append("recorder")
-    elif accelerator() == "cuda" and "nccl" in _backend(default_group()):
+    if nccl_status() is None and "nccl" in _backend(default_group()):
         found.append("nccl")
     if name_in(CALL_LOGGER, WAIT_COUNTER) is None:
         found.append("joining")
@@ -372,6 +370,18 @@ def _backend(group: Any) -> str:
     return str(found[0]) if found else ""
 
 
+def nccl_groups() -> Dict[str, int]:
+    """torch's own name of each group that NCCL serves -> its number in NCCL's recorder (2.1 to 2.14)."""
+    module = sys.modules.get("torch")
+    found: Dict[str, int] = {}
+    for group, name in dict(getattr(getattr(c10d(), "_world", None), "pg_names", {})).items():
+        if "nccl" in _backend(group):
+            uid = getattr(group._get_backend(vars(module)["device"]("cuda")), "uid", None)
+            if isinstance(uid, int):
+                found[str(name)] = uid
+    return found
+
+
 def has_tags(group: Any) -> bool:
     """True for a group whose sends find their receives by tag: NCCL has none.
 
@@ -432,6 +442,16 @@ def pending(status: bytes) -> bool:
         group.get("last_enqueued_collective") != group.get("last_completed_collective")
         for group in groups.values()
     )
+
+
+def nccl_status() -> Optional[Callable[[bool, bool], bytes]]:
+    """What tells of NCCL's recorder, without entries if so asked; None without NCCL, before torch 2.5.
+
+    Its entries are not asked for here: to read them queries events of CUDA, which breaks a graph that is
+    being captured.
+    """
+    tell: Optional[Callable[[bool, bool], bytes]] = name_in(BINDINGS, "_dump_nccl_trace_json")
+    return tell
 
 
 class _NoInductor:

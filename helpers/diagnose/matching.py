@@ -13,13 +13,11 @@ Divergence = tuple[str, int, dict[int, Collective]]
 """A group, a sequence number in it, and what each rank issued there."""
 
 SAME_SIZE = (
-    *("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor"),
-    *("_all_gather_base", "_reduce_scatter_base", "reduce_scatter", "allreduce_coalesced"),
-    *("_broadcast_oop", "_reduce_oop", "ALLGATHER_coalesced", "REDUCE_SCATTER_coalesced"),
-    *("all_gather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced"),
+    *("all_reduce", "all_reduce_coalesced", "broadcast", "reduce"),
+    *("all_gather", "all_gather_into_tensor", "all_gather_into_tensor_coalesced"),
+    *("reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"),
 )
-"""Collectives whose input must have one size, and one type, on all ranks; also by the names that NCCL's
-recorder has for them (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, torch 2.13)."""
+"""Collectives whose input must have one size, and one type, on all ranks."""
 
 
 def arrived(process: ProcessView | None, wait: InCollective) -> bool:

@@ -5,6 +5,7 @@
     guardian.log  what the guardian says when it fails
     output/       the pipes into which processes print, see `helpers.launch.output_pipes`
     records/      what the beacons report
+    nccl/         where NCCL's recorder is dumped on request
     path/         what is on the job's PYTHONPATH: the beacon
 """
 
@@ -72,7 +73,8 @@ def make(folder: Path, record: Mapping[str, Any]) -> None:
     """Make the directory of a run with its record."""
     folder.mkdir(mode=0o700)
     write_record(folder, record)
-    (folder / "records").mkdir()
+    for name in ("records", "nccl"):
+        (folder / name).mkdir()
 
 
 def furnish(folder: Path) -> None:

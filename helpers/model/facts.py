@@ -82,7 +82,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Collective:
-    """One collective a rank has issued, from the tail of its Flight Recorder.
+    """One collective a rank has issued, from its Flight Recorder or from the log of its calls.
 
     Attributes:
         sizes: shapes of the input tensors; outputs: of what they are turned into.
@@ -90,6 +90,7 @@ class Collective:
         done: True when it has completed on this rank.
         turn: its place among what the rank has issued in all groups; None when unknown.
         handle: True while the rank has not waited for its handle: it holds nothing of another group.
+        logged: True where the call is known alone, and nothing tells what has become of it.
     """
 
     group: str
@@ -101,6 +102,7 @@ class Collective:
     done: bool = False
     turn: int | None = None
     handle: bool = False
+    logged: bool = False
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class _Stream:
 
     def __post_init__(self) -> None:
         self.groups = {group.name: group for group in self.process.groups}
-        known = (entry for entry in self.process.collectives if entry.group in self.groups)
+        known = [one for one in self.process.collectives if one.logged and one.group in self.groups]
         self.issued = sorted(known, key=lambda entry: -1 if entry.turn is None else entry.turn)
 
     def reached(self) -> Iterator[tuple[str, Collective]]:
@@ -80,6 +80,8 @@ class _Stream:
             (group, replace(entry, done=entry.done and entry.seq < first.get(group, math.inf)))
             for group, entry in self.reached()
         ]
+        if not self.issued:
+            return self.process
         process = replace(self.process, collectives=tuple(entry for _, entry in reached))
         device = next((wait for wait in process.waits if isinstance(wait, OnDevice)), None)
         holding = {group for group, entry in reached if _holds(entry, first.get(group))}

@@ -67,8 +67,8 @@ def _is_counted(backend: str) -> bool:
 def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collective, ...]:
     """What was issued in groups whose backend has no recorder: the calls made through Python.
 
-    They count as done, which nothing here tells. NCCL's do not count: it takes a barrier for the
-    all_reduce that it is, so calls of different names may be done.
+    They count as done, which nothing here tells. NCCL's do not count: it has a recorder, and takes a
+    barrier for the all_reduce that it is, so calls of different names may be done.
 
     Args:
         open_handles: the asynchronous ones for which the rank has not waited.
@@ -86,6 +86,7 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
             number,
             op,
             done=True,
+            logged=True,
             turn=turn,
             handle=(group, number) in open_handles
             if (group, number) in operations
@@ -94,7 +95,7 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
         for turn, (group, number, op) in enumerate(order)
     }
     return tuple(
-        known.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True)
+        known.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True, logged=True)
         for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
         for newest in (history["collectives"].get(name, 0),)
         for number in range(max(1, newest - LOGGED + 1), newest + 1)

@@ -124,6 +124,18 @@ class Issued(Question, frozen=True):
     address: str
 
 
+class Entries(Question, frozen=True):
+    """What NCCL's recorder of a rank holds: a `record.Flight`, or why that is not known: a text.
+
+    Attributes:
+        dump: file into which torch dumps it on request.
+        since: monotonic time since which nothing has changed in it.
+    """
+
+    dump: str
+    since: float
+
+
 class Threads(Question, frozen=True):
     """The threads of a process: [the kernel's id, seconds of processor time used, name] of each."""
 
@@ -161,6 +173,7 @@ AnyQuestion = (
     | Dump
     | Store
     | Issued
+    | Entries
     | Threads
     | Movement
     | SystemCall

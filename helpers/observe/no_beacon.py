@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
+from ..beacon.nccl import DUMPS, PIPE
 from ..beacon.record import Record, Unseen
 from .process_table import Row
 
@@ -20,11 +21,6 @@ _WITH_RECORDER = (
     "debug server in it: the values of global variables and attributes cannot be seen"
 )
 _BEFORE = "what happened before this look cannot be seen: exceptions, exit codes, what was printed"
-
-
-PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
-DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-"""What NCCL's part of torch goes by (ProcessGroupNCCL.hpp; the first of `DUMPS` since 2.9)."""
 
 
 def of_attached(environments: Iterable[Mapping[str, str] | None], *, recorder: bool) -> list[str]:
@@ -140,8 +136,8 @@ UNSEEN: dict[Unseen, str] = {
     "members and sizes cannot be seen",
     "recorder": "this torch{version} has no Flight Recorder that can be read: sequence numbers and "
     "asynchronous operations cannot be seen",
-    "nccl": "the Flight Recorder of NCCL is not read: sequence numbers and asynchronous operations of "
-    "its groups cannot be seen",
+    "nccl": "this torch{version} does not tell how far NCCL is: ranks that wait for their GPUs are not "
+    "judged by what they have issued",
     "joining": "this torch{version} does not tell when a process joins: one that has joined and left "
     "its group between two looks goes unnoticed",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import interpreter_lock, no_beacon
+from . import interpreter_lock, nccl, no_beacon
 from .history import History
 from .look import Dump, Failure
 from .process_table import Row
@@ -27,8 +27,11 @@ def not_seen(seen: History, now: float) -> tuple[str, ...]:
     for pid, row in seen.table.rows.items():
         who = no_beacon.name(row, seen.identities[pid].rank)
         if pid in seen.inbox.beacons:
-            found += no_beacon.kept_back(seen.records[pid])
-            faults = seen.records[pid].get("faults", {}).items()
+            record = seen.records[pid]
+            asked = nccl.question(record, now)
+            found += no_beacon.kept_back(record)
+            found += nccl.not_seen(record, seen.answers.get(asked) if asked else None, now)
+            faults = record.get("faults", {}).items()
             found += [no_beacon.FAULT.format(who=who, part=part, why=why) for part, why in faults]
             age = _age(seen, row, now)
             if age > SHOWN_AGE:

@@ -9,7 +9,7 @@ from ..beacon.torch_names import DATALOADER_WORKER
 from ..launch.processes import is_launcher
 from ..model.facts import Attempt, ChildView, Job, Port, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame, innermost_user
-from . import libraries, process_view, ranks, tracebacks, waits
+from . import libraries, nccl, process_view, ranks, tracebacks, waits
 from .cells import Cells
 from .compilers import compiling
 from .device_calls import with_calls
@@ -233,10 +233,13 @@ class Picture:
     def _readings(self, row: Row, cells: Cells) -> Readings:
         """What has been read of a process; of one that has failed, more is asked for."""
         failed = row.ended is not None and row.exit_code != 0
-        made = self._seen.inbox.child(row.pid)
+        made, record = self._seen.inbox.child(row.pid), self._seen.records.get(row.pid)
+        asked = nccl.question(record, self._now) if row.ended is None else None
+        if record is not None and asked is not None:
+            record = nccl.recorded(record, self._seen.ask(asked))
         error_file = made["error_file"] if failed and made is not None else None
         return Readings(
-            record=self._seen.records.get(row.pid),
+            record=record,
             written=self._seen.inbox.written.get(row.pid),
             outside=self._seen.held.get(row.pid),
             crash=cells.in_text(self._seen.inbox.stacks.get(row.pid, "")),

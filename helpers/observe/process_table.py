@@ -17,10 +17,12 @@ each second: what wakes up from time to time to look around uses less than 1 % o
 counts in steps of 0.01 s."""
 
 
-SPINNING = ("TP_SHM_reactor", "TP_IBV_reactor", "pt_tcpstore", "pt_tcpstore_uv")
-"""Threads whose work is none of their process's. Those of `torch.distributed.rpc` look for messages all
-the time (TensorPipe by shared memory and InfiniBand: tensorpipe/common/busy_polling_loop.h);
-that of the store answers whoever asks for a key again and again (c10d/TCPStoreLibUvBackend.cpp)."""
+SPINNING = ("TP_SHM_reactor", "TP_IBV_reactor", "pt_tcpstore", "NCCL ")
+"""Threads whose work is none of their process's, by how their names begin. Those of
+`torch.distributed.rpc` look for messages all the time (TensorPipe by shared memory and InfiniBand:
+tensorpipe/common/busy_polling_loop.h); that of the store answers whoever asks for a key again and again
+(c10d/TCPStoreLibUvBackend.cpp); those of NCCL look for what is to be sent until a collective is done
+(src/proxy.cc)."""
 
 
 class Work:
@@ -184,7 +186,7 @@ class Row:
         known = self.threads
         self.threads = {}
         for thread, seconds, name in used:
-            if name in SPINNING:
+            if name.startswith(SPINNING):
                 continue
             new = Work(now, 0.0, self.started) if known else Work(now, seconds, now)
             self.threads[thread] = work = known.get(thread, new)

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from ..beacon import native
 from ..beacon.launch_variables import ENVIRONMENT as OF_LAUNCHERS
+from ..beacon.nccl import DUMPS, PIPE
 from ..job_files import ask, read, text
 from ..launch.guardian import session_of
 from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
-from . import locks, memory, no_beacon, pipes, probe, sockets, tracebacks
+from . import locks, memory, pipes, probe, sockets, tracebacks
 from .identity import TASKS
 from .interpreter import Interpreter, with_torch
 from .look import (
@@ -29,6 +30,7 @@ from .look import (
     Cell,
     Dump,
     Ends,
+    Entries,
     ErrorFile,
     Failure,
     Held,
@@ -48,6 +50,7 @@ from .look import (
     Watched,
 )
 from .movement import movements
+from .nccl_dumps import NcclDumps
 from .notebooks import Notebooks
 from .pyspy import Dumps
 from .records import Beacons
@@ -66,9 +69,7 @@ STORE_PROBE = str(Path(__file__).with_name("store_probe.py"))
 STORE_EVERY = 10.0
 """Seconds between two looks into a store."""
 
-ENVIRONMENT = frozenset(
-    (*OF_LAUNCHERS, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", no_beacon.PIPE, *no_beacon.DUMPS)
-)
+ENVIRONMENT = frozenset((*OF_LAUNCHERS, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", PIPE, *DUMPS))
 """The variables of a process that a look tells; others may be secrets."""
 
 
@@ -144,6 +145,7 @@ class Sampler:
         self._sockets = sockets.Sockets()
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
+        self._nccl_dumps = NcclDumps()
         self._notebooks = Notebooks()
         self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
         self._sources: dict[str, tuple[float, tuple[str, float]]] = {}
@@ -249,6 +251,8 @@ class Sampler:
                 return sockets.peer(pid, target)
             case Dump(pid):
                 return self._dumps.answer(pid) or PENDING
+            case Entries():
+                return self._nccl_dumps.answer(question) or PENDING
             case Store() | Issued():
                 return self._probe(question)
             case Threads(pid):

@@ -27,7 +27,7 @@ from ..model.waits import (
     OnLock,
     Wait,
 )
-from . import timeouts
+from . import nccl, timeouts
 from .device_reads import METHODS, read_at
 from .groups import Waiting, logged, made, members, on_device, pending_waits, sizes
 from .source import Sources, relative
@@ -92,12 +92,15 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
         within=_telling(thread),
         traced=bool(frames),
     )
-    if call is None and (device := _on_device(thread, frames, record, common, sources)) is not None:
-        return [device]
+    if call is None and (device := _on_device(thread, frames, record, common, sources)):
+        return device
     if call is None:
         blocked = Blocked(frames, thread["native"] or NO_CALL, thread["site"], record, common, sources)
         return blocked_waits(blocked)
     op = call["op"]
+    issues = call["kind"] in ("collective", "p2p") and op not in torch_names.UNRECORDED
+    if issues and nccl.serves(record, call["group"]) and nccl.is_open(record, call["group"]):
+        return [OnDevice(op=op, **common)]
     match call["kind"]:
         case "collective":
             return _collective(call, record, common)
@@ -129,17 +132,25 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
 
 def _on_device(
     thread: Thread, frames: Sequence[Frame], record: Record, common: Waiting, sources: Sources
-) -> Wait | None:
-    """The device, where a thread spins, or a driver keeps it, in a line that asks for a value of it."""
+) -> list[Wait]:
+    """The device, where a thread spins, or a driver keeps it, in a line that asks for a value of it.
+
+    What NCCL has to do first is waited for, where its recorder tells that.
+    """
     native = thread["native"]
     driven = thread.get("spins") if native is None else native["call"] in DRIVER_CALLS
     if not driven:
-        return None
+        return []
     asked = read_at(frames, sources)
     if asked is None and (named := unnamed_call(frames)) != COMPUTES:
         asked = named
     known = on_device(record) or (record["source"] == "py-spy" and asked in METHODS)
-    return OnDevice(op=asked, **common) if asked is not None and known else None
+    if asked is None or not known:
+        return []
+    pending = nccl.first_pending(record, common)
+    if not pending:
+        return [OnDevice(op=asked, **common)]
+    return [*pending, OnDevice(op=pending[0].op, blocking=False, **common)]
 
 
 def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:

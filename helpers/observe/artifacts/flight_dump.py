@@ -16,7 +16,7 @@ import os
 import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...beacon import flight
 from ...beacon.calls import NOTHING
@@ -83,7 +83,7 @@ def _said(problem: Exception) -> str:
     return " ".join(str(problem).split())[:80] or type(problem).__name__
 
 
-def is_dump(value: object) -> bool:
+def is_dump(value: object) -> TypeGuard[Mapping[str, Any]]:
     """True for what a recorder writes."""
     return isinstance(value, dict) and "entries" in value and "version" in value
 
@@ -168,7 +168,7 @@ def _groups(entries: Sequence[Mapping[str, Any]], config: Mapping[str, list[int]
     for entry in entries:
         name, description = entry["process_group"]
         if name not in found:
-            backend = str(entry.get("profiling_name", "")).partition(":")[0]
+            backend, _ = flight.operation(entry)
             label = "default" if description == WORLD else description
             label = name if label in ("", "undefined") else label
             # gloo's recorder has one entry, without a name, which tells the members of no other group.
@@ -205,7 +205,7 @@ def _frame(frame: Mapping[str, Any]) -> FrameEntry:
 
 
 def _call(entry: Mapping[str, Any], group: Group) -> Call:
-    op = str(entry.get("profiling_name", "")).partition(":")[2]
+    _, op = flight.operation(entry)
     peers = _PEERS.search(op)
     found: Call = {
         "kind": "p2p" if peers is not None else "collective",

@@ -33,15 +33,16 @@ UNSEEN = 1e8
 
 OPERATIONS = {
     "ALLREDUCE": "all_reduce",
-    "ALLREDUCE_COALESCED": "allreduce_coalesced",
+    "ALLREDUCE_COALESCED": "all_reduce_coalesced",
     "ALLGATHER": "all_gather",
-    "_ALLGATHER_BASE": "_all_gather_base",
+    "_ALLGATHER_BASE": "all_gather_into_tensor",
     "REDUCE_SCATTER": "reduce_scatter",
+    "_REDUCE_SCATTER_BASE": "reduce_scatter_tensor",
     "ALLTOALL": "all_to_all",
     "ALLTOALL_BASE": "all_to_all",
 }
-"""Names of operations in the watchdog's words -> in those of the Flight Recorder, where these are not
-the same in small letters (torch/csrc/distributed/c10d/ProcessGroup.cpp and ProcessGroupNCCL.cpp)."""
+"""Names of operations in the watchdog's words -> in the user's, where these are not the same in small
+letters (torch/csrc/distributed/c10d/ProcessGroup.cpp and ProcessGroupNCCL.cpp)."""
 
 TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")

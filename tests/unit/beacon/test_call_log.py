@@ -324,11 +324,11 @@ def test_calls_are_told_once_their_thread_stands(c10d: Any, log: CallLog) -> Non
 
 
 def test_a_process_that_has_called_nothing_has_no_history() -> None:
-    assert "call_history" not in Process().look(0, ended=True)
+    assert "call_history" not in Process("").look(0, ended=True)
 
 
 def test_a_process_tells_its_calls_as_it_ends(c10d: Any) -> None:
-    process = Process()
+    process = Process("")
     call_log.watch(TENSOR(calls=process.log))
     c10d.all_reduce(TENSOR(count=0))
     assert process.look(0, ended=False)["call_history"]["newest"] == []
@@ -339,7 +339,7 @@ def test_a_process_tells_its_calls_as_it_ends(c10d: Any) -> None:
 def test_calls_of_a_thread_that_has_ended_are_told_a_moment_later(
     c10d: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = Process()
+    process = Process("")
     call_log.watch(TENSOR(calls=process.log))
     thread = threading.Thread(target=c10d.all_reduce, args=(TENSOR(count=0),))
     thread.start()

@@ -19,7 +19,9 @@ EVERYBODY = Group("0", "default", (0, 1))
 def with_log(view: RankView, *calls: str, group: Group = EVERYBODY) -> RankView:
     """A rank that has made calls in a group, from number 1 on."""
     assert view.process is not None
-    entries = [Collective(group.name, number, op, done=True) for number, op in enumerate(calls, 1)]
+    entries = [
+        Collective(group.name, number, op, done=True, logged=True) for number, op in enumerate(calls, 1)
+    ]
     groups, issued = (*view.process.groups, group), (*view.process.collectives, *entries)
     return replace(view, process=replace(view.process, groups=groups, collectives=issued))
 
@@ -96,7 +98,7 @@ def in_order(number: int, *places: tuple[Group, int], handles: tuple[int, ...] =
     view = on_device(number)
     assert view.process is not None
     entries = [
-        Collective(group.name, seq, A, done=True, turn=turn, handle=turn in handles)
+        Collective(group.name, seq, A, done=True, turn=turn, handle=turn in handles, logged=True)
         for turn, (group, seq) in enumerate(places)
     ]
     groups = (WORLD,) if number == 0 else (WORLD, PAIR)
@@ -136,7 +138,7 @@ def test_a_call_of_unknown_turn_is_behind_nothing() -> None:
     ]
     process = views[1].process
     assert process is not None
-    entries = (*process.collectives, Collective("default", 1, A, done=True))
+    entries = (*process.collectives, Collective("default", 1, A, done=True, logged=True))
     views[1] = replace(views[1], process=replace(process, collectives=entries))
     assert [held(view) for view in with_calls(views)] == [[], [(A, "pair", 1)], []]
 

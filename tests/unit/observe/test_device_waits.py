@@ -94,9 +94,9 @@ def test_the_calls_count_where_a_backend_has_no_recorder(
     calls["newest"].append(sent)  # numbered apart
     seen = record(dist=groups_of(backend), call_history=calls)
     entries = (
-        Collective("default", 1, UNKNOWN_CALL, done=True),
-        Collective("default", 2, "all_reduce", done=True, turn=0),
-        Collective("default", 3, "barrier", done=True, turn=1),
+        Collective("default", 1, UNKNOWN_CALL, done=True, logged=True),
+        Collective("default", 2, "all_reduce", done=True, logged=True, turn=0),
+        Collective("default", 3, "barrier", done=True, logged=True, turn=1),
     )
     assert groups.logged(seen) == (entries if counted else ())
     [*found] = issued(seen, sources("pass"))

@@ -1,0 +1,123 @@
+"""NCCL's own account of its collectives, and the request for the rest of what its recorder holds.
+
+How far each group is, a few numbers tell, which torch's watchdog refreshes every 0.1 s. They are read at
+each look: that queries no event of CUDA. To read the entries does, so that is left to torch: it dumps
+them into a file when something comes in a pipe (ProcessGroupNCCL.cpp, `DumpPipe`; torch 2.3 to 2.14).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+
+from . import torch_names
+
+if TYPE_CHECKING:
+    from .record import NcclAccount
+
+PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
+DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+"""What torch goes by: how the names of a pipe and of a dump begin, behind which it puts the rank. Where
+the second of `DUMPS` is set although torch knows the first, each rank prints a warning."""
+
+RENAMED, IN_CACHE = (2, 9), (2, 7)
+"""The first versions of torch that know the first of `DUMPS`, and that dump into the user's cache."""
+
+THREAD_NAMES = "NCCL_SET_THREAD_NAME"
+"""With it, NCCL's threads have names; without, that of the thread that has started them."""
+
+FOLDER = "nccl"
+
+_VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
+_HAS_NCCL = re.compile(r"^(cuda|hip)\b[^=]*= '", re.MULTILINE)
+
+
+def ask_for_dumps(run: str) -> None:
+    """Set the variables by which torch dumps into the folder of the run, unless the user has set one.
+
+    At the start of a process no other thread reads the environment. Where the torch that an import would
+    find is built for the CPU, nothing is set.
+    """
+    version = _version_with_nccl()
+    if version is None:
+        return
+    os.environ.setdefault(THREAD_NAMES, "1")
+    names = [name for name in (PIPE, *DUMPS) if os.environ.get(name)]
+    if all(_is_ours(os.environ[name], run) for name in names):
+        for name in names:  # those of the process that has started this one
+            del os.environ[name]
+        begin = os.path.join(run, FOLDER, f"{os.getpid()}.")
+        os.environ[PIPE] = os.environ[DUMPS[version < RENAMED]] = begin
+
+
+def _is_ours(begin: str, run: str) -> bool:
+    return begin.startswith(os.path.join(run, FOLDER, ""))
+
+
+def _version_with_nccl() -> Optional[Tuple[int, int]]:
+    """The version of the torch that would be imported, from its file; None without NCCL, or torch."""
+    for folder in sys.path:
+        with contextlib.suppress(OSError), open(os.path.join(folder, "torch", "version.py")) as file:
+            text = file.read()
+            version = _VERSION.search(text)
+            known = version is not None and _HAS_NCCL.search(text) is not None
+            return (int(version[1]), int(version[2])) if version is not None and known else None
+    return None
+
+
+class Nccl:
+    """NCCL's account of the groups of this process, from look to look.
+
+    Args:
+        run: the run's folder.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._groups: Dict[str, Tuple[int, int]] = {}
+        self._since = 0.0
+        self._dump = ""
+
+    def look(self, rank: int) -> Optional[NcclAccount]:
+        """How far its groups are; None while NCCL serves none, and for a torch that does not tell."""
+        tell = torch_names.nccl_status()
+        if tell is None or not (uids := torch_names.nccl_groups()):
+            return None
+        status = json.loads(tell(False, False)).get("pg_status", {})
+        groups = {name: _progress(status.get(str(uid), {})) for name, uid in uids.items()}
+        if groups != self._groups:
+            self._groups, self._since = groups, time.monotonic()
+        self._dump = self._dump or self._linked(rank)
+        return {"since": self._since, "groups": groups, "dump": self._dump}
+
+    def _linked(self, rank: int) -> str:
+        """Where this rank dumps on request: until then, a link to where torch would dump by itself."""
+        begin = os.environ.get(PIPE, "")
+        if not _is_ours(begin, self._run):
+            return ""
+        dump = f"{begin}{rank}"
+        with contextlib.suppress(OSError):
+            os.symlink(f"{_usual_begin()}{rank}", dump)
+        return dump
+
+
+def _usual_begin() -> str:
+    """Where torch dumps by itself (FlightRecorder.cpp, `DebugInfoWriter::getWriter`)."""
+    version = re.match(r"(\d+)\.(\d+)", torch_names.version())
+    if version is not None and (int(version[1]), int(version[2])) < IN_CACHE:
+        return "/tmp/nccl_trace_rank_"
+    home = os.environ.get("HOME", "/tmp")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(cache, "torch", "comm_lib_trace_rank_")
+
+
+def _progress(status: Dict[str, Any]) -> Tuple[int, int]:
+    """The number of the newest collective that was enqueued, and of the newest that is completed."""
+    numbers = (status.get(f"last_{what}_collective", -1) for what in ("enqueued", "completed"))
+    enqueued, completed = map(int, numbers)
+    return enqueued, completed

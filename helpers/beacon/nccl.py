@@ -33,6 +33,9 @@ THREAD_NAMES = "NCCL_SET_THREAD_NAME"
 
 FOLDER = "nccl"
 
+MOVES_TOLD = 1.0
+"""Seconds between two accounts that are told while they change: what is new has to be written."""
+
 _VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
 _HAS_NCCL = re.compile(r"^(cuda|hip)\b[^=]*= '", re.MULTILINE)
 
@@ -80,7 +83,8 @@ class Nccl:
     def __init__(self, run: str) -> None:
         self._run = run
         self._groups: Dict[str, Tuple[int, int]] = {}
-        self._since = 0.0
+        self._since = self._told_at = 0.0
+        self._told: Optional[NcclAccount] = None
         self._dump = ""
 
     def look(self, rank: int) -> Optional[NcclAccount]:
@@ -90,10 +94,14 @@ class Nccl:
             return None
         status = json.loads(tell(False, False)).get("pg_status", {})
         groups = {name: _progress(status.get(str(uid), {})) for name, uid in uids.items()}
-        if groups != self._groups:
-            self._groups, self._since = groups, time.monotonic()
-        self._dump = self._dump or self._linked(rank)
-        return {"since": self._since, "groups": groups, "dump": self._dump}
+        now, moves = time.monotonic(), groups != self._groups
+        if moves:
+            self._groups, self._since = groups, now
+        if self._told is None or not moves or now - self._told_at >= MOVES_TOLD:
+            self._dump = self._dump or self._linked(rank)
+            self._told = {"since": self._since, "groups": groups, "dump": self._dump}
+            self._told_at = now
+        return self._told
 
     def _linked(self, rank: int) -> str:
         """Where this rank dumps on request: until then, a link to where torch would dump by itself."""

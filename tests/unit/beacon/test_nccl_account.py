@@ -88,6 +88,28 @@ def test_how_far_each_group_is(nccl: Nccl) -> None:
     assert nccl.look(rank=3) == account, "nothing has moved since"
 
 
+def test_while_a_group_moves_it_is_told_once_a_second(
+    nccl: Nccl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, completed = 100.0, 5
+
+    def told() -> tuple[float, tuple[int, int]]:
+        account = nccl.look(rank=0)
+        assert account is not None
+        return account["since"], account["groups"]["0"]
+
+    monkeypatch.setattr("helpers.beacon.nccl.time.monotonic", lambda: now)
+    status = STATUS.replace(b'"5"', b'"%d"')
+    monkeypatch.setattr(torch_names, "nccl_status", lambda: lambda *_: status % completed)
+    assert told() == (100.0, (7, 5))
+    now, completed = 100.4, 6
+    assert told() == (100.0, (7, 5))
+    now = 100.6
+    assert told() == (100.4, (7, 6)), "it stands"
+    now, completed = 101.7, 7
+    assert told() == (101.7, (7, 7)), "a second has passed"
+
+
 def test_nothing_is_known_before_nccl_serves_a_group(
     nccl: Nccl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,12 @@ CHANGES = (
         "NCCL's threads have names, by which their work is told from that of the rank.",
     ),
     Change(
+        "A rank that has kept a processor busy in C for 10 s, at a line that does not tell why, is "
+        "stopped for some tenths of a second while `py-spy dump --native` reads its stack, once there.",
+        "processes with torch",
+        "Where a device is used, so that a wait for that is told from a computation.",
+    ),
+    Change(
         "How far each group of NCCL is (`pg_status` of its recorder) is read five times a second.",
         "processes with torch",
         "These are numbers that torch's watchdog keeps; no event of CUDA is queried, and no entry read.",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator, Sequence
 
+from ..beacon.record import Record, Thread
 from ..model.frames import Frame
+from .groups import on_device
+from .look import NativeStack
 from .polling import called_name
-from .source import Sources
+from .source import Sources, frame_of
 
 METHODS = frozenset(
     (
@@ -26,6 +30,41 @@ TESTED = "if"
 
 _Headed = ast.If | ast.While | ast.IfExp | ast.Assert
 _Block = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef | ast.Match
+
+
+STOOD = 10.0
+"""Seconds for which a thread must have spun at a line before the functions are read in which it is."""
+
+WAITS = re.compile(r"synchronize|memcpy_and_sync|^(cu|cuda|hip)memcpy", re.IGNORECASE)
+"""C functions that return once a device is done, as those of CUDA and HIP: copies, too, to memory
+of the host (https://github.com/pytorch/pytorch/issues/22834 has such a stack)."""
+
+
+def question(record: Record, now: float, sources: Sources) -> NativeStack | None:
+    """What is to be read of a process that keeps a processor busy at a line that does not tell why."""
+    main = next((thread for thread in record["threads"] if thread["main"]), None)
+    if main is None or main["call"] is not None or not main.get("spins") or not on_device(record):
+        return None
+    pid, since = main.get("native_id"), main["since"]
+    known = read_at([frame_of(entry, sources.cwd) for entry in main["frames"]], sources) is not None
+    return None if pid is None or known or now - since < STOOD else NativeStack(pid, since)
+
+
+def with_native_stack(record: Record, functions: Sequence[str] | None) -> Record:
+    """The record with the C functions in which its main thread is, as an answer to `question`."""
+    if not functions:
+        return record
+    added: Thread
+    threads: list[Thread] = []
+    for thread in record["threads"]:
+        added = {**thread, "native_stack": [*functions]}
+        threads.append(added if thread["main"] else thread)
+    return {**record, "threads": threads}
+
+
+def waits_in(thread: Thread) -> str | None:
+    """The C function in which a thread waits for its device, where it is known to be in one."""
+    return next((name for name in thread.get("native_stack", ()) if WAITS.search(name)), None)
 
 
 def read_at(frames: Sequence[Frame], sources: Sources) -> str | None:

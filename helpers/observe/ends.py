@@ -10,11 +10,11 @@ from ..beacon.record import FrameEntry, Record
 from ..model.facts import ErrorView
 from ..model.frames import Frame
 from . import pyspy_record as dumped
-from . import tracebacks, waits
+from . import tracebacks
 from .evidence import Evidence, Source
 from .judged_thread import NOTHING, explained
 from .process_table import Row
-from .source import Sources, relative
+from .source import Sources, frame_of, relative
 
 SIGABRT = 6
 _ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
@@ -90,7 +90,7 @@ def own_error(record: Record, sources: Sources, start: float) -> Iterator[Eviden
 def _stack(
     entries: Sequence[FrameEntry], sources: Sources, values: Mapping[int, Mapping[str, str]] = NOTHING
 ) -> tuple[Frame, ...]:
-    return explained([waits.frame(entry, sources.cwd) for entry in entries], sources, values)
+    return explained([frame_of(entry, sources.cwd) for entry in entries], sources, values)
 
 
 def unwrap(error: ErrorView, cwd: str) -> ErrorView:

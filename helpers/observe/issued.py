@@ -9,9 +9,8 @@ from dataclasses import replace
 from ..beacon.record import FrameEntry, LoggedCall, Record
 from ..beacon.torch_names import P2P_CALLS
 from ..model.issued import Issued, IssuedCall
-from . import waits
 from .groups import labels_of, logged
-from .source import Sources
+from .source import Sources, frame_of
 
 
 def issued(record: Record, sources: Sources) -> tuple[Issued, ...]:
@@ -56,4 +55,4 @@ def _of_log(call: LoggedCall, places: Sequence[Sequence[FrameEntry]], sources: S
 @functools.lru_cache(maxsize=8192)
 def _call(op: str, frames: tuple[FrameEntry, ...], texts: tuple[str, ...], cwd: str) -> IssuedCall:
     known = zip(frames, texts, strict=True)
-    return IssuedCall(op, tuple(replace(waits.frame(entry, cwd), text=text) for entry, text in known))
+    return IssuedCall(op, tuple(replace(frame_of(entry, cwd), text=text) for entry, text in known))

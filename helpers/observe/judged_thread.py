@@ -25,7 +25,7 @@ from . import threads, waits
 from .evidence import Evidence, Source
 from .freeing import freeing, given_task, sharing
 from .groups import Waiting, on_device, pending_waits
-from .source import Sources, literals
+from .source import Sources, frame_of, literals
 from .system_call import asleep
 
 NOTHING: Mapping[int, Mapping[str, str]] = {}
@@ -283,7 +283,7 @@ def _same_collective(one: Wait, other: Wait) -> bool:
 
 def frames(thread: Thread, cwd: str) -> tuple[Frame, ...]:
     """The stack of a thread, relative to the job's folder."""
-    return tuple(waits.frame(entry, cwd) for entry in thread["frames"])
+    return tuple(frame_of(entry, cwd) for entry in thread["frames"])
 
 
 def explained(

@@ -136,6 +136,17 @@ class Entries(Question, frozen=True):
     since: float
 
 
+class NativeStack(Question, frozen=True):
+    """The C functions in which the main thread of a process is, innermost first; none if unreadable.
+
+    Attributes:
+        since: monotonic time since which the thread has been where it is: it is read once there.
+    """
+
+    pid: int
+    since: float
+
+
 class Threads(Question, frozen=True):
     """The threads of a process: [the kernel's id, seconds of processor time used, name] of each."""
 
@@ -174,6 +185,7 @@ AnyQuestion = (
     | Store
     | Issued
     | Entries
+    | NativeStack
     | Threads
     | Movement
     | SystemCall

@@ -9,7 +9,7 @@ from ..beacon.torch_names import DATALOADER_WORKER
 from ..launch.processes import is_launcher
 from ..model.facts import Attempt, ChildView, Job, Port, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame, innermost_user
-from . import libraries, nccl, process_view, ranks, tracebacks, waits
+from . import device_reads, libraries, nccl, process_view, ranks, tracebacks
 from .cells import Cells
 from .compilers import compiling
 from .device_calls import with_calls
@@ -21,6 +21,7 @@ from .not_seen import not_seen
 from .process_table import Row
 from .process_view import Readings
 from .rendezvous import rendezvous
+from .source import Sources, frame_of
 from .stillness import with_movement
 from .store import addresses_to_look_at
 
@@ -206,7 +207,7 @@ class Picture:
         """The line of the child's own call, else of a rank's: both run the same code."""
         for other in (pid, *self._roles.ranks.values()):
             entries = self._seen.identities[other].joined_from
-            frames = [waits.frame(entry, self._seen.watched.cwd) for entry in entries]
+            frames = [frame_of(entry, self._seen.watched.cwd) for entry in entries]
             if frames:
                 return innermost_user(frames)
         return None
@@ -215,7 +216,7 @@ class Picture:
         row = self._seen.table.rows[pid]
         cells = self._seen.inbox.cells.get(pid, Cells({}))
         sources = self._seen.sources.of(self._started(row), cells.texts)
-        readings = self._readings(row, cells)
+        readings = self._readings(row, cells, sources)
         evidence = merge(process_view.evidence_of(row, readings, self._now, self._seen.start, sources))
         view = process_view.with_evidence(
             process_view.of_kernel(row, kind, self._now, self._seen.start),
@@ -230,13 +231,15 @@ class Picture:
         outside = self._seen.outside.moved(view.waits, self._seen.table.rows)
         return with_movement(view, row, evidence, self._now, self._seen.start, outside)
 
-    def _readings(self, row: Row, cells: Cells) -> Readings:
+    def _readings(self, row: Row, cells: Cells, sources: Sources) -> Readings:
         """What has been read of a process; of one that has failed, more is asked for."""
         failed = row.ended is not None and row.exit_code != 0
         made, record = self._seen.inbox.child(row.pid), self._seen.records.get(row.pid)
-        asked = nccl.question(record, self._now) if row.ended is None else None
-        if record is not None and asked is not None:
-            record = nccl.recorded(record, self._seen.ask(asked))
+        if record is not None and row.ended is None:
+            if (entries := nccl.question(record, self._now)) is not None:
+                record = nccl.recorded(record, self._seen.ask(entries))
+            if (stack := device_reads.question(record, self._now, sources)) is not None:
+                record = device_reads.with_native_stack(record, self._seen.ask(stack))
         error_file = made["error_file"] if failed and made is not None else None
         return Readings(
             record=record,
@@ -277,7 +280,7 @@ class Picture:
                 continue
             error = self._seen.records[pid]["error"] if pid in self._seen.records else None
             if error is not None and _does_not_parse(error):
-                line = [waits.frame(entry, self._seen.watched.cwd) for entry in error["frames"][:1]]
+                line = [frame_of(entry, self._seen.watched.cwd) for entry in error["frames"][:1]]
                 return f"{error['type']}: {error['message']}", line[0] if line else None
             match = (
                 tracebacks.NO_SCRIPT.search(self._seen.ask(Output(pid)) or "") if error is None else None

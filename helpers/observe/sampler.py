@@ -38,6 +38,7 @@ from .look import (
     Issued,
     Look,
     Movement,
+    NativeStack,
     Output,
     Owner,
     Peer,
@@ -50,6 +51,7 @@ from .look import (
     Watched,
 )
 from .movement import movements
+from .native_stacks import NativeStacks
 from .nccl_dumps import NcclDumps
 from .notebooks import Notebooks
 from .pyspy import Dumps
@@ -145,6 +147,7 @@ class Sampler:
         self._sockets = sockets.Sockets()
         self._beacons = Beacons(launch.folder)
         self._dumps = Dumps()
+        self._native_stacks = NativeStacks()
         self._nccl_dumps = NcclDumps()
         self._notebooks = Notebooks()
         self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
@@ -175,6 +178,7 @@ class Sampler:
 
     def close(self) -> None:
         """End what runs in the background."""
+        self._native_stacks.close()
         for begun, _ in self._probes.values():
             if begun is not None:
                 begun.close()
@@ -251,10 +255,9 @@ class Sampler:
                 return sockets.peer(pid, target)
             case Dump(pid):
                 return self._dumps.answer(pid) or PENDING
-            case Entries():
-                return self._nccl_dumps.answer(question) or PENDING
-            case Store() | Issued():
-                return self._probe(question)
+            case Entries() | NativeStack() | Store() | Issued():
+                found = self._in_background(question)
+                return PENDING if found is None else found
             case Threads(pid):
                 process = self._processes.get(pid)
                 return process.threads() if process is not None else PENDING
@@ -262,6 +265,16 @@ class Sampler:
                 return native.blocking_call(pid, str(pid))
             case Movement(pid, threads):
                 return movements(pid, threads)
+
+    def _in_background(self, question: Entries | NativeStack | Store | Issued) -> Any:
+        """What takes longer than a look; None until it is there."""
+        match question:
+            case Entries():
+                return self._nccl_dumps.answer(question)
+            case NativeStack():
+                return self._native_stacks.answer(question)
+            case _:
+                return self._probe(question)
 
     def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""
@@ -293,13 +306,13 @@ class Sampler:
         if begun is None:
             if time.monotonic() >= next_at:
                 self._probes[question] = self._begun(question), time.monotonic() + STORE_EVERY
-            return PENDING
+            return None
         found = begun.result()
         if found is None:
-            return PENDING
+            return None
         begun.close()
         self._probes[question] = None, next_at
-        return found or PENDING
+        return found or None
 
     def _begun(self, question: Store | Issued) -> probe.Probe:
         """A new look; only that into a store needs torch."""

@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..beacon.record import Site
-from ..model.frames import Scalar
+from ..beacon.record import FrameEntry, Site
+from ..model.frames import Frame, Scalar
 from . import cells
 from .look import AnyQuestion, Source
 
@@ -159,3 +159,9 @@ def relative(file: str, cwd: str) -> str:
     absolute = os.path.normpath(os.path.join(cwd, file))
     inside = absolute.startswith(cwd.rstrip(os.sep) + os.sep)
     return os.path.relpath(absolute, cwd) if inside else absolute
+
+
+def frame_of(entry: FrameEntry, cwd: str) -> Frame:
+    """A `Frame` from that of a record, relative to the job's folder."""
+    file, line, function, user = entry
+    return Frame(relative(file, cwd), line, function, user)

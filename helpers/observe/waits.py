@@ -9,7 +9,6 @@ from dataclasses import replace
 from ..beacon import torch_names
 from ..beacon.record import (
     Call,
-    FrameEntry,
     Record,
     Thread,
 )
@@ -28,9 +27,9 @@ from ..model.waits import (
     Wait,
 )
 from . import nccl, timeouts
-from .device_reads import METHODS, read_at
+from .device_reads import METHODS, read_at, waits_in
 from .groups import Waiting, logged, made, members, on_device, pending_waits, sizes
-from .source import Sources, relative
+from .source import Sources, frame_of, relative
 from .system_call import NO_CALL, Blocked, blocked_waits, unnamed_call
 
 DRIVER_CALLS = ("poll", "ioctl")
@@ -50,15 +49,9 @@ CARRIERS = frozenset(
 accelerate and torch."""
 
 
-def frame(entry: FrameEntry, cwd: str) -> Frame:
-    """A `Frame` from that of a record, relative to the job's folder."""
-    file, line, function, user = entry
-    return Frame(relative(file, cwd), line, function, user)
-
-
 def thread_waits(thread: Thread, record: Record, sources: Sources) -> list[Wait]:
     """What one thread waits for, oldest first; empty when it is not known to wait."""
-    frames = [frame(entry, sources.cwd) for entry in thread["frames"]]
+    frames = [frame_of(entry, sources.cwd) for entry in thread["frames"]]
     found = [_with_values(wait, thread) for wait in _blocking(thread, frames, record, sources)]
     if not found or not timeouts.goes_on(thread, frames, sources):
         return found
@@ -143,7 +136,7 @@ def _on_device(
         return []
     asked = read_at(frames, sources)
     if asked is None and (named := unnamed_call(frames)) != COMPUTES:
-        asked = named
+        asked = named or waits_in(thread)
     known = on_device(record) or (record["source"] == "py-spy" and asked in METHODS)
     if asked is None or not known:
         return []

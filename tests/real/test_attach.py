@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -400,3 +401,33 @@ def test_what_the_debug_server_of_torch_tells(box: Box) -> None:
     assert (report["cause"], report["proved"]) == ("shape-mismatch", True)
     assert [rank["waits"][0]["seq"] for rank in report["ranks"]] == [2, 1]
     assert not any("sequence numbers" in sentence for sentence in report["not_seen"])
+
+
+JOBS = Path(__file__).parents[1] / "jobs"
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the stand-in device is compiled with cc")
+@pytest.mark.parametrize("way", ["spin", "yield", "block"])
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [("device_one_more.py", 14), ("device_left.py", 11), ("well_device_long_kernel.py", 11)],
+)
+def test_what_holds_a_device_is_not_known_from_outside(
+    program: str, line: int, way: str, box: Box
+) -> None:
+    """Nothing tells from there what was enqueued: the job is said to run, and where ranks wait."""
+    torchrun = str(Path(sys.executable).with_name("torchrun"))
+    run = [torchrun, "--standalone", "--nproc-per-node", "2", str(JOBS / program)]
+    launcher = box.start(*run, PYTHONPATH="", STAND_IN_WAITS=way)
+    said = ""
+
+    def waits() -> bool:
+        nonlocal said
+        code, report, _ = box.attach(launcher.pid)
+        assert (code, report["outcome"], report["suspicion"]) == (3, "running", None)
+        said = report["summary"]
+        return "waiting for the device" in said
+
+    until(waits, 120)
+    assert f"{program}:{line}" in said

@@ -6,6 +6,7 @@ a verdict comes is for `make score` to say: here the time belongs to whatever el
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import pytest
@@ -21,11 +22,18 @@ pytestmark = [
 DECLARED = collection.read(JOBS)
 
 
-RUN = [
-    pytest.param(name, marks=[pytest.mark.nightly] if job.suite == "nightly" else [])
-    for name, job in DECLARED.items()
-    if job.suite != "score"
-]
+COMPILED = pytest.mark.skipif(
+    shutil.which("cc") is None, reason="the stand-in device is compiled with cc, which is not there"
+)
+
+
+def marks(job: collection.Job) -> list[pytest.MarkDecorator]:
+    """Those of the test that runs a job."""
+    found = [pytest.mark.nightly] if job.suite == "nightly" else []
+    return [*found, COMPILED] if "from stand_in" in job.program.read_text() else found
+
+
+RUN = [pytest.param(name, marks=marks(job)) for name, job in DECLARED.items() if job.suite != "score"]
 """`make score` runs the others; all of them are recordings, too."""
 
 

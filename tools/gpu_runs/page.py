@@ -22,7 +22,13 @@ tests/jobs with CUDA tensors. A job is expected to get the verdict that it gets 
 what `jobs.toml` says of NCCL; a lab, what its `lab.toml` says. `JOB FAILED` is a job that ended with an
 error of its own where it should not: that says nothing of the instrument. *GPU use* is how often the
 first GPU was fully busy while the run lasted: by nccl-tests issue 117, a GPU that waits in NCCL shows
-full use, so a busy GPU is no sign of progress."""
+full use, so a busy GPU is no sign of progress.
+
+How NCCL's own account is read and judged was run with torch's recorder of gloo in the place of NCCL's,
+which is made from the same template: three jobs of tests/jobs with the backend `nccl_stand_in`. No dump
+of NCCL itself has been read. To read how far the groups are takes, with that recorder, 9 microseconds a
+look in a process with one group, 26 with 8 groups, 188 with 32 (medians of 400 looks, 2 cores, torch
+2.13)."""
 
 
 def page(where: str, rows: Sequence[Row], never: Sequence[tuple[Task, str]]) -> str:

@@ -425,7 +425,7 @@ def test_what_holds_a_device_is_not_known_from_outside(
     def waits() -> bool:
         nonlocal said
         code, report, _ = box.attach(launcher.pid)
-        assert (code, report["outcome"], report["suspicion"]) == (3, "running", None)
+        assert (code, report["outcome"], report["cause"]) == (3, "running", "none")
         said = report["summary"]
         return "waiting for the device" in said
 

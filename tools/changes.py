@@ -165,11 +165,11 @@ CHANGES = (
         "The note itself costs 5 to 7 microseconds a call (benchmarks/bench.md).",
     ),
     Change(
-        "Where the torch on `sys.path` is built for CUDA or ROCm, and neither the pipe nor the dump of "
-        "its Flight Recorder is set: `TORCH_NCCL_DEBUG_INFO_PIPE_FILE` and `TORCH_FR_DUMP_TEMP_FILE` "
-        "(before 2.9, `TORCH_NCCL_DEBUG_INFO_TEMP_FILE`) lead into the run's folder. "
-        "`NCCL_SET_THREAD_NAME` is 1, unless it is set.",
-        "Python processes",
+        "Where torch is built with NCCL, and neither the pipe nor the dump of its Flight Recorder is "
+        "set: from the first call of `init_process_group` on, `TORCH_NCCL_DEBUG_INFO_PIPE_FILE` and "
+        "`TORCH_FR_DUMP_TEMP_FILE` (before 2.9, `TORCH_NCCL_DEBUG_INFO_TEMP_FILE`) lead into the run's "
+        "folder, and `NCCL_SET_THREAD_NAME` is 1, unless it is set.",
+        "processes with torch",
         "So torch itself dumps what NCCL's recorder holds when it is asked to: once the numbers of "
         "all collectives have not moved for 3 s, at most every 30 s. What torch dumps at a "
         "timeout goes where it would go without us, through a link, although torch's log names that. "

@@ -89,7 +89,6 @@ class Beacon:
             OSError: the output of the process cannot be separated.
         """
         output.separate(self._folder)
-        nccl.ask_for_dumps(self._folder)
         exits.watch(self._note)
         single_thread.watch(self.rest, self.resume)
         atexit.register(self._at_exit)
@@ -151,6 +150,8 @@ class Beacon:
         self._watches_calls = self._watches_calls or call_log.watch(self)
 
     def _joins(self, frame: Optional[FrameType]) -> None:
+        if self.pid == os.getpid():
+            nccl.ask_for_dumps(self._folder)
         self._process.joins(frame)
         self._note()
 

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import re
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
@@ -36,41 +35,36 @@ FOLDER = "nccl"
 MOVES_TOLD = 1.0
 """Seconds between two accounts that are told while they change: what is new has to be written."""
 
-_VERSION = re.compile(r"^__version__ = '(\d+)\.(\d+)", re.MULTILINE)
-_HAS_NCCL = re.compile(r"^(cuda|hip)\b[^=]*= '", re.MULTILINE)
-
 
 def ask_for_dumps(run: str) -> None:
     """Set the variables by which torch dumps into the folder of the run, unless the user has set one.
 
-    At the start of a process no other thread reads the environment. Where the torch that an import would
-    find is built for the CPU, nothing is set.
+    It is for a process that is about to join: torch ends one that cannot make its pipe, as a child of
+    this one in a container might be.
+
+    Args:
+        run: the run's folder.
     """
-    version = _version_with_nccl()
-    if version is None:
+    names = [name for name in (PIPE, *DUMPS) if os.environ.get(name)]
+    folder = os.path.join(run, FOLDER)
+    if not torch_names.has_nccl() or not os.access(folder, os.W_OK | os.X_OK):
         return
     os.environ.setdefault(THREAD_NAMES, "1")
-    names = [name for name in (PIPE, *DUMPS) if os.environ.get(name)]
     if all(_is_ours(os.environ[name], run) for name in names):
         for name in names:  # those of the process that has started this one
             del os.environ[name]
-        begin = os.path.join(run, FOLDER, f"{os.getpid()}.")
-        os.environ[PIPE] = os.environ[DUMPS[version < RENAMED]] = begin
+        begin = os.path.join(folder, f"{os.getpid()}.")
+        os.environ[PIPE] = os.environ[DUMPS[_is_before(RENAMED)]] = begin
 
 
 def _is_ours(begin: str, run: str) -> bool:
     return begin.startswith(os.path.join(run, FOLDER, ""))
 
 
-def _version_with_nccl() -> Optional[Tuple[int, int]]:
-    """The version of the torch that would be imported, from its file; None without NCCL, or torch."""
-    for folder in sys.path:
-        with contextlib.suppress(OSError), open(os.path.join(folder, "torch", "version.py")) as file:
-            text = file.read()
-            version = _VERSION.search(text)
-            known = version is not None and _HAS_NCCL.search(text) is not None
-            return (int(version[1]), int(version[2])) if version is not None and known else None
-    return None
+def _is_before(version: Tuple[int, int]) -> bool:
+    """True for a torch of an older version."""
+    own = tuple(map(int, re.findall(r"\d+", torch_names.version())[:2]))
+    return bool(own) and own < version
 
 
 class Nccl:
@@ -116,8 +110,7 @@ class Nccl:
 
 def _usual_begin() -> str:
     """Where torch dumps by itself (FlightRecorder.cpp, `DebugInfoWriter::getWriter`)."""
-    version = re.match(r"(\d+)\.(\d+)", torch_names.version())
-    if version is not None and (int(version[1]), int(version[2])) < IN_CACHE:
+    if _is_before(IN_CACHE):
         return "/tmp/nccl_trace_rank_"
     home = os.environ.get("HOME", "/tmp")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")

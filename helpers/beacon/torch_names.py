@@ -370,16 +370,24 @@ def _backend(group: Any) -> str:
     return str(found[0]) if found else ""
 
 
+def has_nccl() -> bool:
+    """True for a torch that is built with NCCL, or RCCL (2.0 to 2.15)."""
+    return name_in(DISTRIBUTED, "_NCCL_AVAILABLE") is True
+
+
 def nccl_groups() -> Dict[str, int]:
     """torch's own name of each group that NCCL serves -> its number in NCCL's recorder (2.1 to 2.14)."""
-    module = sys.modules.get("torch")
-    found: Dict[str, int] = {}
-    for group, name in dict(getattr(getattr(c10d(), "_world", None), "pg_names", {})).items():
-        if "nccl" in _backend(group):
-            uid = getattr(group._get_backend(vars(module)["device"]("cuda")), "uid", None)
-            if isinstance(uid, int):
-                found[str(name)] = uid
-    return found
+    names = dict(getattr(getattr(c10d(), "_world", None), "pg_names", {}))
+    uids = {str(name): _nccl_uid(group) for group, name in names.items() if "nccl" in _backend(group)}
+    return {name: uid for name, uid in uids.items() if uid is not None}
+
+
+def _nccl_uid(group: Any) -> Optional[int]:
+    try:
+        uid = group._get_backend(vars(sys.modules["torch"])["device"]("cuda")).uid
+        return uid if isinstance(uid, int) else None
+    except (AttributeError, RuntimeError):  # a group of a class in Python, or another torch
+        return None
 
 
 def has_tags(group: Any) -> bool:

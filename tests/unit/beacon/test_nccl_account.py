@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,58 +10,56 @@ import pytest
 from helpers.beacon import torch_names
 from helpers.beacon.nccl import DUMPS, PIPE, THREAD_NAMES, Nccl, ask_for_dumps
 
-RUN = "/run/job-1"
-OURS = f"{RUN}/nccl/{os.getpid()}."
-OF_PARENT = f"{RUN}/nccl/1."
+OURS, OF_PARENT = f"nccl/{os.getpid()}.", "nccl/1."
 NEW = {PIPE: OURS, DUMPS[0]: OURS, THREAD_NAMES: "1"}
 OLD = {PIPE: OURS, DUMPS[1]: OURS, THREAD_NAMES: "1"}
-CUDA = "__version__ = '{}+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
-ROCM = "__version__ = '2.11.0+rocm6'\ncuda: Optional[str] = None\nhip: Optional[str] = '6.4'\n"
-CPU = "__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n"
 
 
 @pytest.mark.parametrize(
     ("version", "before", "after"),
     [
-        (CUDA.format("2.11.0"), {}, NEW),
-        (CUDA.format("2.9.1"), {}, NEW),
-        (CUDA.format("2.8.0"), {}, OLD),
-        (ROCM, {}, NEW),
-        (CPU, {}, {}),
-        (None, {}, {}),
-        ("broken", {}, {}),
-        (CUDA.format("2.11.0"), {THREAD_NAMES: "0"}, {**NEW, THREAD_NAMES: "0"}),
-        (CUDA.format("2.11.0"), {DUMPS[1]: "/u/d"}, {DUMPS[1]: "/u/d", THREAD_NAMES: "1"}),
-        (CUDA.format("2.11.0"), {PIPE: "/u/p"}, {PIPE: "/u/p", THREAD_NAMES: "1"}),
-        (CUDA.format("2.11.0"), {PIPE: OF_PARENT, DUMPS[1]: OF_PARENT}, NEW),
-        (CUDA.format("2.8.0"), {PIPE: OF_PARENT, DUMPS[0]: OF_PARENT}, OLD),
+        ("2.11.0+cu130", {}, NEW),
+        ("2.9.1", {}, NEW),
+        ("2.8.0", {}, OLD),
+        ("2.11.0", {THREAD_NAMES: "0"}, {**NEW, THREAD_NAMES: "0"}),
+        ("2.11.0", {DUMPS[1]: "/u/d"}, {DUMPS[1]: "/u/d", THREAD_NAMES: "1"}),
+        ("2.11.0", {PIPE: "/u/p"}, {PIPE: "/u/p", THREAD_NAMES: "1"}),
+        ("2.11.0", {PIPE: OF_PARENT, DUMPS[1]: OF_PARENT}, NEW),
+        ("2.8.0", {PIPE: OF_PARENT, DUMPS[0]: OF_PARENT}, OLD),
     ],
     ids=[
-        *(
-            "a GPU build",
-            "the first with the new name",
-            "the last with the old one",
-            "ROCm",
-            "a CPU build",
-        ),
-        *("no torch", "another file", "names of threads are set", "a dump is set", "a pipe is set"),
+        *("a new torch", "the first with the new name", "the last with the old one"),
+        *("names of threads are set", "a dump is set", "a pipe is set"),
         *("started by a process of the run", "which had another torch"),
     ],
 )
 def test_which_variables_are_set(
-    version: str | None,
+    version: str,
     before: dict[str, str],
     after: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if version is not None:
-        (tmp_path / "torch").mkdir()
-        (tmp_path / "torch" / "version.py").write_text(version)
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "nothing"), str(tmp_path)])
-    monkeypatch.setattr(os, "environ", {**before})
-    ask_for_dumps(RUN)
-    assert os.environ == after
+    def within(names: dict[str, str]) -> dict[str, str]:
+        return {name: f"{tmp_path}/{text}" if text[0] == "n" else text for name, text in names.items()}
+
+    (tmp_path / "nccl").mkdir()
+    monkeypatch.setattr(torch_names, "has_nccl", lambda: True)
+    monkeypatch.setattr(torch_names, "version", lambda: version)
+    monkeypatch.setattr(os, "environ", within(before))
+    ask_for_dumps(str(tmp_path))
+    assert os.environ == within(after)
+
+
+@pytest.mark.parametrize(("built", "folder"), [(False, True), (True, False)])
+def test_nothing_is_set_without_nccl_or_where_no_pipe_can_be_made(
+    built: bool, folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ("nccl" if folder else "other")).mkdir()
+    monkeypatch.setattr(torch_names, "has_nccl", lambda: built)
+    monkeypatch.setattr(os, "environ", {})
+    ask_for_dumps(str(tmp_path))
+    assert os.environ == {}
 
 
 STATUS = b"""{"pg_status": {

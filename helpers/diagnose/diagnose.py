@@ -201,7 +201,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
     return replace(
         verdict,
         outcome="error" if failed else verdict.outcome,
-        proved=facts.patience == math.inf and verdict.outcome != "running",
+        proved=verdict.proved and facts.patience == math.inf and verdict.outcome != "running",
         summary=clipped(verdict.summary),
         detail=clipped(verdict.detail),
         masked=verdict.masked or _masked(facts, verdict),

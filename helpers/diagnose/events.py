@@ -119,11 +119,6 @@ def twins(view: RankView) -> frozenset[int]:
     )
 
 
-def stack_of(process: ProcessView) -> tuple[Frame, ...]:
-    """Where a process is, or what its error has come from, innermost frame first."""
-    return process.error.stack if process.error is not None else process.stack
-
-
 def last_line(process: ProcessView) -> Frame | None:
     """The user's line at which a process failed, else the one at which it was last seen."""
     return (innermost_user(process.error.stack) if process.error else None) or process.where

@@ -117,7 +117,7 @@ OTHER_END_GONE = (
 """Types that `multiprocessing/connection.py` of Python raises when the other process has ended: on
 reading, on writing, and on connecting to a socket that has gone with it."""
 
-OTHER_SIZES = _any_of(
+_OF_DDP = (
     (
         r"DDP expects same model across all ranks, but Rank",
         "the models of DDP have not as many parameters on all ranks",
@@ -128,6 +128,13 @@ OTHER_SIZES = _any_of(
         "parameters of DDP differ between ranks",
         "torch/csrc/distributed/c10d/reducer.cpp; jobs/ddp_sizes",
     ),
+)
+
+OTHER_PARAMETERS = _any_of(*_OF_DDP)
+"""DDP has compared the parameters of the ranks as it was built: that is one call on all of them."""
+
+OTHER_SIZES = _any_of(
+    *_OF_DDP,
     (
         r"op\.preamble\.length <= op\.nbytes",
         "a message is longer than the buffer it is for",

@@ -11,7 +11,10 @@ from ...model.facts import Verdict
 from ...model.frames import Frame, innermost_user
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
+from ..aborted_calls import aborted_calls, classes, described
+from ..events import Event
 from ..matching import Divergence, divergence
+from ..messages import OTHER_SIZES
 from ..parting.history import Apart
 from ..parting.statement import went_aside
 from ..scene import Facts, minority, odd_ones, passed_unnumbered
@@ -25,7 +28,7 @@ def find(facts: Facts) -> Verdict | None:
         if unequal is not None:
             return unequal
     if event is not None:
-        return None
+        return _met(facts, event)
     core = facts.graph.core
     blocked = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
     if len(core) < 2 or not core <= blocked.keys():
@@ -53,6 +56,31 @@ def find(facts: Facts) -> Verdict | None:
         culprits=odd,
         where=_where(facts, calls, odd),
         evidence=(*said, *_met_before(facts, diverged)),
+    )
+
+
+def _met(facts: Facts, event: Event) -> Verdict | None:
+    """Two different calls have met, and a backend has failed over their sizes."""
+    if event.error is None or not OTHER_SIZES.search(event.error.message):
+        return None
+    calls = aborted_calls(facts)
+    same = classes(calls)
+    if len({*same.values()}) < 2:
+        return None
+    odd = minority(same)
+    said = clauses({rank: verb("was", "were", f"in {text}") for rank, text in described(calls).items()})
+    return Verdict(
+        outcome="error",
+        cause="collective-mismatch",
+        proved=all(call.certain for call in calls.values()),
+        detail=f"two different calls have met: {said}: {event.error.text}",
+        summary=f"Two different calls have met: {said}: {event.error.text}",
+        culprits=odd,
+        where=next((calls[rank].where for rank in odd if calls[rank].where is not None), event.where),
+        evidence=(
+            f"rank {event.rank}: {event.error.text}",
+            "before that, one rank has made a call more, or a call less, than another",
+        ),
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from ...model.clauses import clauses, every_clause, grouped, verb
+from ...model.clauses import clauses, every_clause, verb
 from ...model.facts import Collective, Verdict
-from ...model.frames import Frame
 from ...model.waits import InCollective, Sizes
-from ...model.wording import place, plural, sentence, spoken
+from ...model.wording import place, plural, spoken
+from ..aborted_calls import aborted_calls, classes
 from ..events import line_of_call
 from ..matching import SAME_SIZE, differ
-from ..messages import OTHER_SIZES
+from ..messages import OTHER_PARAMETERS, OTHER_SIZES
 from ..scene import Facts, minority
 
 
@@ -21,39 +21,24 @@ def find(facts: Facts) -> Verdict | None:
     if event is not None:
         if event.error is None or not OTHER_SIZES.search(event.error.message):
             return None
-        ranks = _failing(facts)
-        met = _different_calls(facts)
-        said = f"two different calls have met: {met}" if met else "sizes differ between ranks"
-        at = "" if met else f" at {place(event.where)}"
+        compared = bool(OTHER_PARAMETERS.search(event.error.message))
+        calls = aborted_calls(facts)
+        if not compared and len({*classes(calls).values()}) > 1:
+            return None
+        unknown = [] if compared else sorted(facts.graph.ranks.keys() - calls.keys())
+        were = f"{spoken(unknown)} {plural(unknown, 'was', 'were')}"
+        doubt = f" (whether {were} in the same call is not known)" if unknown else ""
         return Verdict(
             outcome="error",
             cause="shape-mismatch",
-            detail=f"{said}: {event.error.text}",
-            summary=f"{sentence(said)}{at}: {event.error.text}",
-            culprits=ranks,
+            proved=not unknown,
+            detail=f"sizes differ between ranks: {event.error.text}",
+            summary=f"Sizes differ between ranks at {place(event.where)}{doubt}: {event.error.text}",
+            culprits=_failing(facts),
             where=event.where,
             evidence=(f"rank {event.rank}: {event.error.text}",),
         )
     return _stuck(facts)
-
-
-def _different_calls(facts: Facts) -> str:
-    """`rank 0 at train.py:10, rank 1 at train.py:20` for ranks that failed in different lines.
-
-    Nothing where a rank had already come to a later call, or was last seen before it came to one.
-    """
-    lines: dict[int, Frame] = {}
-    reached = set()
-    for rank, view in sorted(facts.graph.ranks.items()):
-        line = line_of_call(view.process) if view.process is not None else None
-        if view.process is None or line is None:
-            return ""
-        lines[rank] = line
-        reached |= {(entry.group, entry.seq) for entry in view.process.collectives[-1:]}
-    apart = grouped(lines)
-    if len(apart) < 2 or len(reached) > 1:
-        return ""
-    return ", ".join(f"{spoken(ranks)} at {place(line)}" for line, ranks in apart.items())
 
 
 def _failing(facts: Facts) -> tuple[int, ...]:

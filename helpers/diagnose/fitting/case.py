@@ -14,8 +14,8 @@ from ...model.frames import Frame, innermost_user
 from ...model.parting import Parting
 from ...model.redaction import Source
 from ...model.waits import InP2P, Wait
-from ...model.wording import one_line, place, spoken
-from ..events import line_of_call, stack_of
+from ...model.wording import one_line, place, spoken, stack_of
+from ..events import line_of_call
 from ..parting.blocks import Loop, Step, function_of, parsed, path
 from ..parting.condition import dotted
 from ..scene import Facts

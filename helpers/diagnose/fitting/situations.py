@@ -16,7 +16,8 @@ from ...model.waits import (
     OnLock,
     OnThread,
 )
-from ..events import stack_of
+from ...model.wording import stack_of
+from ..aborted_calls import aborted_calls
 from ..messages import CANNOT_CONNECT, NO_INTERFACE, NO_SHARED_MEMORY
 from ..network import unanswered
 from .case import TURNS, Case
@@ -237,8 +238,16 @@ def models_differ(case: Case) -> bool:
 
 @situation
 def data_differ(case: Case) -> bool:
-    """A call of the user's own has tensors of other sizes on other ranks."""
-    return len(case.lines) == 1 and not models_differ(case)
+    """A call of the user's own has tensors of other sizes on other ranks, and could have padded ones."""
+    return len(case.lines) == 1 and not models_differ(case) and not reductions_differ(case)
+
+
+@situation
+def reductions_differ(case: Case) -> bool:
+    """The ranks reduce tensors of other sizes: what is padded would count in the result."""
+    ops = [call.op for call in aborted_calls(case.facts).values()]
+    ops += [wait.op for wait in case.waits(InCollective)]
+    return not models_differ(case) and any(op.startswith(("all_reduce", "reduce")) for op in ops)
 
 
 @situation

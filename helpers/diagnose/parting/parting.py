@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...model.facts import RankView, Verdict
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
-from ..events import stack_of
+from ...model.wording import stack_of
 from ..matching import divergence
 from ..scene import Facts
 from .blocks import after_all

@@ -1,0 +1,120 @@
+"""The calls in which ranks were when a backend could not match what they had sent each other.
+
+Then no number tells which calls belong together, and the user's innermost line does not either: under a
+trainer all ranks are in the same one, always. A call is its operation and its whole stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+
+from ..model.facts import Collective, ProcessView
+from ..model.frames import Frame, innermost_user
+from ..model.waits import Communication
+from ..model.wording import place, stack_of
+from .scene import Facts
+
+OWN_FILES = ("distributed_c10d.py", "c10d_logger.py")
+"""The files of torch's in which a call of its own is: a line there tells nothing of which call it is."""
+
+
+@dataclass(frozen=True)
+class AbortedCall:
+    """A call that has failed, or was in progress when its process ended.
+
+    Attributes:
+        function: of `torch.distributed`, which the user or a library has called; empty when unknown.
+        frames: outside of torch's own files, innermost frame first; none where only the recorder tells.
+        entry: what the Flight Recorder has as the newest collective of the rank.
+        certain: False where the rank was only seen in it a moment before its end.
+    """
+
+    function: str
+    frames: tuple[Frame, ...]
+    entry: Collective | None
+    certain: bool
+
+    @property
+    def op(self) -> str:
+        """The operation, as users call it; of a call that C++ makes, the function that led there."""
+        recorded = self.entry.op if self.entry is not None else ""
+        return self.function or recorded or self.frames[0].function
+
+    @property
+    def where(self) -> Frame | None:
+        """The user's innermost line."""
+        return innermost_user(self.frames)
+
+    def is_same(self, other: AbortedCall) -> bool:
+        """True for a call of one operation and number, from the same lines, as far as both are known."""
+        entries = [one.entry for one in (self, other) if one.entry is not None]
+        numbers = {(entry.group, entry.seq, entry.op) for entry in entries}
+        functions = {one.function for one in (self, other)} - {""}
+        lines = zip(self.frames, other.frames, strict=False)
+        return (
+            len(numbers) < 2
+            and len(functions) < 2
+            and all(_place(one) == _place(another) for one, another in lines)
+        )
+
+
+def aborted_calls(facts: Facts) -> dict[int, AbortedCall]:
+    """Rank -> its call, of those whose call is known; one that was at a later number is left out."""
+    processes = {rank: view.process for rank, view in sorted(facts.graph.ranks.items()) if view.process}
+    newest = {rank: one.collectives[-1] for rank, one in processes.items() if one.collectives}
+    first: dict[str, int] = {}
+    for entry in newest.values():
+        first[entry.group] = min(entry.seq, first.get(entry.group, entry.seq))
+    further = {rank for rank, entry in newest.items() if entry.seq > first[entry.group]}
+    calls = {r: _call(one, newest.get(r)) for r, one in processes.items() if r not in further}
+    return {rank: call for rank, call in calls.items() if call is not None}
+
+
+def classes(calls: Mapping[int, AbortedCall]) -> dict[int, int]:
+    """Rank -> the first rank whose call is the same as its own."""
+    return {
+        rank: next(first for first, other in calls.items() if call.is_same(other))
+        for rank, call in calls.items()
+    }
+
+
+def described(calls: Mapping[int, AbortedCall]) -> dict[int, str]:
+    """`all_reduce at train.py:9`; of ranks in one line, with the outermost function that differs."""
+    in_one_line = len({call.where for call in calls.values()}) == 1
+    levels = zip(*(reversed(call.frames) for call in calls.values()), strict=False)
+    apart = (level for level in levels if len({frame.function for frame in level}) > 1)
+    functions = next(apart, ()) if in_one_line else ()
+    said = {}
+    for number, (rank, call) in enumerate(calls.items()):
+        at = f" at {place(call.where)}" if call.where is not None else ""
+        inside = f" (in {functions[number].function})" if functions else ""
+        said[rank] = f"{call.op}{at}{inside}"
+    return said
+
+
+def _place(frame: Frame) -> tuple[str, int, str]:
+    return frame.file, frame.line, frame.function
+
+
+def _call(process: ProcessView, newest: Collective | None) -> AbortedCall | None:
+    """The call of a process: from its traceback, or the stack at its crash, or as it was last seen.
+
+    Args:
+        newest: what its Flight Recorder has; that alone tells nothing of one that has come out of it.
+    """
+    failed = process.error is not None and bool(process.error.stack)
+    crashed = process.signal is not None and bool(process.stack) and not process.stack[0].user
+    waits = any(isinstance(wait, Communication) for wait in process.blocking)
+    pending = newest if newest is not None and not newest.done else None
+    if not (failed or crashed or waits or process.ended_in_call):
+        return None if pending is None else AbortedCall("", (), pending, certain=True)
+    stack = stack_of(process)
+    own = [*takewhile(lambda frame: frame.file.endswith(OWN_FILES), stack)]
+    called = [frame.function for frame in own if frame.function != "wrapper"]
+    frames = stack[len(own) :]
+    if not frames:
+        return None
+    known = failed or crashed or waits
+    return AbortedCall(called[-1] if called else "", frames, pending, certain=known)

@@ -1,0 +1,130 @@
+"""What an abort over sizes means: the same call with other sizes, or two calls that have met."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from histories import ended, error, issued, snapshot, steady
+
+from helpers.diagnose.diagnose import diagnose
+from helpers.diagnose.fitting.fixes import fitting
+from helpers.diagnose.pages import page
+from helpers.model.facts import RankView, Verdict
+from helpers.model.frames import Frame, innermost_user
+
+ABORTED = (
+    "[enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 512 vs 64. Is there a mismatch?"
+)
+CLOSED = "[pair.cc:553] Connection closed by peer [127.0.0.1]:4711"
+LIBRARY = "/env/lib/python3.11/site-packages"
+FIT = "train.py:90 main"
+
+
+def torch_call(function: str) -> tuple[Frame, ...]:
+    """The frames of a call of torch's own."""
+    folder = f"{LIBRARY}/torch/distributed"
+    return (
+        Frame(f"{folder}/distributed_c10d.py", 3252, function, False),
+        Frame(f"{folder}/c10d_logger.py", 83, "wrapper", False),
+    )
+
+
+def trainer(line: int, function: str) -> Frame:
+    return Frame(f"{LIBRARY}/trainer/loop.py", line, function, False)
+
+
+def aborts(number: int, op: str, *frames: str | Frame, **facts: Any) -> RankView:
+    """A rank that gloo has ended in a call: its stack is that at the crash."""
+    stack = error("", "", *torch_call(op), *frames).stack
+    failed, where = error("EnforceNotMet", ABORTED), innermost_user(stack)
+    view = ended(number, None, signal=6, error=failed, **facts)
+    assert view.process is not None
+    return replace(view, process=replace(view.process, stack=stack, where=where))
+
+
+def fails(number: int, op: str, *frames: str | Frame, **facts: Any) -> RankView:
+    """A rank whose call has failed since its peer is gone."""
+    failed = error("RuntimeError", CLOSED, *torch_call(op), *frames, time=10.1)
+    return ended(number, error=failed, time=10.3, **facts)
+
+
+def verdict(*ranks: RankView) -> Verdict:
+    return diagnose(steady(snapshot(*ranks, code=1, runs=False)))
+
+
+REDUCES, GATHERS = (trainer(40, "reduce_metrics"), trainer(9, "fit"), FIT), (trainer(9, "fit"), FIT)
+SAME, MET = "shape-mismatch", "collective-mismatch"
+
+ROWS: list[tuple[str, list[RankView], str, tuple[int, ...], bool, tuple[str, ...]]] = [
+    (
+        "the same call",
+        [aborts(0, "all_reduce", *REDUCES), fails(1, "all_reduce", *REDUCES)],
+        *(SAME, (0, 1), True, ("Sizes differ",)),
+    ),
+    (
+        "another operation from one line of the user's",
+        [aborts(0, "all_reduce", *GATHERS), fails(1, "broadcast", *GATHERS)],
+        *(MET, (0, 1), True, ("all_reduce at train.py:90", "broadcast at train.py:90")),
+    ),
+    (
+        "the same operation, from elsewhere in the trainer",
+        [
+            aborts(0, "all_reduce", *REDUCES),
+            fails(1, "all_reduce", trainer(70, "log_step"), trainer(9, "fit"), FIT),
+        ],
+        *(MET, (0, 1), True, ("(in reduce_metrics)", "(in log_step)")),
+    ),
+    (
+        "one of three",
+        [
+            aborts(0, "all_reduce", *REDUCES),
+            fails(1, "all_reduce", *REDUCES),
+            fails(2, "broadcast", "train.py:95 main"),
+        ],
+        *(MET, (2,), True, ("rank 2 was in broadcast at train.py:95",)),
+    ),
+    (
+        "nothing tells in which call the other was",
+        [aborts(0, "all_reduce", *REDUCES), ended(1, None, signal=15, time=11.0)],
+        *(SAME, (0, 1), False, ("whether rank 1 was in the same call is not known",)),
+    ),
+    (
+        "the other was seen in another call a moment before",
+        [
+            aborts(0, "all_reduce", *REDUCES),
+            ended(1, None, signal=15, time=11.0, at="train.py:95 main", ended_in_call=True),
+        ],
+        *(MET, (0, 1), False, ()),
+    ),
+    (
+        "the other had gone on to its next call, by its number",
+        [
+            aborts(0, "all_reduce", *REDUCES, **issued("all_reduce[4]")),
+            fails(1, "broadcast", FIT, **issued("all_reduce[8]", "broadcast[1]", done=1)),
+        ],
+        *(SAME, (0, 1), False, ("whether rank 1 was in the same call is not known",)),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "cause", "culprits", "proved", "says"), [row[1:] for row in ROWS], ids=[r[0] for r in ROWS]
+)
+def test_what_an_abort_means(
+    ranks: list[RankView], cause: str, culprits: tuple[int, ...], proved: bool, says: tuple[str, ...]
+) -> None:
+    found = verdict(*ranks)
+    assert (found.outcome, found.cause) == ("error", cause)
+    assert (found.culprits, found.proved) == (culprits, proved)
+    assert [text for text in says if text not in found.summary] == []
+
+
+@pytest.mark.parametrize(
+    ("op", "numbers"), [("all_gather", [3]), ("all_reduce", [2]), ("reduce_scatter_single", [2])]
+)
+def test_only_what_has_no_result_yet_can_be_padded(op: str, numbers: list[int]) -> None:
+    ranks = [aborts(0, op, "train.py:40 step"), fails(1, op, "train.py:40 step")]
+    fixes = fitting(page(SAME).fixes, verdict(*ranks), snapshot(*ranks, code=1, runs=False))
+    assert [fix.number for fix in fixes] == numbers

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from ..beacon.record import Site
+from ..program.syntax import scope_at
 from . import source
 from .source import Sources
 
@@ -65,7 +66,7 @@ def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
 def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
     """The expression that a name stands for at a site, when it is bound once in its function."""
     module = sources.tree(site["file"])
-    scope = source.scope_at(module, site["position"][0])
+    scope = scope_at(module, site["position"][0])
     values = _values(name.id, scope) or _values(name.id, module)
     return values[0] if len(values) == 1 else None
 

@@ -18,6 +18,7 @@ import msgspec
 
 from ..beacon.record import FrameEntry, Record, Thread
 from ..model.frames import cell_name
+from ..program.syntax import holds
 
 SEED = 0xC70F6907
 """ipykernel's, for its hashes."""
@@ -277,7 +278,7 @@ class Cells:
         name, first = around
         tree = _tree(self.texts.get(name, ""))
         return function == "<module>" or any(
-            node.name == function and node.lineno <= line + first <= (node.end_lineno or node.lineno)
+            node.name == function and holds(node, line + first)
             for node in ast.walk(tree or ast.Module([], []))
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         )

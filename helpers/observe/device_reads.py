@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from ..beacon.record import Record, Thread
 from ..model.frames import Frame
+from ..program.syntax import called_name, holds
 from .groups import on_device
 from .look import NativeStack
-from .polling import called_name
 from .source import Sources, frame_of
 
 METHODS = frozenset(
@@ -97,11 +97,7 @@ def _is_at(node: ast.AST, line: int) -> bool:
     """True for a statement or a condition that a line is part of, of one with a body its head."""
     if not isinstance(node, ast.stmt | ast.IfExp):
         return False
-    return any(
-        part.lineno <= line <= (part.end_lineno or part.lineno)
-        for part in _own_parts(node)
-        if isinstance(part, ast.expr | ast.stmt)
-    )
+    return any(isinstance(part, ast.expr | ast.stmt) and holds(part, line) for part in _own_parts(node))
 
 
 def _own_parts(node: ast.AST) -> Iterator[ast.AST]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..beacon.record import FrameEntry, Record, Thread
 from ..model.waits import SIGNAL, OnCondition, OnIO, Wait
-from .polling import called_name
+from ..program.syntax import called_name, holds
 from .source import Sources
 
 _NOTIFIES = frozenset(("set", "notify", "notify_all", "wait()", "abort"))
@@ -147,7 +147,7 @@ def _effects_of(thread: Thread, sources: Sources) -> Iterator[Effects]:
 def _effects(tree: ast.AST, name: str, line: int) -> Effects:
     """What the innermost function of that name around a line does."""
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-    around = [f for f in functions if f.name == name and f.lineno <= line <= (f.end_lineno or line)]
+    around = [f for f in functions if f.name == name and holds(f, line)]
     if not around:
         return Effects(frozenset(), frozenset(), frozenset())
     by_name = {function.name: function for function in functions}

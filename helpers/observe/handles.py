@@ -13,8 +13,9 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from ..beacon.record import FrameEntry, Record
+from ..program.syntax import scope_at
 from .groups import Place
-from .source import Sources, scope_at
+from .source import Sources
 
 WAIT = "wait"
 """The method of a handle that waits for it, and the ending of functions that wait for several."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from ..beacon.record import Site, Thread
 from ..model.waits import ENDLESS
+from ..program.syntax import called_name, innermost
 from . import source
 from .source import Sources
 
@@ -153,7 +154,7 @@ def lock_file(site: Site, sources: Sources) -> str | None:
     Two loops count: `while` the file exists, and one that tries to create it and catches that it
     exists (`O_EXCL`, mode `x`, `touch(exist_ok=False)`, `mkdir`).
     """
-    loop = _loop_around(sources.tree(site["file"]), site["position"][0])
+    loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
     if loop is None:
         return None
     for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
@@ -186,7 +187,7 @@ def asks_again(site: Site, sources: Sources) -> bool:
 
     That is a call of `flock` or `lockf` with `LOCK_NB`, whose refusal the loop catches.
     """
-    loop = _loop_around(sources.tree(site["file"]), site["position"][0])
+    loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
     attempts = [node for node in ast.walk(loop) if isinstance(node, ast.Try)] if loop else []
     return any(
         isinstance(call, ast.Call) and _locks_at_once(call)
@@ -202,7 +203,7 @@ def gives_up(site: Site, sources: Sources) -> bool:
 
     A loop that compares or decides may have a deadline, and one that calls may remove an old lock.
     """
-    loop = _loop_around(sources.tree(site["file"]), site["position"][0])
+    loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
     return loop is None or any(
         isinstance(node, ast.If | ast.IfExp | ast.Compare | ast.Raise | ast.For | ast.With)
         or (isinstance(node, ast.Call) and called_name(node).rpartition(".")[2] not in _HARMLESS)
@@ -214,15 +215,6 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     return handler.type is not None and any(
         name in ast.unparse(handler.type) for name in ("FileExistsError", "OSError", "BlockingIOError")
     )
-
-
-def _loop_around(tree: ast.AST, line: int) -> ast.While | None:
-    loops = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.While) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    return max(loops, key=lambda node: node.lineno, default=None)
 
 
 def _looked_at(test: ast.expr) -> ast.expr | None:
@@ -255,11 +247,6 @@ def _made(call: ast.Call) -> ast.expr | None:
 
 def _locks_at_once(call: ast.Call) -> bool:
     return called_name(call) in ("flock", "lockf") and "LOCK_NB" in ast.unparse(call)
-
-
-def called_name(call: ast.Call) -> str:
-    """The name of what is called, that of a method without its object."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
 
 
 def _owner(call: ast.Call) -> ast.expr | None:

@@ -10,8 +10,11 @@ from typing import Any
 
 from ..beacon.record import FrameEntry, Site
 from ..model.frames import Frame, Scalar
+from ..program.syntax import holds, parsed
 from . import cells
 from .look import AnyQuestion, Source
+
+_EMPTY = ast.Module(body=[], type_ignores=[])
 
 
 class Sources:
@@ -48,7 +51,7 @@ class Sources:
 
     def tree(self, file: str) -> ast.AST:
         """The parsed source of a file; empty where it cannot be read, or has not been yet."""
-        return _parsed(self.text(file))
+        return parsed(self.text(file)) or _EMPTY
 
     def text(self, file: str) -> str:
         """The source of a file; empty where it cannot be read, has not been yet, or has been edited."""
@@ -67,7 +70,7 @@ class Sources:
         for node in self.at(site) if line is None else ast.walk(self.tree(site["file"])):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
-            if line is None or node.lineno <= line <= (node.end_lineno or node.lineno):
+            if line is None or holds(node, line):
                 yield node, node.func
 
     def at(self, site: Site) -> Iterator[ast.expr | ast.With]:
@@ -78,17 +81,6 @@ class Sources:
                 place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
                 if place == position:
                     yield node
-
-
-def scope_at(module: ast.AST, line: int) -> ast.AST:
-    """The innermost function around a line, else the module."""
-    around = (
-        node
-        for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    )
-    return max(around, key=lambda node: node.lineno, default=module)
 
 
 def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
@@ -137,14 +129,6 @@ def literals(values: Mapping[str, str]) -> dict[str, Scalar]:
 
 
 _FLOATS = ("nan", "inf", "-inf")
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> ast.AST:
-    try:
-        return ast.parse(text)
-    except (ValueError, SyntaxError):
-        return ast.Module(body=[], type_ignores=[])
 
 
 @functools.lru_cache(maxsize=4096)

@@ -29,6 +29,7 @@ from ..model.waits import (
     OnThread,
     Wait,
 )
+from ..program.syntax import holds
 from . import locks, polling
 from .called import called_at
 from .freeing import ENDED_BY
@@ -249,7 +250,7 @@ def _may_wait_for_work(blocked: Blocked) -> bool:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "wait"
-        and node.lineno <= innermost.line <= (node.end_lineno or node.lineno)
+        and holds(node, innermost.line)
         for node in ast.walk(blocked.sources.tree(innermost.file))
     )
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from ..beacon.record import Thread
 from ..model.frames import Frame
+from ..program.syntax import holds
 from .source import Sources
 
 SHORT = 60.0
@@ -83,7 +84,7 @@ def _handled(frame: Frame, sources: Sources) -> bool:
 
 
 def _within(line: int, body: Iterable[ast.stmt]) -> bool:
-    return any(part.lineno <= line <= (part.end_lineno or part.lineno) for part in body)
+    return any(holds(part, line) for part in body)
 
 
 def _suppresses(call: ast.expr) -> bool:

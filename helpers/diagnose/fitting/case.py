@@ -15,9 +15,9 @@ from ...model.parting import Parting
 from ...model.redaction import Source
 from ...model.waits import InP2P, Wait
 from ...model.wording import one_line, place, spoken, stack_of
+from ...program.blocks import Step, function_of, path
+from ...program.syntax import Loop, dotted, parsed
 from ..events import line_of_call
-from ..parting.blocks import Loop, Step, function_of, parsed, path
-from ..parting.condition import dotted
 from ..scene import Facts
 
 _OF_RANK = re.compile(

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...model.issued import IssuedCall
+from ...program.blocks import function_of, path
+from ...program.condition import Values, known, made_of, names, truth
+from ...program.syntax import Function, Loop, own_nodes, parsed
+from ...program.turns import Turns, bound, counters
 from . import counted
-from .blocks import Function, Loop, function_of, own_nodes, parsed, path
-from .condition import Values, known, made_of, names, truth
 from .counted import Made
 from .statement import Parted, Stack, Ways, around, ways
-from .turns import Turns, bound, counters
 
 
 @dataclass(frozen=True)

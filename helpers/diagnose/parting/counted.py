@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...model.frames import Frame
 from ...model.issued import IssuedCall
-from .blocks import Function, function_of, own_nodes, path
-from .turns import Turns
+from ...program.blocks import function_of, path
+from ...program.syntax import Function, own_nodes
+from ...program.turns import Turns
 
 Stack = Sequence[Frame]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ...model.clauses import grouped
 from ...model.parting import Parting
-from .blocks import function_of, path
+from ...program.blocks import function_of, path
 from .choice import Place
 from .choice import parting as statement_of
 from .counted import Made

@@ -9,9 +9,9 @@ from ...model.facts import RankView, Verdict
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
 from ...model.wording import stack_of
+from ...program.blocks import after_all
 from ..matching import divergence
 from ..scene import Facts
-from .blocks import after_all
 from .counted import Made
 from .history import Apart
 from .parted import exited, parted, users_of

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from ...model.frames import Frame
 from ...model.parting import Kind
-from .blocks import Function, Loop, Step, function_of, own_nodes, path
-from .turns import Turns
+from ...program.blocks import Step, function_of, path
+from ...program.syntax import Function, Loop, holds, own_nodes
+from ...program.turns import Turns
 
 Stack = Sequence[Frame]
 """Frames, outermost first."""
@@ -292,7 +293,7 @@ def _in_both(
         expression = _conditional(node, lines) if here.part == there.part == "" else None
         if expression is None:
             return None
-        first = _covers(expression.body, lines[0])
+        first = holds(expression.body, lines[0])
         mine, its = (IN_FIRST, IN_ELSE) if first else (IN_ELSE, IN_FIRST)
         tests = ((expression.test, first),)
         return Parted("ifexp", at, function, expression, mine, its, tests, shared)
@@ -376,14 +377,10 @@ def _conditional(statement: ast.stmt, lines: tuple[int, int]) -> ast.IfExp | Non
     found = None
     for node in ast.walk(statement):
         if isinstance(node, ast.IfExp):
-            sides = [(_covers(node.body, line), _covers(node.orelse, line)) for line in lines]
+            sides = [(holds(node.body, line), holds(node.orelse, line)) for line in lines]
             if sorted(sides) == [(False, True), (True, False)]:
                 found = node
     return found
-
-
-def _covers(node: ast.expr, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def label(node: ast.AST, part: str) -> str:

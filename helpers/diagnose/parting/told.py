@@ -11,11 +11,12 @@ from ...model.frames import Frame, Scalar, innermost_user
 from ...model.parting import Branch, Parting
 from ...model.redaction import Source
 from ...model.wording import one_line
-from .blocks import Loop, function_of, path
+from ...program.blocks import function_of, path
+from ...program.condition import names
+from ...program.syntax import Loop
+from ...program.turns import counters
 from .choice import Place
-from .condition import names
 from .statement import Parted, Stack
-from .turns import counters
 
 _COMMENT = re.compile(r":\s*#[^'\"]*$")
 """What follows the colon of a head."""

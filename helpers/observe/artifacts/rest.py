@@ -6,6 +6,7 @@ import ast
 import os
 
 from ...beacon.record import NativeCall, Thread
+from ...program.syntax import holds
 from ..called import called_at
 from ..source import Sources
 
@@ -66,7 +67,7 @@ def _system_call(thread: Thread, sources: Sources) -> str:
     names = {
         _name(node)
         for node in ast.walk(sources.tree(file))
-        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        if isinstance(node, ast.Call) and holds(node, line)
     }
     found = {BY_CALL[name] for name in names & BY_CALL.keys()}
     return found.pop() if len(found) == 1 else UNKNOWN

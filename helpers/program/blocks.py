@@ -7,10 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...model.frames import Frame
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-Loop = ast.For | ast.AsyncFor | ast.While
+from .syntax import Function, Place, holds, own_nodes, parsed
 
 
 @dataclass(frozen=True)
@@ -35,16 +32,7 @@ class Step:
         return self.node is other.node and self.part == other.part
 
 
-@functools.lru_cache(maxsize=256)
-def parsed(text: str) -> ast.Module | None:
-    """The tree of a source; None for what is no Python."""
-    try:
-        return ast.parse(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-
-
-def function_of(frame: Frame) -> Function | None:
+def function_of(frame: Place) -> Function | None:
     """The function that a frame runs; None where the source does not show it.
 
     A name that differs means that the file has been edited; lambdas, comprehensions and bodies of
@@ -62,7 +50,7 @@ def _function_at(text: str, name: str, line: int) -> Function | None:
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
+        and holds(node, line)
     ]
     node = max(around, key=lambda one: (one.lineno, one.col_offset), default=tree)
     if isinstance(node, ast.Module):
@@ -85,7 +73,7 @@ def path(function: Function, line: int) -> tuple[Step, ...]:
 
 def _steps(block: Sequence[ast.stmt], line: int) -> Iterator[Step]:
     for index, node in enumerate(block):
-        if not (node.lineno <= line <= (node.end_lineno or node.lineno)):
+        if not holds(node, line):
             continue
         for part, inner, tests in parts(node):
             if inner and inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
@@ -135,12 +123,3 @@ def _branches(node: ast.If) -> Iterator[Part]:
 
 def _resumed(function: ast.FunctionDef) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function))
-
-
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions and classes in it."""
-    inner = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
-    for child in ast.iter_child_nodes(function):
-        yield child
-        if not isinstance(child, inner):
-            yield from own_nodes(child)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from ...model.frames import Frame
-from .blocks import Function, own_nodes
+from .syntax import Function, Place, Plain, own_nodes
 
 OF_CALLS = ("idx", "index", "step", "epoch", "iteration")
 """How the arguments end by which libraries number their calls, `batch_idx` for example."""
+
+
+class Known(Place, Protocol):
+    """A line with the values that are known there."""
+
+    @property
+    def values(self) -> Mapping[str, Plain]:
+        """Name -> value."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Counter:
     raised: int | None = None
     from_start: bool = False
 
-    def at_start(self, frame: Frame) -> int | None:
+    def at_start(self, frame: Known) -> int | None:
         """What it was at the start of the turn in which a frame is; None where it is not known."""
         value = frame.values.get(self.name)
         if type(value) is not int:
@@ -64,7 +72,7 @@ class Turns:
         told = tuple(Counter(name) for name in names if name.endswith(OF_CALLS))
         return cls(frame, None, told, frozenset(names) | bound(function))
 
-    def both(self, one: Frame, other: Frame) -> list[tuple[int, int]]:
+    def both(self, one: Known, other: Known) -> list[tuple[int, int]]:
         """What counts the turns, where it is known in two frames."""
         told = [(counter.at_start(one), counter.at_start(other)) for counter in self.counters]
         return [(mine, its) for mine, its in told if mine is not None and its is not None]

@@ -7,13 +7,13 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ...model.frames import Scalar
+from .syntax import Plain, dotted
 
-Values = Mapping[str, Scalar]
+Values = Mapping[str, Plain]
 """Name (`step`, `self.resume`) -> value on one rank, of what can be read and has not changed."""
 
 
-OF_RANK: Mapping[str, Callable[[int], Scalar]] = {
+OF_RANK: Mapping[str, Callable[[int], Plain]] = {
     "get_rank()": int,
     "global_rank": int,
     "process_index": int,
@@ -62,7 +62,7 @@ def truth(test: ast.expr, values: Values) -> bool | None:
 
 def known(test: ast.expr, rank: int) -> Values:
     """The expressions in a condition that say nothing but which rank it is, with their values."""
-    found: dict[str, Scalar] = {}
+    found: dict[str, Plain] = {}
     for node in ast.walk(test):
         said = _said(node)
         tell = OF_RANK.get(said.rpartition(".")[2]) if said is not None and "." in said else None
@@ -80,16 +80,6 @@ def made_of(test: ast.expr, known_names: Collection[str]) -> bool:
     """True for a condition that depends on nothing but some variables."""
     calls = any(isinstance(node, ast.Call | ast.Await | ast.Subscript) for node in ast.walk(test))
     return not calls and set(names(test)) <= set(known_names)
-
-
-def dotted(node: ast.expr) -> str | None:
-    """`self.resume` of a name or of an attribute of one."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        base = dotted(node.value)
-        return None if base is None else f"{base}.{node.attr}"
-    return None
 
 
 def _said(node: ast.AST) -> str | None:

@@ -1,0 +1,81 @@
+"""Trees of sources, and what of them is around a line. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+Loop = ast.For | ast.AsyncFor | ast.While
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+Plain = int | float | bool | str | None
+
+_Node = TypeVar("_Node", bound=ast.stmt | ast.expr)
+
+
+class Place(Protocol):
+    """A line of a function in a source, as a frame has it."""
+
+    @property
+    def text(self) -> str:
+        """The source; empty where it is not known."""
+
+    @property
+    def function(self) -> str:
+        """Name of the function."""
+
+    @property
+    def line(self) -> int:
+        """Number of the line, from 1."""
+
+
+@functools.lru_cache(maxsize=256)
+def parsed(text: str) -> ast.Module | None:
+    """The tree of a source; None for what is no Python."""
+    try:
+        return ast.parse(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def holds(node: ast.stmt | ast.expr, line: int) -> bool:
+    """True for a node that a line is part of."""
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def innermost(tree: ast.AST, line: int, *kinds: type[_Node]) -> _Node | None:
+    """The innermost node of some kinds around a line."""
+    around = (node for node in ast.walk(tree) if isinstance(node, kinds) and holds(node, line))
+    return max(around, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
+def scope_at(module: ast.AST, line: int) -> ast.AST:
+    """The innermost function around a line, else the module."""
+    return innermost(module, line, *_FUNCTIONS) or module
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions and classes in it."""
+    inner = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    for child in ast.iter_child_nodes(function):
+        yield child
+        if not isinstance(child, inner):
+            yield from own_nodes(child)
+
+
+def called_name(call: ast.Call) -> str:
+    """The name of what is called, that of a method without its object."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`self.resume` of a name or of an attribute of one."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return None if base is None else f"{base}.{node.attr}"
+    return None

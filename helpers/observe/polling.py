@@ -41,7 +41,7 @@ _POLLING = {
 
 _POLLING_CALLS = ("store", "rendezvous", "lock")
 """Calls of torch and of lock files that poll many times a second, in C++ too: `TCPStore::waitForWorkers`
-and `FileStore` every 0.01 s, `FileBaton` and `filelock` every 0.1 s."""
+and `FileStore` every 0.01 s, `FileBaton` and `filelock` every 0.1 s. `init_rpc` is a rendezvous, too."""
 
 _WAKES = 4.0
 """How often a thread is scheduled, at most, when it looks around once: it may have to wait for the
@@ -51,7 +51,7 @@ interpreter lock."""
 def wakes(thread: Thread) -> float:
     """Wake-ups a second that are those of the library in which a thread waits."""
     call = thread["call"]
-    if call is not None and call["kind"] in _POLLING_CALLS:
+    if call is not None and (call["kind"] in _POLLING_CALLS or call["op"] == "init_rpc"):
         return math.inf
     for file, _, function, user in thread["frames"]:
         if user:

@@ -276,6 +276,8 @@ OWN: FrameEntry = ("/job/train.py", 30, "loop", True)
     [
         pytest.param(call("store", "get"), [OWN], math.inf, math.inf, id="a key of the store"),
         pytest.param(call("rendezvous", "init"), [OWN], math.inf, math.inf, id="the rendezvous"),
+        pytest.param(call("rpc", "init_rpc"), [OWN], math.inf, math.inf, id="that of remote calls"),
+        pytest.param(call("rpc", "rpc_sync"), [OWN], 0.0, 0.0, id="a remote call"),
         pytest.param(call("lock", "filelock"), [OWN], math.inf, math.inf, id="a lock file"),
         pytest.param(call("collective", "barrier"), [OWN], 0.0, 0.0, id="a collective does not poll"),
         pytest.param(None, [QUEUE, LOADER, OWN], 1 / 5, 1.0, id="a loader, every five seconds"),

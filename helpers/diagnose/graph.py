@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..model.facts import STILL, ProcessView, RankView, Snapshot
-from ..model.waits import DATA_LOADER, READER, OnChild, OnDevice, OnIO, Wait
+from ..model.facts import STILL, UNTOLD, ProcessView, RankView, Snapshot
+from ..model.waits import DATA_LOADER, READER, InCollective, OnChild, OnDevice, OnIO, Wait
 from .loops import loops
 from .needs import NOBODY, Need, Needs
 
@@ -187,7 +187,18 @@ class Graph:
 
     def _unmoved(self, rank: int) -> bool:
         """True for a rank that has been still for `patience` seconds, and what it waits for in turn."""
+        if any(self._is_up_to_device(rank, wait) for wait in self.waits(rank)):
+            return False
         return all(self._is_still(process) for process in self.needs.in_turn(rank))
+
+    def _is_up_to_device(self, rank: int, wait: Wait) -> bool:
+        """True where all ranks have come to a collective, and a device has yet to carry it out.
+
+        What a dump shows is not: it was made since that had taken too long.
+        """
+        dumped = self.alive[rank].still >= UNTOLD
+        on_device = isinstance(wait, InCollective) and wait.on_device
+        return on_device and not dumped and not self.needs.absent(rank, wait)
 
     def _is_still(self, process: ProcessView) -> bool:
         """True for a process that has not moved for `patience` seconds, and is not about to."""

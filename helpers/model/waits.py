@@ -91,6 +91,7 @@ class InCollective(_Waiting):
         group_number: index, from 1, of the group that this `new_group` call creates in the process; None
             where that cannot be counted.
         barrier_key: the store key at which a `new_group` call waits for all ranks.
+        on_device: True where a device carries it out, which may have other work to do before.
         enqueued: True where the call has returned and the rank waits, at `where`, for its device.
     """
 
@@ -103,6 +104,7 @@ class InCollective(_Waiting):
     root: int | None = None
     group_number: int | None = None
     barrier_key: str | None = None
+    on_device: bool = False
     enqueued: bool = False
 
 

@@ -138,5 +138,6 @@ def _pending(entry: Collective, members: tuple[int, ...], device: OnDevice) -> W
         where=device.where,
         within=device.within,
         traced=device.traced,
+        on_device=True,
         enqueued=True,
     )

@@ -55,6 +55,12 @@ def on_device(record: Record) -> bool:
     return record["accelerator"] != "cpu" or any(_is_on_device(group["backend"]) for group in groups)
 
 
+def carries_out(record: Record, label: str | None) -> bool:
+    """True for a group, by its label, whose collectives a device carries out."""
+    groups = record["dist"]["groups"] if record["dist"] is not None else ()
+    return any(_is_on_device(group["backend"]) for group in groups if group["name"] == label)
+
+
 def _is_on_device(backend: str) -> bool:
     return backend not in ("", *CPU_BACKENDS)
 
@@ -141,6 +147,7 @@ def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
                 seq=entry["seq"],
                 sizes=sizes(entry["sizes"]),
                 dtype=entry.get("dtype", ""),
+                on_device=carries_out(record, label),
                 **common,
             )
         )

@@ -36,7 +36,7 @@ from histories import (
 
 from helpers.diagnose.graph import SOON, Graph
 from helpers.diagnose.matching import addresses, divergence
-from helpers.model.facts import Blocker, ChildView, RankView, Snapshot
+from helpers.model.facts import UNTOLD, Blocker, ChildView, RankView, Snapshot
 from helpers.model.waits import InP2P, InStore, OnChild, OnCondition, OnDevice, OnIO, Wait
 
 
@@ -796,6 +796,25 @@ def test_a_rank_that_waits_for_its_device_goes_on_by_itself() -> None:
     for other in (rank(1, recv(0)), rank(1, wait(OnDevice, "item"))):
         assert stuck(on_device, other) == set()
         assert Graph.of(snapshot(on_device, other), patience=1.0).given_up == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("on_device", "still", "given_up"),
+    [(True, 60.0, set()), (False, 60.0, {0, 1}), (True, UNTOLD, {0, 1})],
+    ids=["a device may have other work before", "no device", "a dump, made after a timeout"],
+)
+def test_what_all_have_come_to_is_up_to_the_device(
+    on_device: bool, still: float, given_up: set[int]
+) -> None:
+    calls = collective("barrier", on_device=on_device, members=(0, 1))
+    ranks = [rank(number, calls, still=still, idle=still, **issued("barrier")) for number in (0, 1)]
+    assert Graph.of(snapshot(*ranks), patience=3.0).given_up == given_up
+
+
+def test_a_rank_that_does_not_come_is_given_up_on_a_device_too() -> None:
+    calls = collective("barrier", on_device=True, members=(0, 1))
+    ranks = (rank(0, calls, still=60.0, idle=60.0), rank(1, recv(None), still=60.0, idle=60.0))
+    assert Graph.of(snapshot(*ranks), patience=3.0).given_up == {0, 1}
 
 
 def test_what_takes_processor_time_may_end_a_wait() -> None:

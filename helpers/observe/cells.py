@@ -18,7 +18,7 @@ import msgspec
 
 from ..beacon.record import FrameEntry, Record, Thread
 from ..model.frames import cell_name
-from ..program.syntax import holds
+from ..program.syntax import holds, parsed
 
 SEED = 0xC70F6907
 """ipykernel's, for its hashes."""
@@ -185,7 +185,7 @@ def _without_magic(line: str) -> str:
 
 def _whole(text: str) -> str:
     """The same of what IPython has compiled: a cell magic is a call with the rest of the cell."""
-    tree = _tree(text) if text.startswith(_CELL_MAGIC) else None
+    tree = parsed(text) if text.startswith(_CELL_MAGIC) else None
     call = tree.body[0].value if tree and isinstance(tree.body[0], ast.Expr) else None
     if not isinstance(call, ast.Call):
         return text.rstrip("\n") + "\n"
@@ -194,13 +194,6 @@ def _whole(text: str) -> str:
         return text
     name, line, body = given
     return compiled(f"%%{name} {line}".rstrip() + f"\n{body}")
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 class Cells:
@@ -276,7 +269,7 @@ class Cells:
     def _is_in(self, around: tuple[str, int], function: str, line: int) -> bool:
         """True for the code of a cell; a function may come from another one that ran under `%%time`."""
         name, first = around
-        tree = _tree(self.texts.get(name, ""))
+        tree = parsed(self.texts.get(name, ""))
         return function == "<module>" or any(
             node.name == function and holds(node, line + first)
             for node in ast.walk(tree or ast.Module([], []))

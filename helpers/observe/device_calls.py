@@ -76,12 +76,12 @@ class _Stream:
 
     def held(self, first: Unmet) -> ProcessView:
         """The process with what is pending in its groups."""
+        if not self.issued:
+            return self.process
         reached = [
             (group, replace(entry, done=entry.done and entry.seq < first.get(group, math.inf)))
             for group, entry in self.reached()
         ]
-        if not self.issued:
-            return self.process
         process = replace(self.process, collectives=tuple(entry for _, entry in reached))
         device = next((wait for wait in process.waits if isinstance(wait, OnDevice)), None)
         holding = {group for group, entry in reached if _holds(entry, first.get(group))}

@@ -8,6 +8,7 @@ from typing import NotRequired, TypedDict
 
 from ..beacon.membership import ranks_of
 from ..beacon.record import FlightEntry, Members, Record
+from ..beacon.record import Group as JoinedGroup
 from ..beacon.torch_names import P2P_CALLS
 from ..model.facts import Collective, Group
 from ..model.frames import Frame
@@ -51,14 +52,18 @@ def collectives(record: Record) -> tuple[Collective, ...]:
 
 def on_device(record: Record) -> bool:
     """True for a process that may wait for a device: it uses CUDA, or a backend that is for no CPU."""
-    groups = record["dist"]["groups"] if record["dist"] is not None else ()
-    return record["accelerator"] != "cpu" or any(_is_on_device(group["backend"]) for group in groups)
+    on_devices = (_is_on_device(group["backend"]) for group in joined(record))
+    return record["accelerator"] != "cpu" or any(on_devices)
 
 
 def carries_out(record: Record, label: str | None) -> bool:
     """True for a group, by its label, whose collectives a device carries out."""
-    groups = record["dist"]["groups"] if record["dist"] is not None else ()
-    return any(_is_on_device(group["backend"]) for group in groups if group["name"] == label)
+    return any(_is_on_device(group["backend"]) for group in joined(record) if group["name"] == label)
+
+
+def joined(record: Record) -> list[JoinedGroup]:
+    """The groups that a process is in, none before it has joined one; several may have one label."""
+    return record["dist"]["groups"] if record["dist"] is not None else []
 
 
 def _is_on_device(backend: str) -> bool:
@@ -118,10 +123,8 @@ def groups(record: Record) -> tuple[Group, ...]:
 
     torch numbers the groups that a process makes, and names them by that number.
     """
-    dist = record["dist"]
     found = [
-        Group(one["id"], one["name"], members(one), one.get("guessed", False))
-        for one in (dist["groups"] if dist else ())
+        Group(one["id"], one["name"], members(one), one.get("guessed", False)) for one in joined(record)
     ]
     for call in (thread["call"] for thread in record["threads"]):
         if call is not None and call["counted"] and members(call) and (number := made(record)):
@@ -156,8 +159,7 @@ def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
 
 def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Id of each group -> what it is called here, and its members."""
-    groups = record["dist"]["groups"] if record["dist"] is not None else ()
-    return {group["id"]: (group["name"], members(group)) for group in groups}
+    return {group["id"]: (group["name"], members(group)) for group in joined(record)}
 
 
 def members(told: Members) -> tuple[int, ...]:

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from ..beacon.nccl import DUMPS, PIPE
-from ..beacon.record import Flight, Group, NcclAccount, Record
+from ..beacon.record import Flight, NcclAccount, Record
 from ..model.waits import InCollective
-from .groups import Waiting, pending_waits
+from .groups import Waiting, joined, pending_waits
 from .look import Entries
 
 SET_BY_USER = (
@@ -29,7 +29,7 @@ SETTLED = 3.0
 
 def serves(record: Record, label: str | None) -> bool:
     """True for a group, by its label, whose collectives NCCL carries out."""
-    return any("nccl" in group["backend"] for group in _groups(record) if group["name"] == label)
+    return any("nccl" in group["backend"] for group in joined(record) if group["name"] == label)
 
 
 def is_open(record: Record, label: str | None) -> bool:
@@ -37,15 +37,13 @@ def is_open(record: Record, label: str | None) -> bool:
     account = record.get("nccl")
     if account is None or _has_pending_entries(record):
         return "nccl" in record["unseen"]
-    return any(_is_pending(account, group["id"]) for group in _groups(record) if group["name"] == label)
+    return any(_is_pending(account, group["id"]) for group in joined(record) if group["name"] == label)
 
 
 def question(record: Record | None, now: float) -> Entries | None:
     """What is to be asked of the recorder of a process, once its account has not moved for a while."""
     account = record.get("nccl") if record is not None else None
-    if account is None or not account["dump"] or now - account["since"] < SETTLED:
-        return None
-    if not any(_is_pending(account, name) for name in account["groups"]):
+    if account is None or not account["dump"] or not _is_held(account, now):
         return None
     return Entries(account["dump"], account["since"])
 
@@ -69,9 +67,9 @@ def not_seen(record: Record, answer: Any, now: float) -> Iterator[str]:
         answer: to `question`.
     """
     account = record.get("nccl")
-    if account is None or now - account["since"] < SETTLED:
+    if account is None or not _is_held(account, now):
         return
-    if not account["dump"] and any(_is_pending(account, name) for name in account["groups"]):
+    if not account["dump"]:
         yield SET_BY_USER
     elif isinstance(answer, str):
         yield answer
@@ -95,10 +93,12 @@ def _has_pending_entries(record: Record) -> bool:
     return flight is not None and any(not entry["done"] for entry in flight["entries"])
 
 
+def _is_held(account: NcclAccount, now: float) -> bool:
+    """True where NCCL has something left to do, and has not moved for a while."""
+    settled = now - account["since"] >= SETTLED
+    return settled and any(_is_pending(account, name) for name in account["groups"])
+
+
 def _is_pending(account: NcclAccount, name: str) -> bool:
     enqueued, completed = account["groups"].get(name, (0, 0))
     return enqueued != completed
-
-
-def _groups(record: Record) -> Iterator[Group]:
-    yield from record["dist"]["groups"] if record["dist"] is not None else ()

@@ -18,7 +18,7 @@ from .events import Event, events
 from .graph import Graph
 from .matching import SAME_SIZE
 from .parting.history import Apart, apart
-from .parting.statement import has_passed
+from .parting.relative import has_passed
 
 MOST_PLACES = 16
 """Where ranks are in more places than this, none of them is odd: all disagree."""

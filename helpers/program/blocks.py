@@ -32,6 +32,10 @@ class Step:
         return self.node is other.node and self.part == other.part
 
 
+LONGEST_PIECE = 40
+"""Characters of a condition that are quoted to name a part."""
+
+
 def function_of(frame: Place) -> Function | None:
     """The function that a frame runs; None where the source does not show it.
 
@@ -123,3 +127,24 @@ def _branches(node: ast.If) -> Iterator[Part]:
 
 def _resumed(function: ast.FunctionDef) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function))
+
+
+def label_of_part(node: ast.AST, part: str) -> str:
+    """A part of a statement in words: `in its body`, `in its except ValueError`."""
+    name, _, number = part.partition(" ")
+    if name == "handler" and isinstance(node, ast.Try | ast.TryStar):
+        kind = node.handlers[int(number)].type
+        return _said("in its except", kind)
+    if name == "case" and isinstance(node, ast.Match):
+        return _said("in its case", node.cases[int(number)].pattern)
+    if name == "elif":
+        for _ in range(int(number)):
+            node = node.orelse[0] if isinstance(node, ast.If) else node
+        return _said("in its elif", getattr(node, "test", None))
+    return f"in its {name}"
+
+
+def _said(words: str, node: ast.AST | None) -> str:
+    """The words, and a piece of the source if it is short."""
+    piece = "" if node is None else ast.unparse(node)
+    return f"{words} {piece}" if 0 < len(piece) <= LONGEST_PIECE else words

@@ -60,6 +60,15 @@ def truth(test: ast.expr, values: Values) -> bool | None:
         return None
 
 
+def value_of(expression: ast.expr, values: Values) -> tuple[Plain] | None:
+    """The value of an expression; None where that depends on what is not known."""
+    try:
+        value = _value(expression, values)
+    except (UnknownError, TypeError, ValueError, ArithmeticError):
+        return None
+    return (value,) if value is None or isinstance(value, int | float | bool | str) else None
+
+
 def known(test: ast.expr, rank: int) -> Values:
     """The expressions in a condition that say nothing but which rank it is, with their values."""
     found: dict[str, Plain] = {}

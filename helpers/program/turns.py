@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -28,12 +27,10 @@ class Counter:
 
     Attributes:
         raised: line of the statement in the loop that raises it; None for what the loop itself counts.
-        from_start: True when it says how many turns there were: it is the same number in the first one.
     """
 
     name: str
     raised: int | None = None
-    from_start: bool = False
 
     def at_start(self, frame: Known) -> int | None:
         """What it was at the start of the turn in which a frame is; None where it is not known."""
@@ -50,18 +47,17 @@ class Turns:
     Attributes:
         frame: the frame, from 0 for the outermost, that can name what tells the turns apart.
         loop: None for the calls of a function by a library.
-        counters: what tells its turns apart; changing: all names that may change from turn to turn.
+        counters: what tells its turns apart.
     """
 
     frame: int
     loop: ast.stmt | None
     counters: tuple[Counter, ...]
-    changing: frozenset[str]
 
     @classmethod
     def of_loop(cls, frame: int, loop: ast.stmt) -> Turns:
         """The turns of a loop."""
-        return cls(frame, loop, counters(loop), bound(loop))
+        return cls(frame, loop, counters(loop))
 
     @classmethod
     def of_calls(cls, frame: int, function: Function) -> Turns:
@@ -70,7 +66,7 @@ class Turns:
         given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
         names = tuple(one.arg for one in given)
         told = tuple(Counter(name) for name in names if name.endswith(OF_CALLS))
-        return cls(frame, None, told, frozenset(names) | bound(function))
+        return cls(frame, None, told)
 
     def both(self, one: Known, other: Known) -> list[tuple[int, int]]:
         """What counts the turns, where it is known in two frames."""
@@ -92,8 +88,7 @@ def _counters(loop: ast.stmt) -> Iterator[Counter]:
         upwards = len(called_with) < 3
         numbered = by == "range" if first is loop.target else by == "enumerate"
         if numbered and upwards and isinstance(first, ast.Name) and _is_bound(first.id, loop) == 1:
-            fixed = len(called_with) < 2 or isinstance(called_with[0], ast.Constant)
-            yield Counter(first.id, from_start=by == "enumerate" or fixed)
+            yield Counter(first.id)
     for node in getattr(loop, "body", ()):
         match node:
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.Constant(value=1)):
@@ -105,18 +100,3 @@ def _is_bound(name: str, loop: ast.stmt) -> int:
     """How many lines of a loop bind a name."""
     stores = (one for one in own_nodes(loop) if isinstance(one, ast.Name))
     return sum(one.id == name and isinstance(one.ctx, ast.Store) for one in stores)
-
-
-def bound(node: ast.AST, first: float = 0, last: float = math.inf) -> frozenset[str]:
-    """The names that some lines of a statement or function bind."""
-    found = set()
-    for one in own_nodes(node):
-        if not first <= getattr(one, "lineno", -1) <= last:
-            continue
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del):
-            found.add(one.id)
-        elif isinstance(one, ast.ExceptHandler | ast.FunctionDef | ast.ClassDef) and one.name:
-            found.add(one.name)
-        elif isinstance(one, ast.alias):
-            found.add((one.asname or one.name).split(".")[0])
-    return frozenset(found)

@@ -18,7 +18,7 @@ def evaluate() -> float:
 
 dist.init_process_group("stand_in")
 for number in range(5):
-    if not is_finite(number):
+    if not is_finite(number):  # <- parted
         continue
     dist.all_reduce(torch.ones(4))
     about_to_block()

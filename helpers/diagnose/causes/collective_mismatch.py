@@ -16,7 +16,7 @@ from ..events import Event
 from ..matching import Divergence, divergence
 from ..messages import OTHER_SIZES
 from ..parting.history import Apart
-from ..parting.statement import went_aside
+from ..parting.relative import went_aside
 from ..scene import Facts, minority, odd_ones, passed_unnumbered
 
 

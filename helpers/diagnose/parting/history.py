@@ -21,20 +21,13 @@ class Apart:
 
     Attributes:
         calls: rank -> what it has issued there.
-        made: rank -> how often it has issued each call up to there.
-        whole: False when the recorder has forgotten the group's first calls.
         told: this place and those after it, the last one included.
-        sure: False where just before it the ranks were in different lines already, each in one of its
-            own: those calls may have met by mistake.
     """
 
     group: str
     seq: int
     calls: Mapping[int, IssuedCall]
-    made: Mapping[int, Mapping[IssuedCall, int]]
-    whole: bool
     told: tuple[Met, ...]
-    sure: bool = True
 
 
 def apart(issued: Mapping[int, Sequence[Issued]]) -> tuple[Apart, ...]:
@@ -98,20 +91,11 @@ def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Apart | None:
         if seq >= first
     ]
     there = next(here for seq, here in differing if seq == start)
-    present = [(ranks, one) for n, (ranks, one) in enumerate(classes) if n in there]
     return Apart(
         group,
         start,
         {rank: there[n] for n, (ranks, _) in enumerate(classes) if n in there for rank in ranks},
-        {
-            rank: counted
-            for ranks, one in present
-            for counted in [Counter(one.calls[: start - one.first + 1])]
-            for rank in ranks
-        },
-        all(one.first <= 1 for _, one in present),
         tuple(told if len(told) <= MOST else [*told[: MOST - 1], told[-1]]),
-        sure=first == start,
     )
 
 

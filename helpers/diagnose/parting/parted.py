@@ -1,70 +1,115 @@
-"""From the stacks of all ranks to the statement at which they parted. No I/O."""
+"""From what is known of all ranks to the statement at which they parted. No I/O."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from ...model.clauses import grouped
 from ...model.parting import Parting
-from ...program.blocks import function_of, path
-from .choice import Place
-from .choice import parting as statement_of
-from .counted import Made
-from .statement import AFTER, Parted, Stack, label
+from ...program.blocks import label_of_part, parts, path
+from ...program.flow import AFTER, RAISED, Choice, asked_by
+from .contexts import Contexts, Stack, users_of
+from .decision import EXITED, RETURNED, WENT_ON, Decision
+from .divergence import Divergence
 from .told import told
+from .trace import Trace, divergences
 
 
 def parted(
-    stacks: Mapping[int, Stack],
+    traces: Mapping[int, Trace],
     odd: Sequence[int],
-    made: Mapping[int, Made] | None = None,
     waited_for: Mapping[int, Collection[int]] | None = None,
 ) -> Parting | None:
     """The statement at which ranks have parted; None where it cannot be told.
 
     Args:
-        stacks: rank -> frames, outermost first.
+        traces: what is known of each rank.
         odd: the ranks that are not where they should be, if it is known which these are.
-        made: rank -> how often it has made each call up to this one, where that is known.
         waited_for: rank -> the ranks for which it waits, where that is known.
     """
-    made, waited_for, stacks = made or {}, waited_for or {}, _aligned(stacks)
-    together = grouped({rank: _known(stack) for rank, stack in stacks.items()})
-    if len(together) < 2:
+    traces = _aligned(traces)
+    classes = sorted(
+        grouped({rank: trace.key for rank, trace in traces.items()}).values(),
+        key=lambda ranks: (-len(ranks), ranks),
+    )
+    if len(classes) < 2:
         return None
-    classes = sorted(together.values(), key=lambda ranks: (-len(ranks), ranks))
     apart = [ranks for ranks in classes if set(odd) & set(ranks)] or classes[-1:]
     first = apart[0]
     others = [*apart[1:], *(ranks for ranks in classes if ranks not in apart)]
-    most = max(others, key=lambda ranks: _nearness(first, ranks, waited_for))
-    found = statement_of(*(Place(r[0], stacks[r[0]], made.get(r[0], {})) for r in (first, most)))
-    if found is None:
+    most = max(others, key=lambda ranks: _nearness(first, ranks, waited_for or {}))
+    pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
+    found = divergences(*pair.values())
+    divergence = found.decision if found is not None else None
+    if divergence is None:
         return None
-    statement, turned = found
-    here, there = (most, first) if turned else (first, most)
-    branches = {statement.here: list(here), statement.there: list(there)}
-    for ranks in classes:
-        if ranks in (here, there):
-            continue
-        way = _way(statement, stacks[here[0]], stacks[ranks[0]])
+    decision, labels = _decision(divergence, pair)
+    branches: dict[str, list[int]] = {}
+    inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
+    for ranks in (*inside, *(ranks for ranks in classes if ranks not in inside)):
+        way = labels.get(ranks[0]) or _way(decision, traces[ranks[0]].stack)
         if way is None and set(odd) & set(ranks):
             return None
         if way is not None:
             branches.setdefault(way, []).extend(ranks)
-    return told(statement, stacks, here[0], branches)
+    stacks = {rank: trace.stack for rank, trace in traces.items()}
+    return told(decision, stacks, branches) if len(branches) > 1 else None
 
 
-def _aligned(stacks: Mapping[int, Stack]) -> Mapping[int, Stack]:
-    """The stacks, from the first line that all ranks have on where they were started in other ways."""
-    outermost = {(stack[0].file, stack[0].function) for stack in stacks.values()}
-    if len(outermost) < 2:
-        return stacks
-    first, *others = stacks.values()
-    common = next((frame for frame in first if all(frame in stack for stack in others)), None)
+def _decision(divergence: Divergence, pair: Mapping[int, Trace]) -> tuple[Decision, dict[int, str]]:
+    """A statement as it is told, and the way that each of two ranks has taken."""
+    choice = divergence.choice
+    read = dict(zip(pair, divergence.values, strict=True))
+    decision = Decision(
+        choice.kind, divergence.context, divergence.step, choice.statement, asked_by(choice), read
+    )
+    ways = dict(zip(pair, divergence.labels, strict=True))
+    for rank, label in ways.items():
+        leaves = _return_in(choice, label)
+        inside = _way(decision, pair[rank].stack)
+        if leaves is not None and (inside is None or inside == AFTER):
+            told_ways = {one: RETURNED if one == rank else WENT_ON for one in ways}
+            return replace(decision, kind="return", node=leaves), told_ways
+    places = {rank: _way(decision, trace.stack) for rank, trace in pair.items()}
+    if None in places.values() or len({*places.values()}) < 2:
+        places = {rank: _label(choice, way, places[rank]) for rank, way in ways.items()}
+    return decision, {rank: place or AFTER for rank, place in places.items()}
+
+
+def _label(choice: Choice, way: str, place: str | None) -> str:
+    """What a reader calls the way of a rank."""
+    inside = place if place is not None and place != AFTER else None
+    if choice.kind == "try":
+        return inside or (AFTER if way == RAISED else label_of_part(choice.statement, "body"))
+    return (inside if way == "no" else None) or choice.ways.get(way, AFTER)
+
+
+def _return_in(choice: Choice, label: str) -> ast.Return | None:
+    """The `return` with which a way of an `if` ends."""
+    if not isinstance(choice.statement, ast.If):
+        return None
+    for _, block, asked in parts(choice.statement):
+        last = block[-1] if block else None
+        if asked and asked[-1] == (choice.test, label == "yes") and isinstance(last, ast.Return):
+            return last
+    return None
+
+
+def _aligned(traces: Mapping[int, Trace]) -> Mapping[int, Trace]:
+    """The traces, from the first line that all ranks have on where they were started in other ways."""
+    stacks = [trace.stack for trace in traces.values() if trace.stack]
+    if len({(stack[0].file, stack[0].function) for stack in stacks}) < 2:
+        return traces
+    common = next((frame for frame in stacks[0] if all(frame in stack for stack in stacks)), None)
     if common is None:
-        return stacks
-    return {rank: stack[list(stack).index(common) :] for rank, stack in stacks.items()}
+        return traces
+    return {
+        rank: replace(trace, stack=trace.stack[[*trace.stack].index(common) :])
+        for rank, trace in traces.items()
+        if trace.stack
+    }
 
 
 def _nearness(
@@ -76,48 +121,36 @@ def _nearness(
     return int(any(peer in ranks for rank in others for peer in waited_for.get(rank, ())))
 
 
-def _way(statement: Parted, function: Stack, third: Stack) -> str | None:
-    """Which way another rank has taken at a statement; None where that cannot be told."""
-    at = statement.frame
-    if len(third) <= at or third[:at] != function[:at] or third[at].function != function[at].function:
+def _way(decision: Decision, stack: Stack) -> str | None:
+    """Which part of a statement a rank is in, or that it is past it; None where that cannot be told."""
+    frame = decision.context.frame_in(stack)
+    if frame is None:
         return None
-    body, line = function_of(third[at]), third[at].line
-    for step in path(body, line) if body is not None else ():
-        if step.node is statement.node:
-            return label(step.node, step.part) if step.part else None
-    node = statement.node
-    past = isinstance(node, ast.stmt) and line > (node.end_lineno or node.lineno)
-    return {"return": "went on"}.get(statement.kind, AFTER) if past else None
+    for step in path(decision.context.flow.function, frame.line):
+        if step.node is decision.node:
+            return label_of_part(step.node, step.part) if step.part else None
+    past = isinstance(decision.node, ast.stmt) and frame.line > (decision.node.end_lineno or 0)
+    return {"return": WENT_ON}.get(decision.kind, AFTER) if past else None
 
 
 def exited(stacks: Mapping[int, Stack], gone: Sequence[int]) -> Parting | None:
     """The line at which ranks have ended by themselves, and what it stands under.
 
     Args:
-        stacks: as for `parted`; gone: the ranks that have ended.
+        stacks: rank -> frames, outermost first; gone: the ranks that have ended.
     """
     together = grouped({rank: users_of(stacks[rank]) for rank in gone})
     at_lines = {stack: ranks for stack, ranks in together.items() if stack}
     if len(at_lines) != 1:
         return None
-    (ranks,) = at_lines.values()
-    stack = stacks[ranks[0]]
-    at = max(n for n, frame in enumerate(stack) if frame.user)
-    function = function_of(stack[at])
-    steps = path(function, stack[at].line) if function is not None else ()
-    if function is None or not steps:
+    ((stack, ranks),) = at_lines.items()
+    here = Contexts().place(stack)
+    steps = path(here.context.flow.function, stack[-1].line) if here is not None else ()
+    if here is None or here.below or not steps:
         return None
-    tests = next((step.tests for step in reversed(steps) if step.tests), ())
-    way = Parted("exit", at, function, steps[-1].node, "exited", "went on", tests)
+    flow = here.context.flow
+    tests = tuple(test for test, _ in next((step.tests for step in reversed(steps) if step.tests), ()))
+    asked = [n for n, step in enumerate(flow.steps) if step.choice and step.choice.test in tests[-1:]]
+    decision = Decision("exit", here.context, (asked or [*here.steps])[0], steps[-1].node, tests, None)
     others = [rank for rank in sorted(stacks) if rank not in ranks]
-    return told(way, stacks, ranks[0], {"exited": ranks, **({"went on": others} if others else {})})
-
-
-def _known(stack: Stack) -> Stack:
-    """The user's frames, and those of libraries whose source is known."""
-    return tuple(frame for frame in stack if frame.user or frame.text)
-
-
-def users_of(stack: Stack) -> Stack:
-    """The frames of the user's own code."""
-    return tuple(frame for frame in stack if frame.user)
+    return told(decision, stacks, {EXITED: ranks, **({WENT_ON: others} if others else {})})

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 from ...model.facts import RankView, Verdict
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
 from ...model.wording import stack_of
-from ...program.blocks import after_all
 from ..matching import divergence
 from ..scene import Facts
-from .counted import Made
-from .history import Apart
-from .parted import exited, parted, users_of
-from .statement import Stack
+from .collectives import OPERATIONS
+from .contexts import Stack
+from .parted import exited, parted
+from .trace import Trace
 
 OF_WAYS = frozenset(
     (
@@ -30,46 +30,66 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     """Where ranks went different ways: the statement, and the calls from which on they differ."""
     if verdict.cause not in OF_WAYS:
         return None
-    now = {rank: _stack(view) for rank, view in facts.graph.ranks.items()}
-    stacks: Mapping[int, Stack] = now
-    apart = facts.apart
-    told = tuple(met for one in apart for met in one.told)
-    made: Mapping[int, Made] = {}
-    if len(apart) == 1:
-        (first,) = apart
-        then = {rank: tuple(reversed(call.stack)) for rank, call in first.calls.items()}
-        if any(users_of(now[rank]) != users_of(stack) for rank, stack in then.items() if stack):
-            stacks = then
-        made = first.made if first.whole else {}
-    statement = None
-    if verdict.cause == "rank-exited":
-        statement = exited(now, _left(facts))
-        stacks = _to_the_end(stacks)
-    sure = len(apart) <= 1 and all(one.sure for one in apart)
-    if statement is None and sure and not _shifted(facts):
-        known = {rank: stack for rank, stack in stacks.items() if stack}
-        statement = parted(known, verdict.culprits, made, facts.graph.waited_for)
-        if statement is not None and (_are_roles(facts, statement) or _are_alike(apart, statement)):
-            statement = None
+    ended = _left(facts) if verdict.cause == "rank-exited" else []
+    told = tuple(met for one in facts.apart for met in one.told)
+    statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
+    if statement is None and not _shifted(facts):
+        statement = _parted(facts, verdict, ended)
     if statement is None:
         return Parting(history=told) if told else None
     return replace(statement, history=told)
 
 
+def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting | None:
+    """The statement of which all groups tell whose calls have come apart."""
+    groups: list[str | None] = [one.group for one in facts.apart]
+    found = [
+        parted(_traces(facts, group, ended), verdict.culprits, facts.graph.waited_for)
+        for group in groups or [_busiest(facts)]
+    ]
+    places = {(one.where, one.kind) if one is not None else None for one in found}
+    statement = found[0] if len(places) == 1 else None
+    return None if statement is not None and _are_roles(facts, statement) else statement
+
+
+def _collective(facts: Facts, rank: int, stack: Stack) -> str:
+    """The collective that a rank has come to and cannot leave without the others; empty for none.
+
+    Who waits for a handle has issued its collective somewhere else.
+    """
+    for wait in facts.waits(rank)[:1]:
+        if isinstance(wait, InCollective) and not wait.enqueued:
+            return f"{wait.op} in {wait.group}"
+    return next((frame.function for frame in reversed(stack) if frame.function in OPERATIONS), "")
+
+
+def _busiest(facts: Facts) -> str | None:
+    """The group in which most calls are known."""
+    known: Counter[str] = Counter()
+    for view in facts.graph.ranks.values():
+        known.update(
+            {one.group: len(one.calls) for one in (view.process.issued if view.process else ())}
+        )
+    return max(known, key=lambda group: known[group], default=None)
+
+
+def _traces(facts: Facts, group: str | None, ended: Collection[int]) -> dict[int, Trace]:
+    traces = {}
+    for rank, view in facts.graph.ranks.items():
+        issued = next(
+            (one for one in (view.process.issued if view.process else ()) if one.group == group), None
+        )
+        stack = _stack(view)
+        through = rank in ended and not stack
+        if stack or through:
+            first, calls = (issued.first, issued.calls) if issued is not None else (1, ())
+            traces[rank] = Trace(rank, stack, first, calls, through, _collective(facts, rank, stack))
+    return traces
+
+
 def _stack(view: RankView) -> Stack:
     """Where a rank is, or was when it ended, outermost frame first."""
     return stack_of(view.process)[::-1] if view.process is not None else ()
-
-
-def _to_the_end(stacks: Mapping[int, Stack]) -> dict[int, Stack]:
-    """The stacks, with those of ranks that are through with the program: behind its last line."""
-    main = next((stack for stack in stacks.values() if stack), ())
-    at = next((n for n, frame in enumerate(main) if frame.user), None)
-    if at is None or main[at].function != "<module>":
-        return dict(stacks)
-    frame = main[at]
-    end = replace(frame, line=after_all(frame.text), values={"__name__": "__main__"})
-    return {rank: stack or (*main[:at], end) for rank, stack in stacks.items()}
 
 
 def _left(facts: Facts) -> list[int]:
@@ -87,13 +107,6 @@ def _are_roles(facts: Facts, statement: Parting) -> bool:
     of_roles = [any(isinstance(wait, InP2P | InStore) for wait in found) for found in waits]
     through = any(not way.label.startswith("in its") for way in pair)
     return any(of_roles) and (through or all(of_roles))
-
-
-def _are_alike(apart: Sequence[Apart], statement: Parting) -> bool:
-    """True where the ranks have made the same call in two branches of one statement: no harm in that."""
-    calls = [call.op for one in apart for call in one.calls.values()]
-    inside = all(way.label.startswith("in its") for way in statement.branches[:2])
-    return inside and len(set(calls)) == 1
 
 
 def _shifted(facts: Facts) -> bool:

@@ -11,12 +11,13 @@ from ...model.frames import Frame, Scalar, innermost_user
 from ...model.parting import Branch, Parting
 from ...model.redaction import Source
 from ...model.wording import one_line
-from ...program.blocks import function_of, path
-from ...program.condition import names
-from ...program.syntax import Loop
+from ...program.blocks import path
+from ...program.condition import known, names
+from ...program.syntax import Loop, Plain
 from ...program.turns import counters
-from .choice import Place
-from .statement import Parted, Stack
+from .contexts import Stack
+from .decision import Decision
+from .explained import unchanged
 
 _COMMENT = re.compile(r":\s*#[^'\"]*$")
 """What follows the colon of a head."""
@@ -28,72 +29,78 @@ LONGEST = 200
 
 
 def told(
-    statement: Parted,
-    stacks: Mapping[int, Stack],
-    here: int,
-    branches: Mapping[str, Sequence[int]],
+    decision: Decision, stacks: Mapping[int, Stack], branches: Mapping[str, Sequence[int]]
 ) -> Parting:
     """The statement, who went which way, and the values that can be read.
 
     Args:
         stacks: of all ranks, outermost frame first.
-        here: a rank that has the frame of the statement.
         branches: label -> the ranks that have gone that way.
     """
-    frame = stacks[here][statement.frame]
+    frame = decision.context.frame
     values: dict[str, dict[int, str]] = {}
-    for rank, stack in sorted((rank, stacks[rank]) for ranks in branches.values() for rank in ranks):
-        for name, value in _values(statement, rank, stack).items():
+    for rank in sorted(rank for ranks in branches.values() for rank in ranks):
+        for name, value in _values(decision, rank, stacks[rank]).items():
             values.setdefault(name, {})[rank] = repr(value)
     return Parting(
-        kind=statement.kind,
-        where=replace(frame, line=statement.node.lineno),
-        source=_source(statement, frame),
+        kind=decision.kind,
+        where=replace(frame, line=decision.node.lineno),
+        source=_source(decision, frame),
         branches=tuple(
-            Branch(label, tuple(sorted(ranks)), _led_to(statement, stacks[min(ranks)]))
+            Branch(label, tuple(sorted(ranks)), _led_to(decision, stacks[min(ranks)]))
             for label, ranks in branches.items()
         ),
-        asked=tuple(dict.fromkeys(name for asked in statement.asked for name in names(asked))),
+        asked=tuple(dict.fromkeys(name for asked in decision.asked for name in names(asked))),
         values=values,
         differ=tuple(name for name, told in values.items() if len({*told.values()}) > 1),
     )
 
 
-def _values(statement: Parted, rank: int, stack: Stack) -> dict[str, Scalar]:
-    """What can be read on a rank of what the statement asks, counts or handles."""
-    found: dict[str, Scalar] = {}
-    for asked in statement.asked:
-        known = Place(rank, stack).then(statement, asked)
-        found |= {name: known[name] for name in names(asked) if name in known}
-    inside = statement.frame_in(stack)
-    if inside is None:
-        return found
-    counted = counters(statement.node) if isinstance(statement.node, Loop) else ()
-    found |= {one.name: inside.values[one.name] for one in counted if one.name in inside.values}
-    handled = _handled(statement, inside, stack) if statement.kind == "try" else None
-    return found if handled is None else {**found, EXCEPTION: handled}
+def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:
+    """What can be read on a rank of what a statement asks, counts or handles."""
+    frame = decision.context.frame_in(stack)
+    told = dict((decision.known or {}).get(rank, {}))
+    if rank not in (decision.known or {}):
+        told = _read(decision, rank, frame)
+    if frame is None:
+        return told
+    counted = counters(decision.node) if isinstance(decision.node, Loop) else ()
+    told |= {one.name: frame.values[one.name] for one in counted if one.name in frame.values}
+    handled = _handled(decision, frame, stack) if decision.kind == "try" else None
+    return told if handled is None else {**told, EXCEPTION: handled}
 
 
-def _led_to(statement: Parted, stack: Stack) -> Frame | None:
+def _read(decision: Decision, rank: int, frame: Frame | None) -> dict[str, Plain]:
+    """The values of now that were the same at the statement."""
+    told: dict[str, Plain] = {}
+    if frame is not None:
+        steps = decision.context.flow.at(frame.line)
+        told |= unchanged(decision.context, decision.step, steps, frame.values)
+    for asked in decision.asked:
+        told |= known(asked, rank)
+    asked_for = [name for asked in decision.asked for name in names(asked)]
+    return {name: told[name] for name in asked_for if name in told}
+
+
+def _led_to(decision: Decision, stack: Stack) -> Frame | None:
     """The line of a rank in the function of a statement, else its innermost."""
-    return statement.frame_in(stack) or innermost_user(stack[::-1])
+    return decision.context.frame_in(stack) or innermost_user(stack[::-1])
 
 
-def _handled(statement: Parted, frame: Frame, stack: Stack) -> Scalar:
+def _handled(decision: Decision, frame: Frame, stack: Stack) -> Scalar:
     """The exception that a rank handles, where it is in a handler of the statement."""
-    steps = path(statement.function, frame.line)
-    inside = any(step.node is statement.node and step.part.startswith("handler") for step in steps)
+    steps = path(decision.context.flow.function, frame.line)
+    inside = any(step.node is decision.node and step.part.startswith("handler") for step in steps)
     innermost = innermost_user(stack[::-1])
     return innermost.values.get(EXCEPTION) if inside and innermost is not None else None
 
 
-def _source(statement: Parted, frame: Frame) -> str:
+def _source(decision: Decision, frame: Frame) -> str:
     """The statement in one line; before a `return` or an exit the head of what is around it."""
     lines = frame.text.splitlines()
-    node = statement.node
-    if statement.kind in ("return", "exit"):
-        function = function_of(frame)
-        guards = path(function, node.lineno)[:-1] if function is not None else ()
+    node = decision.node
+    if decision.kind in ("return", "exit"):
+        guards = path(decision.context.flow.function, node.lineno)[:-1]
         heads = [_head(guards[-1].node, lines)] if guards else []
         return Source(one_line(Source(" ".join([*heads, _head(node, lines)])))[:LONGEST])
     return Source(one_line(Source(_head(node, lines)))[:LONGEST])

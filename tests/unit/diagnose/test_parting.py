@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.diagnose.parting.parted import exited, parted
+from helpers.diagnose.parting.parted import exited
+from helpers.diagnose.parting.parted import parted as parted_by
+from helpers.diagnose.parting.trace import Trace
 from helpers.model.frames import Frame, Scalar
 from helpers.model.issued import IssuedCall
+from helpers.model.parting import Parting
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,7 @@ CASES = [
             if b:
                 y()  # <- 1
         """,
-        None,
+        ("if", 4, "after it", "in its body"),
         {0: {"step": 2}, 1: {"step": 1}},
     ),
     Case(
@@ -259,7 +262,7 @@ CASES = [
             step()  # <- 0
         barrier()  # <- 1
         """,
-        None,
+        ("return", 3, "went on", "returned"),
         {0: {"number": 5}, 1: {"number": 5}},
     ),
     Case(
@@ -303,6 +306,7 @@ CASES = [
             g()  # <- 0.3, 1.2
         f(3)  # <- 0, 1
         """,
+        ("if", 2, "in its body", "after it"),
     ),
     Case(
         "a generator",
@@ -333,6 +337,13 @@ CASES = [
     ),
     Case("no Python", "if rank == 0\n    a()  # <- 0\nb()  # <- 1\n"),
 ]
+
+
+def parted(stacks: Mapping[int, Sequence[Frame]], odd: Sequence[int]) -> Parting | None:
+    """What is said of ranks that are each in a collective, if only their stacks are known."""
+    return parted_by(
+        {rank: Trace(rank, stack, op=f"call of {rank}") for rank, stack in stacks.items()}, odd
+    )
 
 
 def stacks(case: Case) -> dict[int, tuple[Frame, ...]]:
@@ -390,8 +401,8 @@ class Counted:
 
     title: str
     text: str
-    made: tuple[Mapping[str, int], Mapping[str, int]]
-    named: bool
+    made: tuple[str, str]
+    named: int | None
 
 
 COUNTED = [
@@ -404,11 +415,11 @@ COUNTED = [
                 x()  # <- 0
             y()  # <- 1
         """,
-        ({"a": 7}, {"a": 7}),
-        named=True,
+        ("aaa", "aaa"),
+        named=3,
     ),
     Counted(
-        "a rank is a turn ahead",
+        "a rank is an iteration ahead: it did not go in",
         """
         for batch in loader:
             all_reduce()  # = a
@@ -416,8 +427,8 @@ COUNTED = [
                 x()  # <- 0
             y()  # <- 1
         """,
-        ({"a": 7}, {"a": 8}),
-        named=False,
+        ("aaa", "aaaa"),
+        named=3,
     ),
     Counted(
         "the call may be left out in a turn",
@@ -429,8 +440,8 @@ COUNTED = [
                 x()  # <- 0
             y()  # <- 1
         """,
-        ({"a": 7}, {"a": 7}),
-        named=False,
+        ("aaa", "aaa"),
+        named=None,
     ),
     Counted(
         "a turn may end before the call",
@@ -443,8 +454,8 @@ COUNTED = [
                 x()  # <- 0
             y()  # <- 1
         """,
-        ({"a": 7}, {"a": 7}),
-        named=False,
+        ("aaa", "aaa"),
+        named=None,
     ),
     Counted(
         "the call is between both lines: only one of them has made it",
@@ -455,8 +466,8 @@ COUNTED = [
             all_reduce()  # = a
             y()  # <- 1
         """,
-        ({"a": 7}, {"a": 7}),
-        named=False,
+        ("aaa", "aaa"),
+        named=None,
     ),
     Counted(
         "the call after both lines is of the turn before",
@@ -467,14 +478,14 @@ COUNTED = [
             y()  # <- 1
             all_reduce()  # = a
         """,
-        ({"a": 7}, {"a": 7}),
-        named=True,
+        ("aaa", "aaa"),
+        named=2,
     ),
 ]
 
 
 @pytest.mark.parametrize("case", COUNTED, ids=lambda case: case.title)
-def test_calls_tell_whether_both_are_in_one_turn(case: Counted) -> None:
+def test_calls_tell_where_ranks_parted(case: Counted) -> None:
     text = textwrap.dedent(case.text).lstrip("\n")
     lines = {
         line.partition("# = ")[2]: number
@@ -485,11 +496,15 @@ def test_calls_tell_whether_both_are_in_one_turn(case: Counted) -> None:
         name: IssuedCall("all_reduce", (Frame("train.py", line, "<module>", text=text),))
         for name, line in lines.items()
     }
-    made = {
-        rank: {calls[name]: count for name, count in of.items()} for rank, of in enumerate(case.made)
-    }
-    found = parted(stacks(Case(case.title, case.text)), (), made)
-    assert (found is not None) == case.named
+    found = parted_by(
+        {
+            rank: Trace(rank, stack, 1, [calls[name] for name in case.made[rank]], op=f"call of {rank}")
+            for rank, stack in stacks(Case(case.title, case.text)).items()
+        },
+        (),
+    )
+    named = found.where.line if found is not None and found.where is not None else None
+    assert named == case.named
 
 
 def of_library(line: int, text: str) -> tuple[Frame, ...]:

@@ -1,0 +1,122 @@
+"""The functions that are known to have been called, each with the calls that led to it. No I/O."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...model.frames import Frame
+from ...program.blocks import function_of
+from ...program.flow import Flow, flow_of
+
+Stack = Sequence[Frame]
+"""Frames, outermost first."""
+
+
+@dataclass(eq=False)
+class Context:
+    """A function, called by a way that is known.
+
+    Attributes:
+        number: tells it from others; frame: one that ran it.
+        parent: what called it; steps: of the parent, at which it did.
+        through_library: True where code in between decides whether and how often it is called.
+    """
+
+    number: int
+    frame: Frame
+    flow: Flow
+    parent: Context | None = None
+    steps: frozenset[int] = frozenset()
+    through_library: bool = False
+    children: list[Context] = field(default_factory=list, repr=False)
+
+    @property
+    def lineage(self) -> tuple[Context, ...]:
+        """The contexts that lead to it, the outermost first, and itself."""
+        return (*self.parent.lineage, self) if self.parent is not None else (self,)
+
+    def frame_in(self, stack: Stack) -> Frame | None:
+        """The frame of a stack that runs it; None where the rank has left it."""
+        frames = followed(stack)
+        depth = len(self.lineage) - 1
+        if len(frames) <= depth or function_of(frames[depth]) is not self.flow.function:
+            return None
+        return frames[depth]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank is, or was when it made a call.
+
+    Attributes:
+        steps: of the context, at which it is; below: what is further in, and cannot be followed.
+        op: the collective.
+    """
+
+    context: Context
+    steps: frozenset[int]
+    below: Stack = ()
+    op: str = ""
+
+
+def followed(stack: Stack) -> Stack:
+    """The frames that may be followed: the user's, and those of libraries whose source is known."""
+    return tuple(frame for frame in stack if frame.user or frame.text)
+
+
+def users_of(stack: Stack) -> Stack:
+    """The frames of the user's own code."""
+    return tuple(frame for frame in stack if frame.user)
+
+
+class Contexts:
+    """All contexts of some stacks."""
+
+    def __init__(self) -> None:
+        self.roots: list[Context] = []
+        self._number = itertools.count()
+
+    def place(self, stack: Stack, op: str = "") -> Place | None:
+        """Where the innermost frame is whose function can be read; None where none can.
+
+        Frames of libraries are followed where their source is known.
+        """
+        context: Context | None = None
+        steps: frozenset[int] = frozenset()
+        frames = followed(stack)
+        for depth, (frame, names) in enumerate(zip(frames, _called_below(stack, op), strict=True)):
+            function = function_of(frame)
+            if function is None:
+                return None if context is None else Place(context, steps, frames[depth:], op)
+            context = self._called(context, steps, frame, flow_of(function))
+            steps = context.flow.at(frame.line, names)
+            if not steps:
+                return None
+        return None if context is None else Place(context, steps, (), op)
+
+    def _called(
+        self, parent: Context | None, steps: frozenset[int], frame: Frame, flow: Flow
+    ) -> Context:
+        among = parent.children if parent is not None else self.roots
+        for known in among:
+            if known.flow is flow and known.steps == steps:
+                return known
+        direct = parent is not None and any(parent.flow.steps[n].calls(frame.function) for n in steps)
+        made = Context(next(self._number), frame, flow, parent, steps, parent is not None and not direct)
+        among.append(made)
+        return made
+
+
+def _called_below(stack: Stack, op: str) -> list[list[str]]:
+    """For each frame that is followed, the functions that it has called, down to the next one."""
+    names: list[list[str]] = []
+    for frame in stack:
+        if names:
+            names[-1].append(frame.function)
+        if frame.user or frame.text:
+            names.append([])
+    if names:
+        names[-1].append(op)
+    return names

@@ -1,0 +1,34 @@
+"""The statement that decided which way ranks went. No I/O."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...model.parting import Kind
+from ...program.condition import Values
+from .contexts import Context
+
+EXITED, RETURNED, WENT_ON = "exited", "returned", "went on"
+"""What is said of ranks at a `return` or an exit."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The statement that decided which way ranks went.
+
+    Attributes:
+        context: the function that holds it; step: where it is decided there.
+        node: the statement, or the expression.
+        asked: what decides the way: conditions, what a loop goes through, what cases match.
+        known: rank -> the values of the names it asks for, as they were; None where only those of now
+            are known, which may be others.
+    """
+
+    kind: Kind
+    context: Context
+    step: int
+    node: ast.stmt | ast.expr
+    asked: tuple[ast.expr, ...]
+    known: Mapping[int, Values] | None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .frames import Frame
+from .frames import Frame, Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,14 +20,21 @@ class IssuedCall:
     stack: tuple[Frame, ...]
 
 
+CallValues = tuple[Mapping[str, Scalar], ...]
+"""Of each of the user's frames, the names and values that were kept of a call."""
+
+
 @dataclass(frozen=True)
 class Issued:
     """The newest calls of one group, oldest first.
 
     Attributes:
         group: its name; first: sequence number of the first of `calls`.
+        values: of each call, what the user's frames held then, innermost first; empty where nothing is
+            known of any.
     """
 
     group: str
     first: int
     calls: tuple[IssuedCall, ...]
+    values: tuple[CallValues, ...] = ()

@@ -6,11 +6,13 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..beacon.call_log import USERS_FRAMES
 from ..beacon.record import FrameEntry, LoggedCall, Record
 from ..beacon.torch_names import P2P_CALLS
-from ..model.issued import Issued, IssuedCall
+from ..model.frames import Frame
+from ..model.issued import CallValues, Issued, IssuedCall
 from .groups import labels_of, logged
-from .source import Sources, frame_of
+from .source import Sources, frame_of, literals
 
 
 def issued(record: Record, sources: Sources) -> tuple[Issued, ...]:
@@ -23,14 +25,42 @@ def issued(record: Record, sources: Sources) -> tuple[Issued, ...]:
         frames = tuple((file, line, function, user) for file, line, function, user in call["frames"])
         texts = tuple(sources.text(file) if user else "" for file, _, _, user in frames)
         calls.append(_call(call["op"], frames, texts, sources.cwd))
-    return tuple(
-        Issued(
-            group=labels.get(one["group"], ("group " + one["group"], ()))[0],
-            first=one["first"],
-            calls=tuple(calls[number] for number in one["calls"]),
+    known = []
+    for one in flight.get("issued", ()):
+        group = labels.get(one["group"], ("group " + one["group"], ()))[0]
+        made = tuple(calls[number] for number in one["calls"])
+        known.append(Issued(group, one["first"], made, _values(record, group, made, sources)))
+    return tuple(known)
+
+
+def _values(
+    record: Record, group: str, made: Sequence[IssuedCall], sources: Sources
+) -> tuple[CallValues, ...]:
+    """What was kept of each call of a group: the newest that two lines have made is one and the same."""
+    history = record.get("call_history")
+    noted = [
+        call
+        for call in (history["newest"] if history is not None else ())
+        if call["group"] == group and call["op"] not in P2P_CALLS
+    ]
+    numbers = [call["number"] for call in noted]
+    if history is None or not noted or numbers != [*range(numbers[0], numbers[-1] + 1)]:
+        return ()
+    if numbers[-1] != history["collectives"].get(group):
+        return ()
+    kept: dict[tuple[str, tuple[Frame, ...]], list[CallValues]] = {}
+    for call in noted:
+        frames = tuple(
+            frame_of((file, line, name, user), sources.cwd)
+            for file, line, name, user in history["places"][call["place"]]
         )
-        for one in flight.get("issued", ())
-    )
+        kept.setdefault((call["op"], frames), []).append(tuple(map(literals, call["values"])))
+    found: list[CallValues] = []
+    for one in reversed(made):
+        users = tuple(frame for frame in one.stack if frame.user)[:USERS_FRAMES]
+        values = kept.get((one.op, users))
+        found.append(values.pop() if values else ())
+    return tuple(reversed(found)) if any(found) else ()
 
 
 def _logged(record: Record, sources: Sources) -> Iterator[Issued]:
@@ -43,8 +73,9 @@ def _logged(record: Record, sources: Sources) -> Iterator[Issued]:
             if call["group"] == name and call["op"] not in P2P_CALLS:
                 run = [*run, call] if run and call["number"] == run[-1]["number"] + 1 else [call]
         if run:
-            calls = (_of_log(call, history["places"], sources) for call in run)
-            yield Issued(name, run[0]["number"], tuple(calls))
+            calls = tuple(_of_log(call, history["places"], sources) for call in run)
+            values = tuple(tuple(map(literals, call["values"])) for call in run)
+            yield Issued(name, run[0]["number"], calls, values)
 
 
 def _of_log(call: LoggedCall, places: Sequence[Sequence[FrameEntry]], sources: Sources) -> IssuedCall:

@@ -400,6 +400,7 @@ def binds(step: Step) -> frozenset[str]:
     if step.choice is not None:
         owner = step.choice.statement
         targets: list[ast.AST] = [owner.target] if isinstance(owner, ast.For | ast.AsyncFor) else []
+        targets += [case.pattern for case in owner.cases] if isinstance(owner, ast.Match) else []
         return frozenset(_stored([*targets, *([node] if node is not None else [])]))
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -415,6 +416,8 @@ def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in (inner for one in nodes for inner in ast.walk(one)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             yield node.id
+        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
         elif isinstance(node, ast.alias):
             yield (node.asname or node.name).split(".")[0]
 

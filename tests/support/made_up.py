@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from helpers.program.blocks import parts
 FILE = "train.py"
 MOST_CALLS = 60
 OPS = ("all_reduce", "barrier")
+Entry = tuple[str, int | str]
 Call = tuple[str, int, tuple[tuple[str, int, dict[str, Scalar]], ...]]
 """Operation, number of trace entries before it, and its frames, outermost first."""
 
@@ -38,7 +40,7 @@ class Rank:
     """
 
     number: int
-    trace: list[tuple[str, int | str]] = field(default_factory=list)
+    trace: list[Entry] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     ended: bool = False
     backward: int = 0
@@ -184,6 +186,7 @@ class Program:
         elif kind == "leave" and inside and choose.random() < 0.5:
             yield f"{pad}if {self.condition()}:"
             yield f"{pad}    return"
+            yield f"{pad}{self.call()}"
         elif kind == "break" and loop:
             yield f"{pad}if {self.condition()}:"
             yield f"{pad}    {choose.choice(['break', 'continue'])}"
@@ -208,13 +211,13 @@ class Run:
 
     Attributes:
         at: the number of the first call that differs, from 0.
-        line: the line after which their ways differ.
+        lines: the lines after which their ways differed: once, if they never came together again.
     """
 
     text: str
     ranks: tuple[Rank, Rank]
     at: int
-    line: int
+    lines: frozenset[int]
 
     @classmethod
     def of(cls, text: str) -> Run | None:
@@ -231,36 +234,59 @@ class Run:
             node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.For | ast.While)
         }
         together = [n for n in range(at) if len({_place(rank, n, heads) for rank in ranks}) == 1]
-        since = [rank.trace[rank.calls[together[-1]][1] if together else 0 :] for rank in ranks]
-        ways = enumerate(zip(*since, strict=False))
-        first = next((n for n, (mine, its) in ways if mine != its), min(map(len, since)))
-        lines = [line for _, line in since[0][:first] if isinstance(line, int)]
-        if not lines:
-            frames = ranks[0].calls[together[-1]][2]
-            lines = [line for _, line, _ in frames if line]
-        return cls(text, ranks, at, lines[-1])
+        ends = [[rank.calls[n][1] for n in together] + [len(rank.trace)] for rank in ranks]
+        lines = set()
+        for begin, end in zip(
+            zip(*([0, *one] for one in ends), strict=True), zip(*ends, strict=True), strict=False
+        ):
+            since = [rank.trace[first:last] for rank, first, last in zip(ranks, begin, end, strict=True)]
+            lines |= _parted(*since, _line(ranks[0], begin[0]))
+        return cls(text, ranks, at, frozenset(lines))
 
-    def traces(self) -> tuple[Trace, Trace]:
-        """What the instrument sees when both block in the first calls that do not match."""
+    def traces(self, values: bool = True) -> tuple[Trace, Trace]:
+        """What the instrument sees when both block in the first calls that do not match.
+
+        Args:
+            values: True where it has kept what the frames of each call held.
+        """
         known: dict[tuple[object, ...], IssuedCall] = {}
-        one, other = (self._trace(rank, known) for rank in self.ranks)
+        one, other = (self._trace(rank, known, values) for rank in self.ranks)
         return one, other
 
-    def _trace(self, rank: Rank, known: dict[tuple[object, ...], IssuedCall]) -> Trace:
+    def _trace(self, rank: Rank, known: dict[tuple[object, ...], IssuedCall], values: bool) -> Trace:
         made = []
+        held = [
+            tuple(plain for _, line, plain in reversed(frames) if line) if values else ()
+            for _, _, frames in rank.calls
+        ][: self.at + 1]
         for op, _, frames in rank.calls[: self.at + 1]:
             lines = tuple((name, line) for name, line, _ in frames)
             stack = tuple(_frame(name, line, self.text) for name, line in reversed(lines))
             made.append(known.setdefault((op, lines), IssuedCall(op, stack)))
         if self.at >= len(rank.calls):
-            return Trace(rank.number, (), 1, made, ended=True)
+            return Trace(rank.number, (), 1, made, held, ended=True)
         op, _, frames = rank.calls[self.at]
         stack = tuple(_frame(name, line, self.text, values) for name, line, values in frames)
-        return Trace(rank.number, stack, 1, made, op=op)
+        return Trace(rank.number, stack, 1, made, held, op=op)
 
-    def answer(self) -> Divergences | None:
+    def answer(self, values: bool = True) -> Divergences | None:
         """What is said of it."""
-        return divergences(*self.traces())
+        return divergences(*self.traces(values))
+
+
+def _line(rank: Rank, passed: int) -> int:
+    """The line at which a rank was when it had passed some of its trace."""
+    return next((line for _, line in reversed(rank.trace[:passed]) if isinstance(line, int)), 0)
+
+
+def _parted(one: Sequence[Entry], other: Sequence[Entry], before: int) -> set[int]:
+    """The line after which two traces differ; none where they do not."""
+    ways = enumerate(itertools.zip_longest(one, other))
+    first = next((n for n, (mine, its) in ways if mine != its), None)
+    if first is None:
+        return set()
+    lines = [line for _, line in one[:first] if isinstance(line, int)]
+    return {lines[-1] if lines else before}
 
 
 def _frame(name: str, line: int, text: str, values: Mapping[str, Scalar] | None = None) -> Frame:
@@ -277,6 +303,12 @@ def _place(rank: Rank, number: int, heads: set[int]) -> object:
         tuple((name, line) for name, line, _ in frames) for _, _, frames in rank.calls[: number + 1]
     ]
     return lines[-1], lines.count(lines[-1]), frozenset(turns.items())
+
+
+def is_of_library(run: Run) -> bool:
+    """True where ranks may have parted in a library's call, of which nobody sees the source."""
+    text = run.text.splitlines()
+    return any("backward()" in text[line - 1] for line in run.lines)
 
 
 def lines_of(answer: Divergences) -> set[int]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...model.frames import Frame
 from ...program.blocks import function_of
+from ...program.condition import Values
 from ...program.flow import Flow, flow_of
 
 Stack = Sequence[Frame]
 """Frames, outermost first."""
+
+IS_MAIN = {"__name__": "__main__"}
+"""What is known of the names of the program that was started."""
 
 
 @dataclass(eq=False)
@@ -37,6 +42,14 @@ class Context:
         """The contexts that lead to it, the outermost first, and itself."""
         return (*self.parent.lineage, self) if self.parent is not None else (self,)
 
+    @functools.cached_property
+    def is_called_once(self) -> bool:
+        """True where nothing can lead to it a second time."""
+        if self.parent is None:
+            return True
+        again = any(self.parent.flow.leads(step, self.steps) for step in self.steps)
+        return not again and not self.through_library and self.parent.is_called_once
+
     def frame_in(self, stack: Stack) -> Frame | None:
         """The frame of a stack that runs it; None where the rank has left it."""
         frames = followed(stack)
@@ -53,12 +66,23 @@ class Place:
     Attributes:
         steps: of the context, at which it is; below: what is further in, and cannot be followed.
         op: the collective.
+        frames: those that are followed, outermost first, with what was known then of their names.
     """
 
     context: Context
     steps: frozenset[int]
     below: Stack = ()
     op: str = ""
+    frames: Stack = ()
+
+    @property
+    def values(self) -> Iterator[tuple[Context, frozenset[int], Values]]:
+        """Of each context, the outermost first, where it was, and what was known of its names."""
+        lineage = self.context.lineage
+        steps = [*(inner.steps for inner in lineage[1:]), self.steps]
+        for context, at, frame in zip(lineage, steps, self.frames, strict=False):
+            main = IS_MAIN if context.parent is None else {}
+            yield context, at, {**main, **frame.values}
 
 
 def followed(stack: Stack) -> Stack:
@@ -89,12 +113,12 @@ class Contexts:
         for depth, (frame, names) in enumerate(zip(frames, _called_below(stack, op), strict=True)):
             function = function_of(frame)
             if function is None:
-                return None if context is None else Place(context, steps, frames[depth:], op)
+                return None if context is None else Place(context, steps, frames[depth:], op, frames)
             context = self._called(context, steps, frame, flow_of(function))
             steps = context.flow.at(frame.line, names)
             if not steps:
                 return None
-        return None if context is None else Place(context, steps, (), op)
+        return None if context is None else Place(context, steps, (), op, frames)
 
     def _called(
         self, parent: Context | None, steps: frozenset[int], frame: Frame, flow: Flow

@@ -109,7 +109,7 @@ class Together:
 
     def _apart(self, at: tuple[State, State], labels: tuple[str, str], to: tuple[State, State]) -> None:
         context, step = at[0].context, at[0].step
-        merge = context.flow.merge(step, RAISED in labels)
+        merge = self.one.next(context, context.flow.merge(step, RAISED in labels))
         mine, gone = _until(self.one, to[0], context, merge)
         its, other_gone = _until(self.other, to[1], context, merge)
         together = [

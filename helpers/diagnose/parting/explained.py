@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...program.blocks import path
@@ -20,7 +20,7 @@ from .contexts import Context, Place
 MOST_STATES = 20_000
 """States that are looked at for a rank: an answer is wanted within a second."""
 
-MOST_TURNS = 200
+MOST_TURNS = 1000
 """Turns of a loop that are counted."""
 
 WAITS = ("wait", "synchronize")
@@ -73,13 +73,13 @@ class Seen:
         calls: where it made each call since the start, and where it is: the last of them; None for the
             end of the program.
         now: the frames in which it is, by context.
-        at_start: the values that were known at the start, by context.
+        start: the call that it had made at the start, if it had made one.
     """
 
     rank: int | None
     calls: Sequence[Place | None]
     now: Mapping[Context, tuple[frozenset[int], Values]]
-    at_start: Mapping[Context, Values] = field(default_factory=dict)
+    start: Place | None = None
 
 
 class TooManyError(Exception):
@@ -91,6 +91,7 @@ class Explained:
 
     Args:
         makers: the steps that are known to make a call, each time.
+        stops: where the ranks that are compared are.
         lenient: 1 where those of a library may make several at once, 2 where they may make none as well.
 
     Attributes:
@@ -104,15 +105,18 @@ class Explained:
         seen: Seen,
         starts: Sequence[tuple[Context, int, bool]],
         makers: frozenset[tuple[Context, int]],
+        stops: Sequence[Place],
         lenient: int,
         within: Context | None = None,
     ) -> None:
-        self.within = within
-        self.seen, self.makers, self.lenient = seen, makers, lenient
+        self.seen, self.makers, self.lenient, self.within = seen, makers, lenient, within
+        self._next: dict[tuple[Context, int], int] = {}
+        self._stops = makers | {(place.context, step) for place in stops for step in place.steps}
         first = [
-            State(context, step, back, 0, last, self._at_start(context, step))
+            State(context, step if back else self.next(context, step), back, 0, last, known)
             for context, step, back in starts
             for last in self._last(context, 0)
+            for known in [self._at_start(context, step)]
         ]
         every, finals = self._explore(first)
         self.told = _told(every, finals)
@@ -122,6 +126,33 @@ class Explained:
             if state in self.told
         }
         self.starts = [state for state in first if state in self.told]
+
+    def next(self, context: Context, step: int) -> int:
+        """The first step from one on at which anything is decided, called or known."""
+        found = self._next.get((context, step))
+        if found is None:
+            found, seen = step, set[int]()
+            while found not in seen and self._is_plain(context, found):
+                seen.add(found)
+                found = next(to for label, to in context.flow.steps[found].edges if label != RAISED)
+            self._next[context, step] = found
+        return found
+
+    def _is_plain(self, context: Context, number: int) -> bool:
+        """True for a step that leads to the next one, whatever is known."""
+        step = context.flow.steps[number]
+        raises = any(
+            label == RAISED and (to != UNHANDLED or _is_handled(context)) for label, to in step.edges
+        )
+        leads = [to for label, to in step.edges if label != RAISED]
+        matters = (
+            (context, number) in self._stops
+            or any(number in child.steps for child in context.children)
+            or is_collective(step.node)
+            or (isinstance(step.node, ast.For) and counters(step.node))
+            or binds(step) & context.flow.asked
+        )
+        return step.choice is None and len(leads) == 1 and not raises and not matters
 
     def is_at_rest(self, state: State) -> bool:
         """True where the rank is in a place that another one may have left since: in no collective."""
@@ -172,20 +203,29 @@ class Explained:
             return
         here = self._makes(state)
         if here is not None and (not state.back or (self.lenient and not is_collective(step.node))):
-            made = state._replace(back=True, made=state.made + 1)
-            yield f"calls {here.below}", made
+            held = _held(here)
+            values = dict(state.values)
+            if all(_may_be(values.get(name), value) for name, value in held.items()):
+                after = (
+                    tuple(sorted({**values, **held}.items(), key=_by_name))
+                    if held and state.made + 1 < len(self.seen.calls)
+                    else state.values
+                )
+                yield f"calls {here.below}", state._replace(back=True, made=state.made + 1, values=after)
         called = [child for child in context.children if state.step in child.steps]
         direct = [child for child in called if not child.through_library]
         if not state.back:
             for child in direct or called:
                 yield from self._entered(state, child)
-            if step.name:
+            if step.name and self._may_be_silent(state):
                 yield from self._raised(state, step)
             if not direct and self._may_be_silent(state):
                 yield from self._on(state, step)
             return
         for child in () if direct else called:
             yield from self._entered(state, child)
+        if here is None and is_collective(step.node):
+            yield from self._raised(state, step)
         yield from self._on(state, step)
 
     def _may_be_silent(self, state: State) -> bool:
@@ -222,7 +262,8 @@ class Explained:
         given = self._given(state, child)
         values = tuple(sorted([*state.values, *given], key=_by_name))
         for last in self._last(child, state.made, state.last):
-            yield f"enters {child.number}", State(child, ENTRY, False, state.made, last, values)
+            first = self.next(child, ENTRY)
+            yield f"enters {child.number}", State(child, first, False, state.made, last, values)
 
     def _given(self, state: State, child: Context) -> Iterator[tuple[tuple[int, str], Plain | Offset]]:
         """What the arguments of a call are, where they are plain."""
@@ -244,7 +285,8 @@ class Explained:
     def _last(self, context: Context, made: int, before: int = 0) -> Iterator[int]:
         """How many functions may be entered for the last time where a context is entered."""
         chain = context.lineage
-        if before or chain[0] not in self.seen.now:
+        surely = context.is_called_once and context in self.seen.now and self._remains_in(context, made)
+        if not surely:
             yield before if before < len(chain) else len(chain) - 1
         for depth in range(before + 1, len(chain) + 1):
             entered = chain[depth - 1]
@@ -263,7 +305,7 @@ class Explained:
     def _raised(self, state: State, step: Step) -> Iterator[tuple[str, State]]:
         for label, to in step.edges:
             if label == RAISED and (to != UNHANDLED or _is_handled(state.context)):
-                yield RAISED, state._replace(step=to, back=False)
+                yield RAISED, state._replace(step=self.next(state.context, to), back=False)
 
     def _on(self, state: State, step: Step) -> Iterator[tuple[str, State]]:
         if not step.name:
@@ -271,7 +313,8 @@ class Explained:
         for label, to in self.ways(state):
             values = self._after(state, step, label)
             if values is not None:
-                yield label, state._replace(step=to, back=False, values=values)
+                there = self.next(state.context, to)
+                yield label, state._replace(step=there, back=False, values=values)
 
     # -- values
 
@@ -283,8 +326,8 @@ class Explained:
             loops = _loops(one, one.flow.steps[at].first)
             counted = [counter.name for loop in loops for counter in counters(loop)]
             found |= {(one.number, name): Offset((one.number, name), 0) for name in counted}
-            known_there = self.seen.at_start.get(one, {})
-            found |= {(one.number, name): value for name, value in known_there.items()}
+        if self.seen.start is not None:
+            found |= _held(self.seen.start)
         return tuple(sorted(found.items(), key=_by_name))
 
     def values_of(self, state: State, asked: ast.expr, since: int | None = None) -> dict[str, Plain]:
@@ -379,6 +422,7 @@ class Explained:
     ) -> Known | None:
         me = state.context.number
         key = (me, f"#{state.step}")
+        bound = binds(state.context.flow.steps[state.step])
         if label != "yes":
             values.pop(key, None)
             return tuple(sorted(values.items(), key=_by_name))
@@ -386,11 +430,12 @@ class Explained:
         if isinstance(turn, int):
             values[key] = turn + 1
             if turn > MOST_TURNS:
-                del values[key]
-                turn = None
+                for name in (*bound, f"#{state.step}"):
+                    values.pop((me, name), None)
+                return tuple(sorted(values.items(), key=_by_name))
         numbers = self._range(state, loop)
         counted = {counter.name for counter in counters(loop) if counter.raised is None}
-        for name in binds(state.context.flow.steps[state.step]):
+        for name in bound:
             old = values.pop((me, name), None)
             if name not in counted:
                 continue
@@ -425,6 +470,22 @@ def unchanged(
         if base not in bound | stored.names and stored.later.isdisjoint(attributes) and own_ones:
             kept[name] = value
     return kept
+
+
+def _held(place: Place) -> dict[tuple[int, str], Plain | Offset]:
+    """What the functions of a call held then, of the names on which a way may depend."""
+    return {
+        (context.number, name): value
+        for context, _, values in place.values
+        for name, value in values.items()
+        if name in context.flow.asked and name not in Stored.of(context.frame.text).names
+    }
+
+
+def _may_be(known_value: Plain | Offset, value: Plain | Offset) -> bool:
+    """False where a number is known to be another one."""
+    numbers = type(known_value) in (int, bool) and type(value) in (int, bool)
+    return not numbers or known_value == value
 
 
 def _by_name(item: tuple[tuple[int, str], object]) -> tuple[int, str]:

@@ -82,8 +82,8 @@ def _traces(facts: Facts, group: str | None, ended: Collection[int]) -> dict[int
         stack = _stack(view)
         through = rank in ended and not stack
         if stack or through:
-            first, calls = (issued.first, issued.calls) if issued is not None else (1, ())
-            traces[rank] = Trace(rank, stack, first, calls, through, _collective(facts, rank, stack))
+            known = (issued.first, issued.calls, issued.values) if issued is not None else (1, (), ())
+            traces[rank] = Trace(rank, stack, *known, through, _collective(facts, rank, stack))
     return traces
 
 

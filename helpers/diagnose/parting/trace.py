@@ -9,20 +9,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...model.frames import Frame
-from ...model.issued import IssuedCall
+from ...model.issued import CallValues, IssuedCall
 from ...program.blocks import path
 from ...program.condition import Values
 from ...program.flow import ENTRY, EXIT, Choice
 from ...program.syntax import Loop
 from ...program.turns import Turns
-from .contexts import Context, Contexts, Place, Stack, followed, users_of
+from .contexts import IS_MAIN, Context, Contexts, Place, Stack, followed, users_of
 from .divergence import Divergences, Together
 from .explained import Explained, Seen, TooManyError
 
 LONGEST = 40
 """Calls before the first that differs, and after it, through which ranks are followed."""
-
-IS_MAIN = {"__name__": "__main__"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,7 @@ class Trace:
         stack: where it is, outermost frame first.
         first: the number of the first of `calls`; calls: those of one group, the last of which may be
             where it is.
+        values: of each call, what its frames held, as `Issued` has it.
         ended: True where it has come to the end of the program, and has no stack.
         op: the collective that it has come to and cannot leave without the others; empty for none.
     """
@@ -41,8 +40,15 @@ class Trace:
     stack: Stack
     first: int = 1
     calls: Sequence[IssuedCall] = ()
+    values: Sequence[CallValues] = ()
     ended: bool = False
     op: str = ""
+
+    def made(self, first: int, last: int | None = None) -> list[tuple[Stack, str]]:
+        """Its calls from a number on: outermost frame first, with their values, and the operation."""
+        values = self.values or [()] * len(self.calls)
+        both = list(zip(self.calls, values, strict=True))[first - self.first : last]
+        return [(_then(call, held), call.op) for call, held in both]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -73,12 +79,11 @@ class _Question(NamedTuple):
             if place is not None
             for step in place.steps
         )
+        stops = [place for side in sides for place in side.calls[-1:] if place is not None]
         entered = [context for context, _, called in self.starts if not called]
         for lenient in (0, 1, 2):
-            ways = [
-                Explained(side, self.starts, makers, lenient, next(iter(entered), None))
-                for side in sides
-            ]
+            within = entered[0] if entered else None
+            ways = [Explained(side, self.starts, makers, stops, lenient, within) for side in sides]
             found = Together(*ways).divergences()
             if found.statements or found.elsewhere or found.together:
                 decision = found.decision
@@ -115,34 +120,38 @@ def _by_calls(one: Trace, other: Trace) -> _Question | None:
     if begin > differs:
         return None
     contexts = Contexts()
-    last = contexts.place(_without_sources(calls[0][begin - 1].stack[::-1])) if begin else None
-    if begin and last is None:
+    sides = [_seen(contexts, trace, first, begin, differs) for trace in (one, other)]
+    if sides[0] is None or sides[1] is None:
         return None
-    sides = [
-        _seen(contexts, trace, made[begin : differs + LONGEST], len(made) > differs + LONGEST)
-        for trace, made in zip((one, other), calls, strict=True)
-    ]
-    if sides[0] is None or sides[1] is None or (last is None and len(contexts.roots) != 1):
-        return None
-    starts = [(contexts.roots[0], ENTRY, False)]
-    if last is not None:
-        starts = [(last.context, step, True) for step in last.steps]
-    return _Question(sides[0], sides[1], starts, True)
+    start = sides[0].start
+    starts = [(root, ENTRY, False) for root in contexts.roots]
+    if start is not None:
+        starts = [(start.context, step, True) for step in start.steps]
+    return _Question(sides[0], sides[1], starts, True) if begin or len(starts) == 1 else None
 
 
-def _seen(contexts: Contexts, trace: Trace, made: Sequence[IssuedCall], cut: bool) -> Seen | None:
-    """What is known of a rank since the start; `cut` where it has made more calls than these."""
-    places = [contexts.place(_without_sources(call.stack[::-1]), call.op) for call in made]
+def _seen(contexts: Contexts, trace: Trace, first: int, begin: int, differs: int) -> Seen | None:
+    """What is known of a rank since the start.
+
+    Args:
+        first: number of the first call that is known of both; begin: how many of them are left out;
+            differs: how many both have made alike.
+    """
+    made = trace.made(first)
+    start = contexts.place(*made[begin - 1]) if begin else None
+    places = [contexts.place(*call) for call in made[begin : differs + LONGEST]]
     known = [place for place in places if place is not None]
-    if cut:
-        return Seen(trace.rank, known, {})
+    if begin and start is None:
+        return None
+    if len(made) > differs + LONGEST:
+        return Seen(trace.rank, known, {}, start)
     if trace.ended:
-        return Seen(trace.rank, [*known, None], _at_end(contexts))
-    frames, op = users_of(trace.stack), trace.op
-    if made and users_of(made[-1].stack[::-1]) == frames:
-        known, op = known[:-1], made[-1].op
+        return Seen(trace.rank, [*known, None], _at_end(contexts), start)
+    op = trace.op
+    if places and users_of(made[-1][0]) == users_of(trace.stack):
+        known, op = known[:-1], made[-1][1]
     here = contexts.place(_without_sources(trace.stack), op)
-    return None if here is None else Seen(trace.rank, [*known, here], _now(here, frames))
+    return None if here is None else Seen(trace.rank, [*known, here], _now(here), start)
 
 
 def _by_stacks(one: Trace, other: Trace) -> _Question | None:
@@ -151,7 +160,7 @@ def _by_stacks(one: Trace, other: Trace) -> _Question | None:
     if len(contexts.roots) != 1:
         return None
     sides = [
-        Seen(trace.rank, [place], _now(place, followed(trace.stack)) if place else _at_end(contexts))
+        Seen(trace.rank, [place], _now(place) if place else _at_end(contexts))
         for trace, place in zip((one, other), places, strict=True)
         if place is not None or trace.ended
     ]
@@ -192,14 +201,19 @@ def _decides(choice: Choice | None, loop: ast.stmt | None) -> bool:
     return choice is not None and choice.statement is loop
 
 
-def _now(place: Place, frames: Stack) -> dict[Context, tuple[frozenset[int], Values]]:
+def _now(place: Place) -> dict[Context, tuple[frozenset[int], Values]]:
     """The steps at which a rank is in each context, and the values that are read there."""
-    lineage = place.context.lineage
-    steps = [*(inner.steps for inner in lineage[1:]), place.steps]
-    return {
-        context: (at, frame.values if context.parent is not None else IS_MAIN | dict(frame.values))
-        for context, at, frame in zip(lineage, steps, frames, strict=False)
-    }
+    return {context: (at, values) for context, at, values in place.values}
+
+
+def _then(call: IssuedCall, held: CallValues) -> Stack:
+    """The frames of a call, outermost first, with what they held; libraries are not followed."""
+    values = iter(held)
+    known = [
+        replace(frame, values=next(values, {})) if frame.user else replace(frame, text="")
+        for frame in call.stack
+    ]
+    return tuple(reversed(known))
 
 
 def _at_end(contexts: Contexts) -> dict[Context, tuple[frozenset[int], Values]]:

@@ -8,7 +8,7 @@ traces differ, counted from the last call in which they were truly together.
 from __future__ import annotations
 
 import pytest
-from made_up import Program, Run, lines_of
+from made_up import Program, Run, is_of_library, lines_of
 
 SEEDS = 240
 """Programs of one test; about six in ten make ranks part."""
@@ -19,21 +19,21 @@ def named(first: int, last: int) -> tuple[int, int]:
     asked = told = 0
     for seed in range(first, last):
         run = Run.of(Program(seed).text)
-        if run is None:
+        if run is None or is_of_library(run):
             continue
         asked += 1
-        answer = run.answer()
+        answer = run.answer(values=seed % 2 == 0)
         if answer is None or answer.decision is None:
             continue
         told += 1
         shown = "\n".join(f"{n:3} {one}" for n, one in enumerate(run.text.splitlines(), start=1))
-        assert run.line in lines_of(answer), f"seed {seed}: parted at {run.line}\n{answer}\n{shown}"
+        assert run.lines & lines_of(answer), f"seed {seed}: parted at {run.lines}\n{answer}\n{shown}"
     return asked, told
 
 
 def test_a_statement_that_is_named_is_where_the_ranks_parted() -> None:
     asked, told = named(0, SEEDS)
-    assert asked > SEEDS / 2 and told > asked * 0.85
+    assert asked > SEEDS / 3 and told > asked * 0.85
 
 
 @pytest.mark.nightly
@@ -121,6 +121,6 @@ main()
 )
 def test_a_rank_that_is_in_another_iteration(text: str, line: int, named: bool) -> None:
     run = Run.of(text)
-    assert run is not None and run.line == line
+    assert run is not None and run.lines == {line}
     answer = run.answer()
     assert answer is not None and lines_of(answer) == ({line} if named else set())

@@ -27,6 +27,20 @@ class Branch:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """A statement that may have decided.
+
+    Attributes:
+        ranks: the odd ones, which would not be where they are, had it been otherwise.
+        source: its text, in one line.
+    """
+
+    ranks: tuple[int, ...]
+    where: Frame
+    source: str
+
+
+@dataclass(frozen=True)
 class Call:
     """A call of some ranks, and the line that made it."""
 
@@ -55,6 +69,7 @@ class Parting:
         asked: the names in its condition.
         values: name of its condition -> rank -> value, as text, where it can be read and has not changed
             since; differ: the names whose values differ.
+        guards: where no statement is named, at most three of which one has decided, the likeliest first.
         history: the calls from which on the ranks no longer make the same, oldest first.
     """
 
@@ -65,4 +80,5 @@ class Parting:
     asked: tuple[str, ...] = ()
     values: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     differ: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
     history: tuple[Met, ...] = ()

@@ -130,6 +130,7 @@ def _parting(parting: Parting | None) -> dict[str, object] | None:
             for name, by_rank in parting.values.items()
         },
         "differ": parting.differ,
+        "guards": [{"ranks": g.ranks, "where": g.where, "source": g.source} for g in parting.guards],
         "history": [
             {
                 "group": met.group,

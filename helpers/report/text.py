@@ -64,11 +64,17 @@ def facts(report: Report) -> list[tuple[str, str]]:
 def parted_line(parting: Parting | None) -> str:
     """`train.py:9, if rank == 0: rank 0 in its body, rank 1 after it; rank is 0 on rank 0, ...`."""
     if parting is None or parting.where is None:
-        return ""
+        return guards_line(parting) if parting is not None else ""
     ways = ", ".join(f"{spoken(way.ranks)} {way.label}" for way in parting.branches)
     values = "; ".join(f"{name} is {_values(told)}" for name, told in telling(parting).items())
     rest = one_line(f"{ways}; {values}" if values else ways)
     return f"{place(parting.where)}, {one_line(parting.source).rstrip(':')}: {rest}"
+
+
+def guards_line(parting: Parting) -> str:
+    """`one of train.py:9, if loss.isnan(); train.py:14, if due()`; empty where none is known."""
+    told = "; ".join(f"{place(one.where)}, {one_line(one.source).rstrip(':')}" for one in parting.guards)
+    return f"one of {told}" if len(parting.guards) > 1 else told and f"perhaps {told}"
 
 
 def _values(told: Mapping[int, str]) -> str:

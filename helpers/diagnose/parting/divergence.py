@@ -16,6 +16,10 @@ MOST_PAIRS = 40_000
 """Pairs of states that are looked at."""
 
 
+MOST_GUARDS = 3
+"""Statements that are told where no single one is known to have decided."""
+
+
 @dataclass(frozen=True)
 class Divergence:
     """A statement at which two ranks may have parted.
@@ -50,10 +54,24 @@ class Divergences(NamedTuple):
 
     @property
     def decision(self) -> Divergence | None:
-        """The only one that the values show, else the only one that there is."""
+        """The only one that there is, or that the values show.
+
+        A rank may be through with a loop of which nothing tells the length; but if others are where it
+        cannot follow, whatever that length is, it is not the loop that has led them there.
+        """
         decided = [one for one in self.statements if one.decided]
-        among = decided or ([] if self.elsewhere or self.together else self.statements)
-        return among[0] if len(among) == 1 else None
+        if len(decided) == 1 and all(one.decided or one.choice.kind == "for" for one in self.statements):
+            return decided[0]
+        alone = len(self.statements) == 1 and not self.elsewhere and not self.together
+        return self.statements[0] if alone else None
+
+    @property
+    def guards(self) -> tuple[Divergence, ...]:
+        """Those of which one has decided, the likeliest first: what is known, then the nearest."""
+        if self.decision is not None or self.together:
+            return ()
+        nearest = sorted(self.statements, key=lambda one: (not one.decided, -len(one.context.lineage)))
+        return tuple(nearest[:MOST_GUARDS])
 
 
 class Together:

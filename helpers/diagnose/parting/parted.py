@@ -13,7 +13,7 @@ from ...program.flow import AFTER, RAISED, Choice, asked_by
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
 from .divergence import Divergence
-from .told import told
+from .told import guard, told
 from .trace import Trace, divergences
 
 
@@ -42,9 +42,12 @@ def parted(
     most = max(others, key=lambda ranks: _nearness(first, ranks, waited_for or {}))
     pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
     found = divergences(*pair.values())
-    divergence = found.decision if found is not None else None
-    if divergence is None:
+    if found is None:
         return None
+    divergence = found.decision
+    if divergence is None:
+        guards = [_decision(one, pair)[0] for one in found.guards]
+        return Parting(guards=tuple(guard(one, first) for one in guards)) if guards else None
     decision, labels = _decision(divergence, pair)
     branches: dict[str, list[int]] = {}
     inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))

@@ -49,7 +49,8 @@ def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting |
     ]
     places = {(one.where, one.kind) if one is not None else None for one in found}
     statement = found[0] if len(places) == 1 else None
-    return None if statement is not None and _are_roles(facts, statement) else statement
+    named = statement is not None and statement.kind is not None
+    return None if statement is not None and named and _are_roles(facts, statement) else statement
 
 
 def _collective(facts: Facts, rank: int, stack: Stack) -> str:

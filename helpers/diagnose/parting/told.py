@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...model.frames import Frame, Scalar, innermost_user
-from ...model.parting import Branch, Parting
+from ...model.parting import Branch, Guard, Parting
 from ...model.redaction import Source
 from ...model.wording import one_line
 from ...program.blocks import path
@@ -54,6 +54,13 @@ def told(
         values=values,
         differ=tuple(name for name, told in values.items() if len({*told.values()}) > 1),
     )
+
+
+def guard(decision: Decision, ranks: Sequence[int]) -> Guard:
+    """A statement of which it is not known that it has decided."""
+    frame = decision.context.frame
+    where = replace(frame, line=decision.node.lineno)
+    return Guard(tuple(sorted(ranks)), where, _source(decision, frame))
 
 
 def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:

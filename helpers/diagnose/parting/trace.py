@@ -86,8 +86,7 @@ class _Question(NamedTuple):
             ways = [Explained(side, self.starts, makers, stops, lenient, within) for side in sides]
             found = Together(*ways).divergences()
             if found.statements or found.elsewhere or found.together:
-                decision = found.decision
-                return found if self.in_step or (decision is not None and decision.decided) else None
+                return found if self.in_step else found._replace(elsewhere=True)
         return None
 
 

@@ -25,6 +25,7 @@ class Case:
 
     Attributes:
         values: of the innermost frame in common, rank -> name -> value.
+        guards: the lines of those of which one has decided, where none is named.
         named: kind, line, and the way of rank 0 and 1; None where nothing may be named.
     """
 
@@ -33,6 +34,7 @@ class Case:
     named: tuple[str, int, str, str] | None = None
     values: Mapping[int, Mapping[str, Scalar]] = field(default_factory=dict)
     differ: tuple[str, ...] = ()
+    guards: tuple[int, ...] = ()
 
 
 CASES = [
@@ -250,6 +252,7 @@ CASES = [
             if b():
                 y()  # <- 1
         """,
+        guards=(2, 4),
     ),
     Case(
         "two equally long loops, in one of whose turns a call was left out",
@@ -277,6 +280,7 @@ CASES = [
         step()  # <- 0
         barrier()  # <- 1
         """,
+        guards=(3, 5),
     ),
     Case(
         "two conditions of which nothing is known",
@@ -286,6 +290,7 @@ CASES = [
                 a()  # <- 0
         b()  # <- 1
         """,
+        guards=(1, 2),
     ),
     Case(
         "the condition holds on both",
@@ -377,7 +382,8 @@ def function_at(text: str, line: int) -> str:
 def test_the_statement_that_alone_explains_the_lines_is_named(case: Case) -> None:
     found = parted(stacks(case), ())
     if case.named is None:
-        assert found is None
+        guards = () if found is None else tuple(one.where.line for one in found.guards)
+        assert tuple(sorted(guards)) == case.guards and (found is None or found.kind is None)
         return
     assert found is not None
     ways = {rank: way.label for way in found.branches for rank in way.ranks}

@@ -26,7 +26,7 @@ from helpers.model.facts import (
     Verdict,
 )
 from helpers.model.frames import Frame
-from helpers.model.parting import Branch, Kind, Parting
+from helpers.model.parting import Branch, Guard, Kind, Parting
 from helpers.model.waits import InCollective, WaitKind
 from helpers.report.report import build, to_json
 
@@ -49,6 +49,7 @@ def stuck() -> dict[str, Any]:
         1.0, Job(("x",)), ranks=(RankView(0, state="waiting", process=rank, children=(worker,)),)
     )
     parted = Parting("if", at, "if rank == 0:", branches=(Branch("in its body", (0,)),))
+    parted = replace(parted, guards=(Guard((0,), at, "if rank == 0:"),))
     verdict = Verdict("hang", "collective-mismatch", blockers=(Blocker(3, "x", "y"),), parting=parted)
     return to_json(build(verdict, snapshot))
 

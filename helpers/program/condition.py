@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -69,6 +70,7 @@ def value_of(expression: ast.expr, values: Values) -> tuple[Plain] | None:
     return (value,) if value is None or isinstance(value, int | float | bool | str) else None
 
 
+@functools.lru_cache(maxsize=8192)
 def known(test: ast.expr, rank: int) -> Values:
     """The expressions in a condition that say nothing but which rank it is, with their values."""
     found: dict[str, Plain] = {}
@@ -80,6 +82,7 @@ def known(test: ast.expr, rank: int) -> Values:
     return found
 
 
+@functools.lru_cache(maxsize=8192)
 def names(test: ast.expr) -> tuple[str, ...]:
     """The variables of a condition, and calls without arguments, each once: `rank`, `self.resume`."""
     return tuple(dict.fromkeys(_names(test)))

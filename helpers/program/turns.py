@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -74,6 +75,7 @@ class Turns:
         return [(mine, its) for mine, its in told if mine is not None and its is not None]
 
 
+@functools.lru_cache(maxsize=8192)
 def counters(loop: ast.stmt) -> tuple[Counter, ...]:
     """What counts the turns of a loop: the target of `range` or `enumerate`, and what it raises by 1."""
     return tuple(dict.fromkeys(_counters(loop)))

@@ -21,6 +21,7 @@ from helpers.program.blocks import parts
 FILE = "train.py"
 MOST_CALLS = 60
 OPS = ("all_reduce", "barrier")
+CALLS = ("dist.all_reduce()", "dist.all_reduce()", "dist.barrier()", "backward()")
 Entry = tuple[str, int | str]
 Call = tuple[str, int, tuple[tuple[str, int, dict[str, Scalar]], ...]]
 """Operation, number of trace entries before it, and its frames, outermost first."""
@@ -121,7 +122,7 @@ class Program:
 
     def call(self) -> str:
         """One call."""
-        return self.random.choice([*(f"dist.{op}()" for op in OPS), f"dist.{OPS[0]}()", "backward()"])
+        return self.random.choice(CALLS)
 
     def condition(self) -> str:
         """A condition, of which more or less is known."""
@@ -152,7 +153,8 @@ class Program:
             ]
             kind = self.random.choice(kinds if depth <= deepest else ["call", "use", "ifexp", "quiet"])
             found += self.statement(kind, depth, deepest, names, loop=loop, inside=inside)
-        return found
+        calls = [line for line in found if line in (f"{pad}{call}" for call in CALLS)]
+        return found if calls else [*found, f"{pad}{self.call()}"]
 
     def statement(
         self, kind: str, depth: int, deepest: int, names: list[str], *, loop: bool, inside: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,10 +11,11 @@ from ...program.condition import Values, made_of, names
 from ...program.flow import AFTER, RAISED, Choice, asked_by
 from ...program.syntax import holds
 from .contexts import Context, Place
-from .explained import Explained, Known, State, TooManyError
+from .explained import Explained, TooManyError
+from .state import Known, Name, Point, State
 
-MOST_PAIRS = 40_000
-"""Pairs of states that are looked at."""
+MOST_PAIRS, MOST_STEPS = 20_000, 200_000
+"""Pairs of states that are looked at, and steps between the places where ways part and come together."""
 
 
 MOST_GUARDS = 3
@@ -74,120 +76,110 @@ class Divergences(NamedTuple):
         return tuple(nearest[:MOST_GUARDS])
 
 
+Pair = tuple[Point, Point]
+
+
 class Together:
     """Two ranks, followed side by side for as long as they go the same way."""
 
     def __init__(self, one: Explained, other: Explained) -> None:
-        self.one, self.other = one, other
+        self.ranks = (one, other)
         self.statements: dict[tuple[int, int], Divergence] = {}
         self.elsewhere = self.together = False
-        self._left = [
+        self._left: list[Pair] = [
             (mine, its)
             for mine in one.starts
             for its in other.starts
-            if mine.position == its.position and _fit(one.told[mine], other.told[its])
+            if mine.state.position == its.state.position and _fit(mine.told, its.told)
         ]
-        self._seen: set[tuple[State, State]] = set()
+        self._regions: dict[tuple[Point, Context, int], _Region] = {}
 
     def divergences(self) -> Divergences:
         """Follow both; raises TooManyError."""
+        seen = set[Pair]()
         while self._left:
             pair = self._left.pop()
-            if pair in self._seen:
-                continue
-            self._seen.add(pair)
-            if len(self._seen) > MOST_PAIRS:
+            if pair not in seen:
+                seen.add(pair)
+                self._follow(pair)
+            if len(seen) > MOST_PAIRS:
                 raise TooManyError
-            self._follow(*pair)
         elsewhere = self.elsewhere and not self.statements
         return Divergences(tuple(self.statements.values()), elsewhere, self.together)
 
-    def _follow(self, mine: State, its: State) -> None:
-        agree = self._agree(mine, its)
-        for label, to in self.one.leads[mine]:
-            for other_label, other_to in self.other.leads[its]:
-                if not _fit(self.one.told[to], self.other.told[other_to]):
-                    continue
-                if label == other_label:
-                    if to.position == other_to.position:
-                        self._left.append((to, other_to))
-                elif self.one.is_at_rest(to) or self.other.is_at_rest(other_to):
-                    self.together = True
-                elif not agree or RAISED in (label, other_label):
-                    self._apart((mine, its), (label, other_label), (to, other_to))
+    def _follow(self, pair: Pair) -> None:
+        agree = _agree(*(point.state for point in pair))
+        for (label, mine), (other_label, its) in itertools.product(*(point.leads for point in pair)):
+            if not _fit(mine.told, its.told):
+                continue
+            labels = (label, other_label)
+            if label == other_label:
+                self._left += [(mine, its)] if mine.state.position == its.state.position else []
+            elif any(
+                rank.is_at_rest(to.state) for rank, to in zip(self.ranks, (mine, its), strict=True)
+            ):
+                self.together = True
+            elif not agree or RAISED in labels:
+                self._apart(pair, labels, (mine, its))
 
-    def _agree(self, mine: State, its: State) -> bool:
-        """True for a condition of which is known that it is the same on both, though not what."""
-        choice = mine.context.flow.steps[mine.step].choice
-        if choice is None or choice.test is None:
-            return False
-        same = dict(mine.values).items() & dict(its.values).items()
-        names = {name for (context, name), _ in same if context == mine.context.number}
-        return made_of(choice.test, names)
-
-    def _apart(self, at: tuple[State, State], labels: tuple[str, str], to: tuple[State, State]) -> None:
-        context, step = at[0].context, at[0].step
-        merge = self.one.next(context, context.flow.merge(step, RAISED in labels))
-        mine, gone = _until(self.one, to[0], context, merge)
-        its, other_gone = _until(self.other, to[1], context, merge)
-        together = [
-            (one, other)
-            for one in mine
-            for other in its
-            if self._alike(at[0].made, one, other) and _fit(self.one.told[one], self.other.told[other])
-        ]
-        self._left += together
-        part = bool(gone or other_gone) and (
-            _fit(gone, other_gone)
-            or any(_fit(gone, self.other.told[other]) for other in its)
-            or any(_fit(self.one.told[one], other_gone) for one in mine)
-        )
-        part = part or any(
-            not self._alike(at[0].made, one, other) and _fit(self.one.told[one], self.other.told[other])
-            for one in mine
-            for other in its
-        )
-        if part and not self._are_roles(at):
+    def _apart(self, at: Pair, labels: tuple[str, str], to: Pair) -> None:
+        """Follow two ranks that go different ways, up to where these come together again."""
+        context, step = at[0].state.context, at[0].state.step
+        merge = self.ranks[0].next(context, context.flow.merge(step, RAISED in labels))
+        mine, its = (self._region(point, context, merge) for point in to)
+        parts = _fit(mine.gone, its.gone)
+        parts = parts or any(_fit(mine.gone, other.told) for other in its.arrived)
+        parts = parts or any(_fit(one.told, its.gone) for one in mine.arrived)
+        for one, other in itertools.product(mine.arrived, its.arrived):
+            if _fit(one.told, other.told):
+                alike = self._calls(at[0], one, 0) == self._calls(at[1], other, 1)
+                self._left += [(one, other)] if alike else []
+                parts = parts or not alike
+        if parts and not self._are_roles(at):
             self._note(at, labels, to)
 
-    def _are_roles(self, at: tuple[State, State]) -> bool:
+    def _region(self, start: Point, context: Context, merge: int) -> _Region:
+        """Where the ways of a rank come to a step, and what is told on those that never do."""
+        key = (start, context, merge)
+        if key not in self._regions:
+            self._regions[key] = _Region.between(start, context, merge)
+        if sum(region.size for region in self._regions.values()) > MOST_STEPS:
+            raise TooManyError
+        return self._regions[key]
+
+    def _calls(self, start: Point, end: Point, rank: int) -> list[str | None]:
+        """The operations that a rank calls on a way."""
+        places = self.ranks[rank].seen.calls[start.state.made : end.state.made]
+        return [place.op if place is not None else None for place in places]
+
+    def _are_roles(self, at: Pair) -> bool:
         """True where ranks go different ways by their numbers, and make one call together there.
 
         That is how a program gives roles: each rank is in a part of the statement that is its own.
         """
-        if not self._decide(at):
+        if not self._is_decided(at):
             return False
-        context, step = at[0].context, at[0].context.flow.steps[at[0].step]
+        context, step = at[0].state.context, at[0].state.context.flow.steps[at[0].state.step]
         ops = []
-        for rank, state in zip((self.one, self.other), at, strict=True):
-            place = rank.seen.calls[state.made] if state.made < len(rank.seen.calls) else None
+        for rank, point in zip(self.ranks, at, strict=True):
+            place = next(iter(rank.seen.calls[point.state.made :]), None)
             if place is None or step.choice is None or not _is_in(place, context, step.choice.statement):
                 return False
             ops.append(place.op)
         return bool(ops[0]) and ops[0] == ops[1]
 
-    def _decide(self, at: tuple[State, State]) -> bool:
+    def _is_decided(self, at: Pair) -> bool:
         """True where the values that are known lead both different ways."""
-        ways = [rank.ways(state) for rank, state in zip((self.one, self.other), at, strict=True)]
+        both = zip(self.ranks, at, strict=True)
+        ways = [rank.environment.ways(point.state) for rank, point in both]
         return all(len(way) == 1 for way in ways) and ways[0] != ways[1]
 
-    def _alike(self, made: int, one: State, other: State) -> bool:
-        """True where both have made the same calls on their ways."""
-        calls = [
-            [place.op if place is not None else None for place in rank.seen.calls[made : state.made]]
-            for rank, state in ((self.one, one), (self.other, other))
-        ]
-        return calls[0] == calls[1]
-
-    def _note(self, at: tuple[State, State], labels: tuple[str, str], to: tuple[State, State]) -> None:
-        mine, its = at
-        context, number = mine.context, mine.step
-        choice = mine.context.flow.steps[number].choice
-        if RAISED in labels and choice is None:
-            caught = _catcher(context, number)
-            if caught is None:
-                self.elsewhere = True
-                return
+    def _note(self, at: Pair, labels: tuple[str, str], to: Pair) -> None:
+        """Note the statement at which ranks may have parted, or that it is not known."""
+        context, number = at[0].state.context, at[0].state.step
+        choice = context.flow.steps[number].choice
+        caught = _catcher(context, number) if choice is None and RAISED in labels else None
+        if caught is not None:
             context, number, choice = caught
         if choice is None:
             self.elsewhere = True
@@ -196,15 +188,27 @@ class Together:
             {
                 name: value
                 for asked in asked_by(choice)
-                for name, value in rank.values_of(state, asked, to.step).items()
+                for name, value in rank.environment.values_of(
+                    point.state, asked, after.state.step
+                ).items()
                 if name in names(asked)
             }
-            for rank, state, to in ((self.one, mine, to[0]), (self.other, its, to[1]))
+            for rank, point, after in zip(self.ranks, at, to, strict=True)
         ]
-        found = Divergence(context, number, choice, labels, self._decide(at), (values[0], values[1]))
+        decided = self._is_decided(at)
+        found = Divergence(context, number, choice, labels, decided, (values[0], values[1]))
         key = (context.number, id(choice.statement))
         before = self.statements.get(key)
         self.statements[key] = found if before is None else _both(before, found)
+
+
+def _agree(mine: State, its: State) -> bool:
+    """True for a condition of which is known that it is the same on both, though not what."""
+    choice = mine.context.flow.steps[mine.step].choice
+    if choice is None or choice.test is None:
+        return False
+    same = {name for (context, name), _ in mine.values & its.values if context == mine.context.number}
+    return made_of(choice.test, same)
 
 
 def _both(one: Divergence, other: Divergence) -> Divergence:
@@ -226,25 +230,36 @@ def _is_in(place: Place, context: Context, statement: ast.stmt | ast.expr) -> bo
     return all(holds(statement, context.flow.steps[step].first) for step in steps)
 
 
-def _until(
-    rank: Explained, start: State, context: Context, merge: int
-) -> tuple[set[State], frozenset[Known]]:
-    """The states in which a rank comes to a step, and what is told on the ways that never do."""
-    arrived: set[State] = set()
-    gone: set[Known] = set()
-    left, seen = [start], set[State]()
-    while left:
-        state = left.pop()
-        if state in seen:
-            continue
-        seen.add(state)
-        if state.context is context and state.step == merge and not state.back:
-            arrived.add(state)
-        elif context not in state.context.lineage or not rank.leads[state]:
-            gone |= rank.told[state]
-        else:
-            left += [to for _, to in rank.leads[state]]
-    return arrived, frozenset(gone)
+class _Region(NamedTuple):
+    """The ways of a rank between two steps.
+
+    Attributes:
+        arrived: where they come to the second step; gone: what is told on those that never do.
+        size: how many points they have.
+    """
+
+    arrived: tuple[Point, ...]
+    gone: frozenset[Known]
+    size: int
+
+    @classmethod
+    def between(cls, start: Point, context: Context, merge: int) -> _Region:
+        """The ways from a point on, as long as they stay inside of a context."""
+        arrived, gone = [], frozenset[Known]()
+        left, seen = [start], set[Point]()
+        while left:
+            point = left.pop()
+            if point in seen:
+                continue
+            seen.add(point)
+            state = point.state
+            if state.context is context and state.step == merge and not state.back:
+                arrived.append(point)
+            elif context not in state.context.lineage or not point.leads:
+                gone |= point.told
+            else:
+                left += [to for _, to in point.leads]
+        return cls(tuple(arrived), gone, len(seen))
 
 
 def _catcher(context: Context, number: int) -> tuple[Context, int, Choice] | None:
@@ -272,5 +287,5 @@ def _fit(mine: frozenset[Known], its: frozenset[Known]) -> bool:
     return any(_same(dict(one), dict(other)) for one in mine for other in its)
 
 
-def _same(one: dict[tuple[int, str], object], other: dict[tuple[int, str], object]) -> bool:
+def _same(one: dict[Name, object], other: dict[Name, object]) -> bool:
     return all(other.get(name, value) == value for name, value in one.items())

@@ -17,7 +17,7 @@ from ...program.syntax import Loop, Plain
 from ...program.turns import counters
 from .contexts import Stack
 from .decision import Decision
-from .explained import unchanged
+from .environment import unchanged
 
 _COMMENT = re.compile(r":\s*#[^'\"]*$")
 """What follows the colon of a head."""

@@ -17,7 +17,8 @@ from ...program.syntax import Loop
 from ...program.turns import Turns
 from .contexts import IS_MAIN, Context, Contexts, Place, Stack, followed, users_of
 from .divergence import Divergences, Together
-from .explained import Explained, Seen, TooManyError
+from .explained import Explained, TooManyError
+from .state import Seen
 
 LONGEST = 40
 """Calls before the first that differs, and after it, through which ranks are followed."""

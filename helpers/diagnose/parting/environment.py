@@ -1,0 +1,238 @@
+"""What is known of the variables of a rank at each state of its way. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Mapping
+
+from ...program.blocks import path
+from ...program.condition import known, names, truth, value_of
+from ...program.flow import RAISED, Edge, Step, binds
+from ...program.stored import Stored
+from ...program.syntax import Loop, Plain
+from ...program.turns import counters
+from .contexts import Context, Place
+from .state import Known, Name, Offset, Seen, State
+
+MOST_TURNS = 1000
+"""Turns of a loop that are counted."""
+
+FURTHEST = 8
+"""Turns of a loop that are followed without a call that is known, or a number that is."""
+
+
+class Environment:
+    """What is known of the variables of a rank."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+
+    def at_start(self, context: Context, step: int) -> Known:
+        """What is known at the start: what the call made there held, and what counts loops."""
+        found: dict[Name, Plain | Offset] = {}
+        lineage = context.lineage
+        steps = [*(min(inner.steps) for inner in lineage[1:]), step]
+        for one, at in zip(lineage, steps, strict=True):
+            loops = _loops(one, one.flow.steps[at].first)
+            counted = [counter.name for loop in loops for counter in counters(loop)]
+            found |= {(one.number, name): Offset((one.number, name), 0) for name in counted}
+        if self.seen.start is not None:
+            found |= held(self.seen.start)
+        return frozenset(found.items())
+
+    def solved(self, state: State) -> frozenset[Known]:
+        """What numbers were at the start, where a state agrees with what is read now; else nothing."""
+        now = {
+            (context.number, name): value
+            for context, (_, values) in self.seen.now.items()
+            for name, value in values.items()
+            if type(value) in (int, bool)
+        }
+        solved: dict[Name, Plain | Offset] = {}
+        for name, value in state.values:
+            if isinstance(value, Offset) and name in now:
+                solved[value.name] = int(now[name] or 0) - value.by
+            elif not may_be(now.get(name), value):
+                return frozenset()
+        return frozenset({frozenset(solved.items())})
+
+    def values_of(self, state: State, asked: ast.expr, since: int | None = None) -> dict[str, Plain]:
+        """What is known of the names of an expression in a state.
+
+        Args:
+            since: the step to which it has led, where that is known.
+        """
+        found = self._now(state, asked, state.step if since is None else since)
+        for (context, name), value in state.values:
+            if context == state.context.number and not isinstance(value, Offset):
+                found[name] = value
+        if self.seen.rank is not None:
+            found |= known(asked, self.seen.rank)
+        return found
+
+    def _now(self, state: State, asked: ast.expr, since: int) -> dict[str, Plain]:
+        """What is read now, and was the same at a step."""
+        if state.last < len(state.context.lineage) or state.context not in self.seen.now:
+            return {}
+        steps, values = self.seen.now[state.context]
+        asked_for = {name: values[name] for name in names(asked) if name in values}
+        return unchanged(state.context, since, steps, asked_for)
+
+    def ways(self, state: State) -> list[Edge]:
+        """Where a step may lead, by what is known, if nothing is raised."""
+        step = state.context.flow.steps[state.step]
+        edges = [edge for edge in step.edges if edge[0] != RAISED]
+        test = step.choice.test if step.choice is not None else None
+        if test is not None:
+            held = [(edge, truth(test, self.values_of(state, test, edge[1]))) for edge in edges]
+            return [edge for edge, holds in held if holds is None or holds is (edge[0] == "yes")]
+        goes_on = self._has_next(state, step.choice.statement) if step.choice is not None else None
+        return [edge for edge in edges if goes_on is None or goes_on is (edge[0] == "yes")]
+
+    def _has_next(self, state: State, loop: ast.AST) -> bool | None:
+        numbers = self._range(state, loop)
+        key = (state.context.number, f"#{state.step}")
+        turn = dict(state.values).get(key)
+        if numbers is None or not isinstance(turn, int):
+            return None
+        return turn + 1 < len(numbers)
+
+    def _range(self, state: State, loop: ast.AST) -> range | None:
+        """The numbers that a loop goes through."""
+        through = loop.iter if isinstance(loop, ast.For) else None
+        is_range = isinstance(through, ast.Call) and ast.unparse(through.func) == "range"
+        if not is_range or not isinstance(through, ast.Call) or through.keywords:
+            return None
+        told = [value_of(one, self.values_of(state, one)) for one in through.args]
+        given = [one[0] for one in told if one is not None and type(one[0]) is int]
+        if len(given) != len(through.args) or not given or (len(given) == 3 and given[2] == 0):
+            return None
+        return range(*(int(one or 0) for one in given))
+
+    def after(self, state: State, step: Step, label: str) -> Known | None:
+        """The values behind a step; None where its loop has been followed far enough."""
+        values = dict(state.values)
+        me = state.context.number
+        node, choice = step.node, step.choice
+        bound = binds(step)
+        if choice is not None and isinstance(choice.statement, ast.For):
+            return self._turn(state, choice.statement, values, label)
+        if isinstance(node, ast.For) and counters(node):
+            values[(me, f"#{step.edges[0][1]}")] = -1
+            return frozenset(values.items())
+        new: dict[str, Plain | Offset] = {}
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                told = value_of(value, self.values_of(state, value))
+                new = {} if told is None else {name: told[0]}
+            case ast.AugAssign(
+                target=ast.Name(id=name), op=ast.Add(), value=ast.Constant(value=int(more))
+            ):
+                old = values.get((me, name))
+                if isinstance(old, Offset):
+                    new = {name: Offset(old.name, old.by + more)}
+                elif type(old) is int and old < MOST_TURNS:
+                    new = {name: old + more}
+        for name in bound:
+            values.pop((me, name), None)
+        new = {name: value for name, value in new.items() if name in state.context.flow.asked}
+        values |= {(me, name): value for name, value in new.items()}
+        if any(
+            isinstance(one, Offset) and one.by > len(self.seen.calls) + FURTHEST for one in new.values()
+        ):
+            return None
+        return frozenset(values.items())
+
+    def _turn(
+        self, state: State, loop: ast.For, values: dict[Name, Plain | Offset], label: str
+    ) -> Known | None:
+        me = state.context.number
+        key = (me, f"#{state.step}")
+        bound = binds(state.context.flow.steps[state.step])
+        if label != "yes":
+            values.pop(key, None)
+            return frozenset(values.items())
+        turn = values.get(key)
+        if isinstance(turn, int):
+            values[key] = turn + 1
+            if turn > MOST_TURNS:
+                for name in (*bound, f"#{state.step}"):
+                    values.pop((me, name), None)
+                return frozenset(values.items())
+        numbers = self._range(state, loop)
+        counted = {counter.name for counter in counters(loop) if counter.raised is None}
+        for name in bound:
+            old = values.pop((me, name), None)
+            if name not in counted:
+                continue
+            if isinstance(turn, int) and numbers is not None and turn + 1 < len(numbers):
+                values[(me, name)] = numbers[turn + 1]
+            elif isinstance(turn, int) and ast.unparse(loop.iter).startswith("enumerate("):
+                values[(me, name)] = turn + 1
+            elif isinstance(old, Offset):
+                if old.by > len(self.seen.calls) + FURTHEST:
+                    return None
+                values[(me, name)] = Offset(old.name, old.by + 1)
+            elif type(old) is int and turn is None:
+                values[(me, name)] = old + 1
+        return frozenset(values.items())
+
+    def given(self, state: State, child: Context) -> Iterator[tuple[Name, Plain | Offset]]:
+        """What the arguments of a call are, where they are plain."""
+        call = state.context.flow.steps[state.step].node
+        arguments = getattr(child.flow.function, "args", None)
+        if child.through_library or not isinstance(call, ast.Call) or arguments is None:
+            return
+        plain = self.values_of(state, call)
+        parameters = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+        if isinstance(call.func, ast.Attribute) and parameters[:1] == ["self"]:
+            parameters = parameters[1:]
+        pairs = [*zip(parameters, call.args, strict=False)]
+        pairs += [(word.arg, word.value) for word in call.keywords if word.arg is not None]
+        for name, given in pairs:
+            told = value_of(given, plain)
+            if told is not None:
+                yield (child.number, name), told[0]
+
+
+def unchanged(
+    context: Context, step: int, now: frozenset[int], values: Mapping[str, Plain]
+) -> dict[str, Plain]:
+    """Those of some values that were the same at a step, as nothing can have changed them since.
+
+    Args:
+        now: the steps at which the rank is in that context.
+    """
+    flow = context.flow
+    bound = frozenset[str]().union(*(flow.bound_between(step, to) for to in now))
+    stored = Stored.of(context.frame.text)
+    kept = {}
+    for name, value in values.items():
+        base, *attributes = name.split(".")
+        own_ones = base != "self" or attributes[:1] == [] or attributes[0] in stored.at_first
+        if base not in bound | stored.names and stored.later.isdisjoint(attributes) and own_ones:
+            kept[name] = value
+    return kept
+
+
+def held(place: Place) -> dict[Name, Plain | Offset]:
+    """What the functions of a call held then, of the names on which a way may depend."""
+    return {
+        (context.number, name): value
+        for context, _, values in place.values
+        for name, value in values.items()
+        if name in context.flow.asked and name not in Stored.of(context.frame.text).names
+    }
+
+
+def may_be(known_value: Plain | Offset, value: Plain | Offset) -> bool:
+    """False where a number is known to be another one."""
+    numbers = type(known_value) in (int, bool) and type(value) in (int, bool)
+    return not numbers or known_value == value
+
+
+@functools.lru_cache(maxsize=4096)
+def _loops(context: Context, line: int) -> tuple[ast.stmt, ...]:
+    """The loops around a line of a function."""
+    return tuple(step.node for step in path(context.flow.function, line) if isinstance(step.node, Loop))

@@ -73,7 +73,12 @@ class Place:
     steps: frozenset[int]
     below: Stack = ()
     op: str = ""
-    frames: Stack = ()
+    frames: Stack = field(default=(), compare=False)
+
+    @property
+    def spots(self) -> Iterator[tuple[Context, int]]:
+        """The steps at which it may be, each with its context."""
+        yield from ((self.context, step) for step in self.steps)
 
     @property
     def values(self) -> Iterator[tuple[Context, frozenset[int], Values]]:

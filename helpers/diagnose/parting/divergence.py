@@ -92,6 +92,7 @@ class Together:
             for its in other.starts
             if mine.state.position == its.state.position and _fit(mine.told, its.told)
         ]
+        self._steps = 0
         self._regions: dict[tuple[Point, Context, int], _Region] = {}
 
     def divergences(self) -> Divergences:
@@ -143,8 +144,9 @@ class Together:
         key = (start, context, merge)
         if key not in self._regions:
             self._regions[key] = _Region.between(start, context, merge)
-        if sum(region.size for region in self._regions.values()) > MOST_STEPS:
-            raise TooManyError
+            self._steps += self._regions[key].size
+            if self._steps > MOST_STEPS:
+                raise TooManyError
         return self._regions[key]
 
     def _calls(self, start: Point, end: Point, rank: int) -> list[str | None]:

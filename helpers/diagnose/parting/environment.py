@@ -18,7 +18,7 @@ from .state import Known, Name, Offset, Seen, State
 MOST_TURNS = 1000
 """Turns of a loop that are counted."""
 
-FURTHEST = 8
+FURTHEST = 4
 """Turns of a loop that are followed without a call that is known, or a number that is."""
 
 
@@ -27,6 +27,7 @@ class Environment:
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
+        self.begin: dict[Name, int] = {}
 
     def at_start(self, context: Context, step: int) -> Known:
         """What is known at the start: what the call made there held, and what counts loops."""
@@ -39,6 +40,7 @@ class Environment:
             found |= {(one.number, name): Offset((one.number, name), 0) for name in counted}
         if self.seen.start is not None:
             found |= held(self.seen.start)
+        self.begin = {name: value for name, value in found.items() if type(value) is int}
         return frozenset(found.items())
 
     def solved(self, state: State) -> frozenset[Known]:
@@ -91,12 +93,25 @@ class Environment:
         return [edge for edge in edges if goes_on is None or goes_on is (edge[0] == "yes")]
 
     def _has_next(self, state: State, loop: ast.AST) -> bool | None:
-        numbers = self._range(state, loop)
-        key = (state.context.number, f"#{state.step}")
-        turn = dict(state.values).get(key)
-        if numbers is None or not isinstance(turn, int):
+        """Whether a loop goes on; None where that is not known."""
+        if not isinstance(loop, ast.For):
             return None
-        return turn + 1 < len(numbers)
+        turn, numbers = self._turns(state, loop)
+        return None if numbers is None or turn is None else turn + 1 < len(numbers)
+
+    def _turns(self, state: State, loop: ast.For) -> tuple[int | None, range | None]:
+        """The turn of a loop, from 0, -1 before the first, and the numbers that it goes through."""
+        values, me = dict(state.values), state.context.number
+        numbers, turn = self._range(state, loop), values.get((me, f"#{state.step}"))
+        if type(turn) is int:
+            return turn, numbers
+        for counter in counters(loop):
+            value = values.get((me, counter.name))
+            if counter.raised is None and type(value) is int:
+                if numbers is not None:
+                    return (numbers.index(value) if value in numbers else None), numbers
+                return (value if _is_enumerate(loop) else None), None
+        return None, numbers
 
     def _range(self, state: State, loop: ast.AST) -> range | None:
         """The numbers that a loop goes through."""
@@ -153,30 +168,35 @@ class Environment:
         if label != "yes":
             values.pop(key, None)
             return frozenset(values.items())
-        turn = values.get(key)
-        if isinstance(turn, int):
+        turn, numbers = self._turns(state, loop)
+        if turn is not None and turn > MOST_TURNS:
+            return frozenset(
+                item for item in values.items() if item[0] not in {(me, n) for n in bound} | {key}
+            )
+        if turn is not None:
             values[key] = turn + 1
-            if turn > MOST_TURNS:
-                for name in (*bound, f"#{state.step}"):
-                    values.pop((me, name), None)
-                return frozenset(values.items())
-        numbers = self._range(state, loop)
         counted = {counter.name for counter in counters(loop) if counter.raised is None}
         for name in bound:
             old = values.pop((me, name), None)
             if name not in counted:
                 continue
-            if isinstance(turn, int) and numbers is not None and turn + 1 < len(numbers):
-                values[(me, name)] = numbers[turn + 1]
-            elif isinstance(turn, int) and ast.unparse(loop.iter).startswith("enumerate("):
-                values[(me, name)] = turn + 1
+            if turn is not None:
+                values[me, name] = turn + 1 if numbers is None else numbers[turn + 1]
             elif isinstance(old, Offset):
-                if old.by > len(self.seen.calls) + FURTHEST:
-                    return None
-                values[(me, name)] = Offset(old.name, old.by + 1)
-            elif type(old) is int and turn is None:
-                values[(me, name)] = old + 1
+                values[me, name] = Offset(old.name, old.by + 1)
+            elif type(old) is int:
+                values[me, name] = old + 1
+            if self._is_far((me, name), values.get((me, name))):
+                return None
         return frozenset(values.items())
+
+    def _is_far(self, name: Name, value: Plain | Offset) -> bool:
+        """True where a loop has been followed for long, and no call has been made there."""
+        begin = self.begin.get(name)
+        by = value.by if isinstance(value, Offset) else 0
+        if type(value) is int and begin is not None:
+            by = value - begin
+        return by > len(self.seen.calls) + FURTHEST
 
     def given(self, state: State, child: Context) -> Iterator[tuple[Name, Plain | Offset]]:
         """What the arguments of a call are, where they are plain."""
@@ -194,6 +214,12 @@ class Environment:
             told = value_of(given, plain)
             if told is not None:
                 yield (child.number, name), told[0]
+
+
+def _is_enumerate(loop: ast.For) -> bool:
+    """True for a loop that counts from 0."""
+    call = loop.iter
+    return isinstance(call, ast.Call) and ast.unparse(call.func) == "enumerate" and len(call.args) == 1
 
 
 def unchanged(

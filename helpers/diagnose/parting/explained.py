@@ -28,9 +28,9 @@ class Explained:
     """All ways from a start that explain what is known of a rank.
 
     Args:
-        makers: the steps that are known to make a call, each time.
-        stops: where the ranks that are compared are.
-        lenient: 1 where those of a library may make several at once, 2 where they may make none as well.
+        makers: the steps that make a call each time, of a library's perhaps several at once; None where
+            nothing is known of calls.
+        stops: where the ranks that are compared are, and where they made the calls that are known.
 
     Attributes:
         starts: the points at which they begin.
@@ -40,15 +40,14 @@ class Explained:
         self,
         seen: Seen,
         starts: Sequence[tuple[Context, int, bool]],
-        makers: frozenset[tuple[Context, int]],
-        stops: Sequence[Place],
-        lenient: int,
+        makers: frozenset[tuple[Context, int]] | None,
+        stops: frozenset[tuple[Context, int]],
         within: Context | None = None,
     ) -> None:
-        self.seen, self.makers, self.lenient, self.within = seen, makers, lenient, within
+        self.seen, self.makers, self.within = seen, makers, within
         self.environment = Environment(seen)
         self._next: dict[tuple[Context, int], int] = {}
-        self._stops = makers | {(place.context, step) for place in stops for step in place.steps}
+        self._stops = stops
         first = [
             State(context, step if back else self.next(context, step), back, 0, last, known)
             for context, step, back in starts
@@ -117,7 +116,7 @@ class Explained:
             yield from self._left(state)
             return
         here = self._makes(state)
-        if here is not None and (not state.back or (self.lenient and not is_collective(step.node))):
+        if here is not None and (not state.back or not is_collective(step.node)):
             yield from self._called(state, here)
         called = [child for child in context.children if state.step in child.steps]
         direct = [child for child in called if not child.through_library]
@@ -145,11 +144,10 @@ class Explained:
 
     def _may_be_silent(self, state: State) -> bool:
         """True for a step that may be passed without one of the calls that are known."""
-        if not self.seen.calls[:-1] and not self.makers:
+        if self.makers is None:
             return True
-        if is_collective(state.context.flow.steps[state.step].node):
-            return False
-        return self.lenient > 1 or (state.context, state.step) not in self.makers
+        always = is_collective(state.context.flow.steps[state.step].node)
+        return not always and (state.context, state.step) not in self.makers
 
     def _makes(self, state: State) -> Place | None:
         place = self.seen.calls[state.made] if state.made < len(self.seen.calls) else None

@@ -30,8 +30,9 @@ def parted(
         waited_for: rank -> the ranks for which it waits, where that is known.
     """
     traces = _aligned(traces)
+    first_known = max((trace.first for trace in traces.values()), default=1)
     classes = sorted(
-        grouped({rank: trace.key for rank, trace in traces.items()}).values(),
+        grouped({rank: trace.key(first_known) for rank, trace in traces.items()}).values(),
         key=lambda ranks: (-len(ranks), ranks),
     )
     if len(classes) < 2:

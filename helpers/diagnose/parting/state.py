@@ -65,6 +65,11 @@ class Seen:
     now: Mapping[Context, tuple[frozenset[int], Values]]
     start: Place | None = None
 
+    @property
+    def places(self) -> list[Place]:
+        """Where it made calls, and where it is."""
+        return [place for place in self.calls if place is not None]
+
 
 @dataclass(eq=False)
 class Point:

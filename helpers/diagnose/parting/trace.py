@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -51,10 +52,10 @@ class Trace:
         both = list(zip(self.calls, values, strict=True))[first - self.first : last]
         return [(_then(call, held), call.op) for call, held in both]
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What ranks share that have gone one way: where they are, and what they have called."""
-        return followed(self.stack), self.first, tuple(self.calls), self.ended
+    def key(self, first: int) -> tuple[object, ...]:
+        """What ranks share that have gone one way: where they are, and what they have called since."""
+        calls = self.calls[max(0, first - self.first) :]
+        return followed(self.stack), self.first + len(self.calls), tuple(calls), self.ended
 
 
 class _Question(NamedTuple):
@@ -73,22 +74,28 @@ class _Question(NamedTuple):
     def answer(self) -> Divergences | None:
         """The statements at which they may have parted; None where nothing leads there."""
         sides = (self.one, self.other)
-        makers = frozenset(
-            (place.context, step)
-            for side in sides
-            for place in side.calls[:-1]
-            if place is not None
-            for step in place.steps
-        )
-        stops = [place for side in sides for place in side.calls[-1:] if place is not None]
+        made = Counter(place for side in sides for place in side.places[:-1])
+        stops = frozenset(spot for side in sides for place in side.places for spot in place.spots)
         entered = [context for context, _, called in self.starts if not called]
-        for lenient in (0, 1, 2):
-            within = entered[0] if entered else None
-            ways = [Explained(side, self.starts, makers, stops, lenient, within) for side in sides]
+        within = entered[0] if entered else None
+        for least in _shares(made):
+            often = [place for place, calls in made.items() if calls >= least]
+            makers = frozenset(spot for place in often for spot in place.spots) if made else None
+            ways = [Explained(side, self.starts, makers, stops, within) for side in sides]
             found = Together(*ways).divergences()
             if found.statements or found.elsewhere or found.together:
                 return found if self.in_step else found._replace(elsewhere=True)
         return None
+
+
+def _shares(made: Mapping[Place, int]) -> Iterator[int]:
+    """How often at least a place must have made calls to count as one that makes some each time.
+
+    A library makes some calls now and then, as DDP does when it orders its buckets anew. What is called
+    in each iteration is called most often; so the rarest are the first of which less is expected.
+    """
+    counts = sorted({0, *made.values()})
+    yield from dict.fromkeys((0, *(calls for calls in counts if 2 * calls > counts[-1]), counts[-1] + 1))
 
 
 def divergences(one: Trace, other: Trace) -> Divergences | None:

@@ -15,7 +15,7 @@ from ...program.turns import counters
 from .contexts import Context, Place
 from .state import Known, Name, Offset, Seen, State
 
-MOST_TURNS = 1000
+MOST_TURNS = 400
 """Turns of a loop that are counted."""
 
 FURTHEST = 4
@@ -186,9 +186,23 @@ class Environment:
                 values[me, name] = Offset(old.name, old.by + 1)
             elif type(old) is int:
                 values[me, name] = old + 1
-            if self._is_far((me, name), values.get((me, name))):
+            value = values.get((me, name))
+            if self._is_far((me, name), value) or self._is_over(state, loop, name, value):
                 return None
         return frozenset(values.items())
+
+    def _is_over(self, state: State, loop: ast.For, name: str, value: Plain | Offset) -> bool:
+        """True where a loop that is run once has counted further than it has now."""
+        _, read = self.seen.now.get(state.context, (frozenset(), {}))
+        now = read.get(name)
+        if type(now) is not int or now < 0 or state.last < len(state.context.lineage):
+            return False
+        by = value.by if isinstance(value, Offset) else value
+        around = [
+            step for step in path(state.context.flow.function, loop.lineno) if step.node is not loop
+        ]
+        nested = any(isinstance(step.node, Loop) for step in around)
+        return type(by) is int and by > now and not nested
 
     def _is_far(self, name: Name, value: Plain | Offset) -> bool:
         """True where a loop has been followed for long, and no call has been made there."""

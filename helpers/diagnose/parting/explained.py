@@ -11,6 +11,7 @@ from ...program.turns import counters
 from .collectives import is_collective
 from .contexts import Context, Place
 from .environment import Environment, held, may_be
+from .reach import Reach
 from .state import Point, Seen, State
 
 MOST_STATES = 20_000
@@ -45,7 +46,7 @@ class Explained:
         within: Context | None = None,
     ) -> None:
         self.seen, self.makers, self.within = seen, makers, within
-        self.environment = Environment(seen)
+        self.environment, self.reach = Environment(seen), Reach()
         self._next: dict[tuple[Context, int], int] = {}
         self._stops = stops
         first = [
@@ -102,6 +103,8 @@ class Explained:
                 point.told = self.environment.solved(point.state)
                 continue
             for label, state in self._leads(point.state):
+                if not self._may_reach(state):
+                    continue
                 if state not in points:
                     points[state] = Point(state)
                     left.append(points[state])
@@ -109,6 +112,11 @@ class Explained:
             if len(points) > MOST_STATES:
                 raise TooManyError
         return points
+
+    def _may_reach(self, state: State) -> bool:
+        """False where no way leads to the place of the next call that is known, whatever is decided."""
+        place = next(iter(self.seen.calls[state.made :]), None)
+        return place is None or self.reach.leads(state.context, state.step, place)
 
     def _leads(self, state: State) -> Iterator[tuple[str, State]]:
         context, step = state.context, state.context.flow.steps[state.step]

@@ -68,7 +68,8 @@ def parted_line(parting: Parting | None) -> str:
     ways = ", ".join(f"{spoken(way.ranks)} {way.label}" for way in parting.branches)
     values = "; ".join(f"{name} is {_values(told)}" for name, told in telling(parting).items())
     rest = one_line(f"{ways}; {values}" if values else ways)
-    return f"{place(parting.where)}, {one_line(parting.source).rstrip(':')}: {rest}"
+    said = f"{place(parting.where)}, {one_line(parting.source).rstrip(':')}"
+    return f"{said}: {rest}" if rest else said
 
 
 def guards_line(parting: Parting) -> str:

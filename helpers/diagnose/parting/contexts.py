@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...model.frames import Frame
 from ...program.blocks import function_of
@@ -14,6 +14,8 @@ from ...program.flow import Flow, flow_of
 
 Stack = Sequence[Frame]
 """Frames, outermost first."""
+
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 IS_MAIN = {"__name__": "__main__"}
 """What is known of the names of the program that was started."""
@@ -92,7 +94,24 @@ class Place:
 
 def followed(stack: Stack) -> Stack:
     """The frames that may be followed: the user's, and those of libraries whose source is known."""
-    return tuple(frame for frame in stack if frame.user or frame.text)
+    return tuple(frame for frame, _ in _followed(stack))
+
+
+def _followed(stack: Stack) -> list[tuple[Frame, list[str]]]:
+    """Each frame that may be followed, and the functions it has called, down to the next one.
+
+    A comprehension that has a frame of its own, before Python 3.12, is a part of the one around it.
+    """
+    found: list[tuple[Frame, list[str]]] = []
+    for frame in stack:
+        if found and frame.function in COMPREHENSIONS and frame.file == found[-1][0].file:
+            found[-1] = replace(found[-1][0], line=frame.line), []
+            continue
+        if found:
+            found[-1][1].append(frame.function)
+        if frame.user or frame.text:
+            found.append((frame, []))
+    return found
 
 
 def users_of(stack: Stack) -> Stack:
@@ -114,13 +133,14 @@ class Contexts:
         """
         context: Context | None = None
         steps: frozenset[int] = frozenset()
-        frames = followed(stack)
-        for depth, (frame, names) in enumerate(zip(frames, _called_below(stack, op), strict=True)):
+        known = _followed(stack)
+        frames = tuple(frame for frame, _ in known)
+        for depth, (frame, names) in enumerate(known):
             function = function_of(frame)
             if function is None:
                 return None if context is None else Place(context, steps, frames[depth:], op, frames)
             context = self._called(context, steps, frame, flow_of(function))
-            steps = context.flow.at(frame.line, names)
+            steps = context.flow.at(frame.line, [*names, op] if depth + 1 == len(known) else names)
             if not steps:
                 return None
         return None if context is None else Place(context, steps, (), op, frames)
@@ -136,16 +156,3 @@ class Contexts:
         made = Context(next(self._number), frame, flow, parent, steps, parent is not None and not direct)
         among.append(made)
         return made
-
-
-def _called_below(stack: Stack, op: str) -> list[list[str]]:
-    """For each frame that is followed, the functions that it has called, down to the next one."""
-    names: list[list[str]] = []
-    for frame in stack:
-        if names:
-            names[-1].append(frame.function)
-        if frame.user or frame.text:
-            names.append([])
-    if names:
-        names[-1].append(op)
-    return names

@@ -9,17 +9,14 @@ from typing import NamedTuple
 
 from ...program.condition import Values, made_of, names
 from ...program.flow import AFTER, RAISED, Choice, asked_by
+from ...program.hooks import Telling, exits
 from ...program.syntax import holds
 from .contexts import Context, Place
 from .explained import Explained, TooManyError
 from .state import Known, Name, Point, State
 
-MOST_PAIRS, MOST_STEPS = 20_000, 200_000
+MOST_PAIRS, MOST_STEPS = 10_000, 50_000
 """Pairs of states that are looked at, and steps between the places where ways part and come together."""
-
-
-MOST_GUARDS = 3
-"""Statements that are told where no single one is known to have decided."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,12 @@ class Divergence:
     labels: tuple[str, str]
     decided: bool
     values: tuple[Values, Values]
+
+    @property
+    def exits(self) -> tuple[Telling, ...]:
+        """What may have ended the generators of the user's that a loop goes through."""
+        through = self.choice.statement.iter if isinstance(self.choice.statement, ast.For) else None
+        return () if through is None else exits(self.context.frame.text, through)
 
 
 class Divergences(NamedTuple):
@@ -62,6 +65,8 @@ class Divergences(NamedTuple):
         cannot follow, whatever that length is, it is not the loop that has led them there.
         """
         decided = [one for one in self.statements if one.decided]
+        if any(one.exits for one in self.statements):
+            return None
         if len(decided) == 1 and all(one.decided or one.choice.kind == "for" for one in self.statements):
             return decided[0]
         alone = len(self.statements) == 1 and not self.elsewhere and not self.together
@@ -73,7 +78,7 @@ class Divergences(NamedTuple):
         if self.decision is not None or self.together:
             return ()
         nearest = sorted(self.statements, key=lambda one: (not one.decided, -len(one.context.lineage)))
-        return tuple(nearest[:MOST_GUARDS])
+        return tuple(nearest)
 
 
 Pair = tuple[Point, Point]
@@ -207,10 +212,15 @@ class Together:
 def _agree(mine: State, its: State) -> bool:
     """True for a condition of which is known that it is the same on both, though not what."""
     choice = mine.context.flow.steps[mine.step].choice
-    if choice is None or choice.test is None:
+    if choice is None:
         return False
     same = {name for (context, name), _ in mine.values & its.values if context == mine.context.number}
-    return made_of(choice.test, same)
+    through = getattr(choice.statement, "iter", None) or next(
+        (part.iter for part in getattr(choice.statement, "generators", ())), None
+    )
+    if choice.test is None and isinstance(through, ast.Tuple | ast.List):
+        return not any(isinstance(one, ast.Starred) for one in through.elts)
+    return choice.test is not None and made_of(choice.test, same)
 
 
 def _both(one: Divergence, other: Divergence) -> Divergence:

@@ -110,8 +110,21 @@ class Environment:
             if counter.raised is None and type(value) is int:
                 if numbers is not None:
                     return (numbers.index(value) if value in numbers else None), numbers
-                return (value if _is_enumerate(loop) else None), None
+                first = self._first(state, loop)
+                return (value - first if first is not None else None), None
         return None, numbers
+
+    def _first(self, state: State, loop: ast.For) -> int | None:
+        """The number of the first turn of a loop that counts up, one by one."""
+        call = loop.iter
+        if not isinstance(call, ast.Call) or len(call.args) + len(call.keywords) > 2:
+            return None
+        given = [*call.args, *(word.value for word in call.keywords if word.arg == "start")]
+        if len(given) == 1:
+            return 0 if not call.keywords else None
+        begin = given[0] if ast.unparse(call.func) == "range" else given[1]
+        told = value_of(begin, self.values_of(state, begin))
+        return told[0] if told is not None and type(told[0]) is int else None
 
     def _range(self, state: State, loop: ast.AST) -> range | None:
         """The numbers that a loop goes through."""
@@ -180,8 +193,11 @@ class Environment:
             old = values.pop((me, name), None)
             if name not in counted:
                 continue
-            if turn is not None:
-                values[me, name] = turn + 1 if numbers is None else numbers[turn + 1]
+            first = self._first(state, loop)
+            if turn is not None and numbers is not None:
+                values[me, name] = numbers[turn + 1]
+            elif turn is not None and first is not None:
+                values[me, name] = first + turn + 1
             elif isinstance(old, Offset):
                 values[me, name] = Offset(old.name, old.by + 1)
             elif type(old) is int:
@@ -228,12 +244,6 @@ class Environment:
             told = value_of(given, plain)
             if told is not None:
                 yield (child.number, name), told[0]
-
-
-def _is_enumerate(loop: ast.For) -> bool:
-    """True for a loop that counts from 0."""
-    call = loop.iter
-    return isinstance(call, ast.Call) and ast.unparse(call.func) == "enumerate" and len(call.args) == 1
 
 
 def unchanged(

@@ -14,8 +14,8 @@ from .environment import Environment, held, may_be
 from .reach import Reach
 from .state import Point, Seen, State
 
-MOST_STATES = 20_000
-"""States that are looked at for a rank: an answer is wanted within a second."""
+MOST_STATES = 4_000
+"""States that are looked at for a rank at a time: an answer is wanted within a second."""
 
 WAITS = ("wait", "synchronize")
 """Methods by which a rank waits for what it has called elsewhere."""
@@ -29,8 +29,8 @@ class Explained:
     """All ways from a start that explain what is known of a rank.
 
     Args:
-        makers: the steps that make a call each time, of a library's perhaps several at once; None where
-            nothing is known of calls.
+        makers: the steps that make a call each time; None where nothing is known of calls.
+        several: True where a library may make several at once.
         stops: where the ranks that are compared are, and where they made the calls that are known.
 
     Attributes:
@@ -43,9 +43,10 @@ class Explained:
         starts: Sequence[tuple[Context, int, bool]],
         makers: frozenset[tuple[Context, int]] | None,
         stops: frozenset[tuple[Context, int]],
+        several: bool,
         within: Context | None = None,
     ) -> None:
-        self.seen, self.makers, self.within = seen, makers, within
+        self.seen, self.makers, self.several, self.within = seen, makers, several, within
         self.environment, self.reach = Environment(seen), Reach()
         self._next: dict[tuple[Context, int], int] = {}
         self._stops = stops
@@ -124,7 +125,7 @@ class Explained:
             yield from self._left(state)
             return
         here = self._makes(state)
-        if here is not None and (not state.back or not is_collective(step.node)):
+        if here is not None and (not state.back or (self.several and not is_collective(step.node))):
             yield from self._called(state, here)
         called = [child for child in context.children if state.step in child.steps]
         direct = [child for child in called if not child.through_library]

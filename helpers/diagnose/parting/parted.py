@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ...model.clauses import grouped
-from ...model.parting import Parting
+from ...model.frames import Frame
+from ...model.parting import Guard, Parting
 from ...program.blocks import label_of_part, parts, path
 from ...program.flow import AFTER, RAISED, Choice, asked_by
+from ...program.hooks import Telling, hooks
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
-from .divergence import Divergence
-from .told import guard, told
+from .divergence import Divergence, Divergences
+from .told import guard, source_of, told
 from .trace import Trace, divergences
+
+MOST_GUARDS = 3
+"""Statements that are told where no single one is known to have decided."""
 
 
 def parted(
@@ -40,15 +46,18 @@ def parted(
     apart = [ranks for ranks in classes if set(odd) & set(ranks)] or classes[-1:]
     first = apart[0]
     others = [*apart[1:], *(ranks for ranks in classes if ranks not in apart)]
-    most = max(others, key=lambda ranks: _nearness(first, ranks, waited_for or {}))
+    most = max(
+        others,
+        key=lambda ranks: (
+            _nearness(first, ranks, waited_for or {}),
+            _together(traces[first[0]].stack, traces[ranks[0]].stack),
+        ),
+    )
     pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
     found = divergences(*pair.values())
-    if found is None:
-        return None
-    divergence = found.decision
+    divergence = found.decision if found is not None else None
     if divergence is None:
-        guards = [_decision(one, pair)[0] for one in found.guards]
-        return Parting(guards=tuple(guard(one, first) for one in guards)) if guards else None
+        return _undecided(found, pair, first)
     decision, labels = _decision(divergence, pair)
     branches: dict[str, list[int]] = {}
     inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
@@ -60,6 +69,32 @@ def parted(
             branches.setdefault(way, []).extend(ranks)
     stacks = {rank: trace.stack for rank, trace in traces.items()}
     return told(decision, stacks, branches) if len(branches) > 1 else None
+
+
+def _undecided(
+    found: Divergences | None, pair: Mapping[int, Trace], odd: Sequence[int]
+) -> Parting | None:
+    """What may have decided, where that is not known; what was told to a library, where that decided."""
+    if found is None or not found.guards:
+        frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
+        told_it = [(frame, one) for frame in frames.values() for one in hooks(frame.text)]
+        guards = [
+            _guard(frame, one, odd) for frame, one in told_it if found is None or not found.together
+        ]
+        if len(guards) == 1:
+            return Parting("if", guards[0].where, guards[0].source)
+        return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
+    guards = []
+    for divergence in found.guards:
+        guards += [_guard(divergence.context.frame, one, odd) for one in divergence.exits]
+        guards.append(guard(_decision(divergence, pair)[0], odd))
+    return Parting(guards=tuple(guards[:MOST_GUARDS]))
+
+
+def _guard(frame: Frame, telling: Telling, odd: Sequence[int]) -> Guard:
+    line, function = telling.statement.lineno, telling.function.name
+    source = source_of(telling.statement, frame.text)
+    return Guard(tuple(sorted(odd)), replace(frame, line=line, function=function, values={}), source)
 
 
 def _decision(divergence: Divergence, pair: Mapping[int, Trace]) -> tuple[Decision, dict[int, str]]:
@@ -123,6 +158,13 @@ def _nearness(
     if any(peer in others for rank in ranks for peer in waited_for.get(rank, ())):
         return 2
     return int(any(peer in ranks for rank in others for peer in waited_for.get(rank, ())))
+
+
+def _together(one: Stack, other: Stack) -> int:
+    """How many frames two ranks have in common."""
+    return sum(
+        1 for _ in itertools.takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
+    )
 
 
 def _way(decision: Decision, stack: Stack) -> str | None:

@@ -113,6 +113,11 @@ def _source(decision: Decision, frame: Frame) -> str:
     return Source(one_line(Source(_head(node, lines)))[:LONGEST])
 
 
+def source_of(node: ast.stmt, text: str) -> str:
+    """A statement in one line, as far as it is quoted."""
+    return Source(one_line(Source(_head(node, text.splitlines())))[:LONGEST])
+
+
 def _head(node: ast.stmt | ast.expr, lines: Sequence[str]) -> str:
     """The text of a statement up to its first part, without what is said in a comment."""
     body = getattr(node, "body", None)

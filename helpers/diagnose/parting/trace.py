@@ -55,7 +55,7 @@ class Trace:
     def key(self, first: int) -> tuple[object, ...]:
         """What ranks share that have gone one way: where they are, and what they have called since."""
         calls = self.calls[max(0, first - self.first) :]
-        return followed(self.stack), self.first + len(self.calls), tuple(calls), self.ended
+        return followed(self.stack), self.op, self.first + len(self.calls), tuple(calls), self.ended
 
 
 class _Question(NamedTuple):
@@ -78,11 +78,14 @@ class _Question(NamedTuple):
         stops = frozenset(spot for side in sides for place in side.places for spot in place.spots)
         entered = [context for context, _, called in self.starts if not called]
         within = entered[0] if entered else None
-        for least in _shares(made):
+        for several, least in itertools.product((False, True), _shares(made)):
             often = [place for place, calls in made.items() if calls >= least]
             makers = frozenset(spot for place in often for spot in place.spots) if made else None
-            ways = [Explained(side, self.starts, makers, stops, within) for side in sides]
-            found = Together(*ways).divergences()
+            try:
+                ways = [Explained(side, self.starts, makers, stops, several, within) for side in sides]
+                found = Together(*ways).divergences()
+            except TooManyError:
+                continue
             if found.statements or found.elsewhere or found.together:
                 return found if self.in_step else found._replace(elsewhere=True)
         return None
@@ -107,10 +110,7 @@ def divergences(one: Trace, other: Trace) -> Divergences | None:
     asks: tuple[Callable[[Trace, Trace], _Question | None], ...] = (_by_calls, _by_stacks)
     for ask in asks:
         question = ask(one, other)
-        try:
-            found = question.answer() if question is not None else None
-        except TooManyError:
-            continue
+        found = question.answer() if question is not None else None
         if found is not None:
             return found
     return None

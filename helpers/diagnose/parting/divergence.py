@@ -12,7 +12,7 @@ from ...program.flow import AFTER, RAISED, Choice, asked_by
 from ...program.hooks import Telling, exits
 from ...program.syntax import holds
 from .contexts import Context, Place
-from .explained import Explained, TooManyError
+from .explanation import Explanation, TooManyError
 from .state import Known, Name, Point, State
 
 MOST_PAIRS, MOST_STEPS = 10_000, 50_000
@@ -87,7 +87,7 @@ Pair = tuple[Point, Point]
 class Together:
     """Two ranks, followed side by side for as long as they go the same way."""
 
-    def __init__(self, one: Explained, other: Explained) -> None:
+    def __init__(self, one: Explanation, other: Explanation) -> None:
         self.ranks = (one, other)
         self.statements: dict[tuple[int, int], Divergence] = {}
         self.elsewhere = self.together = False

@@ -18,7 +18,7 @@ from ...program.syntax import Loop
 from ...program.turns import Turns
 from .contexts import IS_MAIN, Context, Contexts, Place, Stack, followed, users_of
 from .divergence import Divergences, Together
-from .explained import Explained, TooManyError
+from .explanation import Explanation, TooManyError
 from .state import Seen
 
 LONGEST = 40
@@ -82,7 +82,7 @@ class _Question(NamedTuple):
             often = [place for place, calls in made.items() if calls >= least]
             makers = frozenset(spot for place in often for spot in place.spots) if made else None
             try:
-                ways = [Explained(side, self.starts, makers, stops, several, within) for side in sides]
+                ways = [Explanation(side, self.starts, makers, stops, several, within) for side in sides]
                 found = Together(*ways).divergences()
             except TooManyError:
                 continue

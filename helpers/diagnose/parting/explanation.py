@@ -25,7 +25,7 @@ class TooManyError(Exception):
     """There are more states than can be looked at."""
 
 
-class Explained:
+class Explanation:
     """All ways from a start that explain what is known of a rank.
 
     Args:

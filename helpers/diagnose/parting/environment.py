@@ -40,6 +40,7 @@ class Environment:
             found |= {(one.number, name): Offset((one.number, name), 0) for name in counted}
         if self.seen.start is not None:
             found |= held(self.seen.start)
+        found |= {(context.number, name): value for name, value in self.seen.counted.items()}
         self.begin = {name: value for name, value in found.items() if type(value) is int}
         return frozenset(found.items())
 

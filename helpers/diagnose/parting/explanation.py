@@ -190,9 +190,10 @@ class Explanation:
     def _last(self, context: Context, made: int, before: int = 0) -> Iterator[int]:
         """How many functions may be entered for the last time where a context is entered."""
         chain = context.lineage
-        surely = context.is_called_once and context in self.seen.now and self._remains_in(context, made)
-        if not surely:
-            yield before if before < len(chain) else len(chain) - 1
+        if context.is_called_once and context in self.seen.now and self._remains_in(context, made):
+            yield len(chain)
+            return
+        yield before if before < len(chain) else len(chain) - 1
         for depth in range(before + 1, len(chain) + 1):
             entered = chain[depth - 1]
             if entered not in self.seen.now or not self._remains_in(entered, made):

@@ -58,12 +58,14 @@ class Seen:
             end of the program.
         now: the frames in which it is, by context.
         start: the call that it had made at the start, if it had made one.
+        counted: what counts the iterations of the loop at whose head it was at the start.
     """
 
     rank: int | None
     calls: Sequence[Place | None]
     now: Mapping[Context, tuple[frozenset[int], Values]]
     start: Place | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def places(self) -> list[Place]:

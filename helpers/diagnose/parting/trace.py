@@ -185,7 +185,20 @@ def _by_stacks(one: Trace, other: Trace) -> _Question | None:
     if inner is None:
         return _Question(sides[0], sides[1], [(at, ENTRY, False)], all(equal))
     head = next(n for n, step in enumerate(at.flow.steps) if _decides(step.choice, inner.loop))
-    return _Question(sides[0], sides[1], [(at, head, False)], all(equal[:-1]) and bool(counted[-1]))
+    begins = _begins(inner, loops[-1][1])
+    one_side, other_side = (replace(side, counted=begins) for side in sides)
+    return _Question(one_side, other_side, [(at, head, False)], all(equal[:-1]) and bool(begins))
+
+
+def _begins(turns: Turns, frames: tuple[Frame, Frame]) -> dict[str, int]:
+    """What counts the iterations, before that one of two ranks which is the earlier."""
+    begins = {}
+    for counter in turns.counters:
+        told = [counter.at_start(frame) for frame in frames]
+        known = [value for value in told if value is not None]
+        if len(known) == len(told):
+            begins[counter.name] = min(known) - (counter.raised is None)
+    return begins
 
 
 def _loops(

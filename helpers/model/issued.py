@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .frames import Frame, Scalar
 
@@ -37,4 +37,4 @@ class Issued:
     group: str
     first: int
     calls: tuple[IssuedCall, ...]
-    values: tuple[CallValues, ...] = ()
+    values: tuple[CallValues, ...] = field(default=(), compare=False, repr=False)

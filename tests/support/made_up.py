@@ -38,11 +38,13 @@ class Rank:
     Attributes:
         trace: function and line of each line it has passed, and each operation it has called.
         calls: each call.
+        longer: True where rank 1 has a batch more than rank 0.
     """
 
     number: int
     trace: list[Entry] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    longer: bool = False
     ended: bool = False
     backward: int = 0
 
@@ -53,7 +55,7 @@ class Rank:
             "get_rank": lambda: self.number,
             "odd": self._odd,
             "fails": self._fails,
-            "data": lambda most: iter(range(1 + most + self.number * self._odd(most))),
+            "data": lambda most: iter(range(1 + most + self.number * self.longer)),
             "backward": self._backward,
         }
         code = compile(text, FILE, "exec")
@@ -224,7 +226,8 @@ class Run:
     @classmethod
     def of(cls, text: str) -> Run | None:
         """Run a program; None where both ranks make the same calls, which nobody would notice."""
-        ranks = Rank(0), Rank(1)
+        longer = len(text) % 2 == 0
+        ranks = Rank(0, longer=longer), Rank(1, longer=longer)
         for rank in ranks:
             rank.run(text)
         ops = [[op for op, _, _ in rank.calls] for rank in ranks]

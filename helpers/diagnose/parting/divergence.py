@@ -98,6 +98,7 @@ class Together:
             if mine.state.position == its.state.position and _fit(mine.told, its.told)
         ]
         self._steps = 0
+        self._run_through: set[tuple[int, int]] = set()
         self._regions: dict[tuple[Point, Context, int], _Region] = {}
 
     def divergences(self) -> Divergences:
@@ -110,8 +111,14 @@ class Together:
                 self._follow(pair)
             if len(seen) > MOST_PAIRS:
                 raise TooManyError
-        elsewhere = self.elsewhere and not self.statements
-        return Divergences(tuple(self.statements.values()), elsewhere, self.together)
+        left = [one for one in self.statements.values() if not self._is_as_long(one)]
+        statements = left or [*self.statements.values()]
+        return Divergences(tuple(statements), self.elsewhere and not statements, self.together)
+
+    def _is_as_long(self, one: Divergence) -> bool:
+        """True for a loop that both have run through before: it had as many turns on both then."""
+        place = (one.context.number, one.step)
+        return one.choice.kind == "for" and not one.decided and place in self._run_through
 
     def _follow(self, pair: Pair) -> None:
         agree = _agree(*(point.state for point in pair))
@@ -119,6 +126,8 @@ class Together:
             if not _fit(mine.told, its.told):
                 continue
             labels = (label, other_label)
+            if label == other_label == "no":
+                self._run_through.add((mine.state.context.number, pair[0].state.step))
             if label == other_label:
                 self._left += [(mine, its)] if mine.state.position == its.state.position else []
             elif any(
@@ -226,7 +235,7 @@ def _agree(mine: State, its: State) -> bool:
 def _both(one: Divergence, other: Divergence) -> Divergence:
     """A statement with what is true each time at which the ranks may have parted there."""
     values = tuple(
-        {name: value for name, value in mine.items() if name in its and its[name] == value}
+        {name: value for name, value in {**its, **mine}.items() if its.get(name, value) == value}
         for mine, its in zip(one.values, other.values, strict=True)
     )
     return replace(one, decided=one.decided and other.decided, values=(values[0], values[1]))

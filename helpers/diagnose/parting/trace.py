@@ -25,6 +25,10 @@ LONGEST = 40
 """Calls before the first that differs, and after it, through which ranks are followed."""
 
 
+MOST_GIVEN_UP = 3
+"""How often there may be too many ways: an answer is wanted within a second."""
+
+
 @dataclass(frozen=True)
 class Trace:
     """What is known of a rank.
@@ -78,6 +82,7 @@ class _Question(NamedTuple):
         stops = frozenset(spot for side in sides for place in side.places for spot in place.spots)
         entered = [context for context, _, called in self.starts if not called]
         within = entered[0] if entered else None
+        given_up = 0
         for several, least in itertools.product((False, True), _shares(made)):
             often = [place for place, calls in made.items() if calls >= least]
             makers = frozenset(spot for place in often for spot in place.spots) if made else None
@@ -85,6 +90,9 @@ class _Question(NamedTuple):
                 ways = [Explanation(side, self.starts, makers, stops, several, within) for side in sides]
                 found = Together(*ways).divergences()
             except TooManyError:
+                given_up += 1
+                if given_up == MOST_GIVEN_UP:
+                    return None
                 continue
             if found.statements or found.elsewhere or found.together:
                 return found if self.in_step else found._replace(elsewhere=True)

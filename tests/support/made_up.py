@@ -19,7 +19,7 @@ from helpers.model.issued import IssuedCall
 from helpers.program.blocks import parts
 
 FILE = "train.py"
-MOST_CALLS = 60
+MOST_CALLS, FURTHEST = 60, 40
 OPS = ("all_reduce", "barrier")
 CALLS = ("dist.all_reduce()", "dist.all_reduce()", "dist.barrier()", "backward()")
 Entry = tuple[str, int | str]
@@ -285,13 +285,43 @@ def _line(rank: Rank, passed: int) -> int:
 
 
 def _parted(one: Sequence[Entry], other: Sequence[Entry], before: int) -> set[int]:
-    """The line after which two traces differ; none where they do not."""
-    ways = enumerate(itertools.zip_longest(one, other))
-    first = next((n for n, (mine, its) in ways if mine != its), None)
-    if first is None:
-        return set()
-    lines = [line for _, line in one[:first] if isinstance(line, int)]
-    return {lines[-1] if lines else before}
+    """The lines after which two traces differ.
+
+    There are several where both have come together again after calls that were alike: those have met,
+    and no harm was done.
+    """
+    lines: set[int] = set()
+    while True:
+        ways = enumerate(itertools.zip_longest(one, other))
+        first = next((n for n, (mine, its) in ways if mine != its), None)
+        if first is None:
+            return lines
+        passed = [line for _, line in one[:first] if isinstance(line, int)]
+        before = passed[-1] if passed else before
+        lines.add(before)
+        one, other = one[first:], other[first:]
+        again = _together_again(one, other)
+        if again is None:
+            return lines
+        one, other = one[again[0] :], other[again[1] :]
+
+
+def _together_again(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[int, int] | None:
+    """How much of two traces they have passed when they come to one line with calls that are alike."""
+    ways = (
+        (mine, its)
+        for mine in range(min(len(one), FURTHEST))
+        for its in range(min(len(other), FURTHEST))
+    )
+    for mine, its in sorted(ways, key=sum):
+        at_line = one[mine] == other[its] and isinstance(one[mine][1], int)
+        if at_line and _ops(one[:mine]) == _ops(other[:its]):
+            return mine, its
+    return None
+
+
+def _ops(trace: Sequence[Entry]) -> list[int | str]:
+    return [op for name, op in trace if not name]
 
 
 def _frame(name: str, line: int, text: str, values: Mapping[str, Scalar] | None = None) -> Frame:

@@ -1,4 +1,4 @@
-"""Programs of real-life size by another hand than the code's: the statement that decided, from recordings.
+"""Programs of real-life size by another hand than the code's: the statement that decided.
 
 tests/realistic has the programs, and programs.toml says of each which statement decided. They were
 written from the documentation of their frameworks, and recorded before anything was mended for them.

@@ -11,7 +11,7 @@ from ...program.condition import Values, made_of, names
 from ...program.flow import AFTER, RAISED, Choice, asked_by
 from ...program.hooks import Telling, exits
 from ...program.syntax import holds
-from .contexts import Context, Place
+from .contexts import Context, Place, Stack
 from .explanation import Explanation, TooManyError
 from .state import Known, Name, Point, State
 
@@ -230,6 +230,14 @@ def _agree(mine: State, its: State) -> bool:
     if choice.test is None and isinstance(through, ast.Tuple | ast.List):
         return not any(isinstance(one, ast.Starred) for one in through.elts)
     return choice.test is not None and made_of(choice.test, same)
+
+
+def gives_roles(one: Divergence, *stacks: Stack) -> bool:
+    """True where the numbers of ranks have led each of them into a part of a statement of its own."""
+    frames = [one.context.frame_in(stack) for stack in stacks]
+    lines = [frame.line for frame in frames if frame is not None]
+    inside = len(lines) == len(stacks) and all(holds(one.choice.statement, line) for line in lines)
+    return one.decided and inside
 
 
 def _both(one: Divergence, other: Divergence) -> Divergence:

@@ -17,7 +17,7 @@ from ...program.flow import ENTRY, EXIT, Choice
 from ...program.syntax import Loop
 from ...program.turns import Turns
 from .contexts import IS_MAIN, Context, Contexts, Place, Stack, followed, users_of
-from .divergence import Divergences, Together
+from .divergence import Divergences, Together, gives_roles
 from .explanation import Explanation, TooManyError
 from .state import Seen
 
@@ -119,9 +119,21 @@ def divergences(one: Trace, other: Trace) -> Divergences | None:
     for ask in asks:
         question = ask(one, other)
         found = question.answer() if question is not None else None
+        if found is not None and ask is _by_stacks and _have_met(one, other):
+            decision = found.decision
+            return (
+                None if decision is not None and gives_roles(decision, one.stack, other.stack) else found
+            )
         if found is not None:
             return found
     return None
+
+
+def _have_met(one: Trace, other: Trace) -> bool:
+    """True where both have made a call together, from lines of which nothing is known here."""
+    first = max(one.first, other.first)
+    both = zip(*(trace.calls[first - trace.first :] for trace in (one, other)), strict=False)
+    return any(mine.op == its.op and not _same(mine, its) for mine, its in both)
 
 
 def _by_calls(one: Trace, other: Trace) -> _Question | None:

@@ -634,3 +634,24 @@ def test_a_break_has_ended_the_loop_of_one_rank(title: str, mine: int, left: int
     """
     found = parted(stacks(Case(title, text, values={0: {"step": mine}, 1: {"step": left}})), ())
     assert (found is not None and found.where is not None and found.where.line == 3) == named
+
+
+def test_a_rank_of_another_role_has_not_parted_there() -> None:
+    """Both have made a call together, in threads, and are in a part of the statement of their own."""
+    text = "if rank == 0:\n    train()\nelse:\n    serve()\n"
+    threads = [Frame("train.py", 10 + rank, "run") for rank in (0, 1)]
+    met = [IssuedCall("broadcast", (frame,)) for frame in threads]
+    stacks = [
+        (Frame("train.py", line, "<module>", text=text, values={"rank": rank}),)
+        for rank, line in ((0, 2), (1, 4))
+    ]
+
+    def said(calls: Sequence[Sequence[IssuedCall]]) -> Parting | None:
+        return parted_by(
+            {rank: Trace(rank, stacks[rank], 1, calls[rank], op=f"call of {rank}") for rank in (0, 1)},
+            (),
+        )
+
+    alone = said([(), ()])
+    assert alone is not None and alone.where is not None and alone.where.line == 1
+    assert said([met[:1], met[1:]]) is None

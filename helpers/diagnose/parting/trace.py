@@ -119,18 +119,15 @@ def divergences(one: Trace, other: Trace) -> Divergences | None:
     for ask in asks:
         question = ask(one, other)
         found = question.answer() if question is not None else None
-        if found is not None and ask is _by_stacks and _have_met(one, other):
-            decision = found.decision
-            return (
-                None if decision is not None and gives_roles(decision, one.stack, other.stack) else found
-            )
         if found is not None:
-            return found
+            decision = found.decision if _have_met(one, other) else None
+            roles = decision is not None and gives_roles(decision, one.stack, other.stack)
+            return None if roles else found
     return None
 
 
 def _have_met(one: Trace, other: Trace) -> bool:
-    """True where both have made a call together, from lines of which nothing is known here."""
+    """True where both have made a call together, each from a line of its own."""
     first = max(one.first, other.first)
     both = zip(*(trace.calls[first - trace.first :] for trace in (one, other)), strict=False)
     return any(mine.op == its.op and not _same(mine, its) for mine, its in both)

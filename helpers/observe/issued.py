@@ -48,13 +48,13 @@ def _values(
         return ()
     if numbers[-1] != history["collectives"].get(group):
         return ()
+    places = [
+        tuple(frame_of((file, line, name, user), sources.cwd) for file, line, name, user in place)
+        for place in history["places"]
+    ]
     kept: dict[tuple[str, tuple[Frame, ...]], list[CallValues]] = {}
     for call in noted:
-        frames = tuple(
-            frame_of((file, line, name, user), sources.cwd)
-            for file, line, name, user in history["places"][call["place"]]
-        )
-        kept.setdefault((call["op"], frames), []).append(tuple(map(literals, call["values"])))
+        kept.setdefault((call["op"], places[call["place"]]), []).append(_held(call))
     found: list[CallValues] = []
     for one in reversed(made):
         users = tuple(frame for frame in one.stack if frame.user)[:USERS_FRAMES]
@@ -74,8 +74,12 @@ def _logged(record: Record, sources: Sources) -> Iterator[Issued]:
                 run = [*run, call] if run and call["number"] == run[-1]["number"] + 1 else [call]
         if run:
             calls = tuple(_of_log(call, history["places"], sources) for call in run)
-            values = tuple(tuple(map(literals, call["values"])) for call in run)
-            yield Issued(name, run[0]["number"], calls, values)
+            yield Issued(name, run[0]["number"], calls, tuple(map(_held, run)))
+
+
+def _held(call: LoggedCall) -> CallValues:
+    """What the frames of a call held."""
+    return tuple(map(literals, call["values"]))
 
 
 def _of_log(call: LoggedCall, places: Sequence[Sequence[FrameEntry]], sources: Sources) -> IssuedCall:

@@ -116,16 +116,22 @@ def literals(values: Mapping[str, str]) -> dict[str, Scalar]:
     """Values from their `repr`; what is none of a plain value is left out."""
     found: dict[str, Scalar] = {}
     for name, said in values.items():
-        if said in _FLOATS:
-            found[name] = float(said)
-            continue
-        try:
-            value = ast.literal_eval(said)
-        except (ValueError, SyntaxError):
-            continue
-        if type(value) in (int, float, bool, str, type(None)):
-            found[name] = value
+        value = _literal(said)
+        if value is not None:
+            found[name] = value[0]
     return found
+
+
+@functools.lru_cache(maxsize=16384)
+def _literal(said: str) -> tuple[Scalar] | None:
+    """A plain value from its `repr`, read once: the calls that are kept are told at each look."""
+    if said in _FLOATS:
+        return (float(said),)
+    try:
+        value = ast.literal_eval(said)
+    except (ValueError, SyntaxError):
+        return None
+    return (value,) if type(value) in (int, float, bool, str, type(None)) else None
 
 
 _FLOATS = ("nan", "inf", "-inf")

@@ -116,8 +116,11 @@ class Explanation:
 
     def _may_reach(self, state: State) -> bool:
         """False where no way leads to the place of the next call that is known, whatever is decided."""
-        place = next(iter(self.seen.calls[state.made :]), None)
+        place = self._next_place(state)
         return place is None or self.reach.leads(state.context, state.step, place)
+
+    def _next_place(self, state: State) -> Place | None:
+        return self.seen.calls[state.made] if state.made < len(self.seen.calls) else None
 
     def _leads(self, state: State) -> Iterator[tuple[str, State]]:
         context, step = state.context, state.context.flow.steps[state.step]
@@ -159,7 +162,7 @@ class Explanation:
         return not always and (state.context, state.step) not in self.makers
 
     def _makes(self, state: State) -> Place | None:
-        place = self.seen.calls[state.made] if state.made < len(self.seen.calls) else None
+        place = self._next_place(state)
         inside = place is not None and place.context is state.context and state.step in place.steps
         return place if inside else None
 
@@ -174,10 +177,10 @@ class Explanation:
             return
         values = frozenset(item for item in state.values if item[0][0] != context.number)
         for step in context.steps:
+            there = State(parent, step, True, state.made, state.last, values)
             if state.step == EXIT:
-                yield "", State(parent, step, True, state.made, state.last, values)
+                yield "", there
             else:
-                there = State(parent, step, True, state.made, state.last, values)
                 yield from self._raised(there, parent.flow.steps[step])
 
     def _entered(self, state: State, child: Context) -> Iterator[tuple[str, State]]:
@@ -221,8 +224,6 @@ class Explanation:
             if values is not None:
                 there = self.next(state.context, to)
                 yield label, state._replace(step=there, back=False, values=values)
-
-    # -- values
 
 
 def _tell(points: Collection[Point]) -> None:

@@ -104,16 +104,16 @@ def _handled(decision: Decision, frame: Frame, stack: Stack) -> Scalar:
 
 def _source(decision: Decision, frame: Frame) -> str:
     """The statement in one line; before a `return` or an exit the head of what is around it."""
-    lines = frame.text.splitlines()
     node = decision.node
     if decision.kind in ("return", "exit"):
+        lines = frame.text.splitlines()
         guards = path(decision.context.flow.function, node.lineno)[:-1]
         heads = [_head(guards[-1].node, lines)] if guards else []
         return Source(one_line(Source(" ".join([*heads, _head(node, lines)])))[:LONGEST])
-    return Source(one_line(Source(_head(node, lines)))[:LONGEST])
+    return source_of(node, frame.text)
 
 
-def source_of(node: ast.stmt, text: str) -> str:
+def source_of(node: ast.stmt | ast.expr, text: str) -> str:
     """A statement in one line, as far as it is quoted."""
     return Source(one_line(Source(_head(node, text.splitlines())))[:LONGEST])
 

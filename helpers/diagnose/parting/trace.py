@@ -24,7 +24,6 @@ from .state import Seen
 LONGEST = 40
 """Calls before the first that differs, and after it, through which ranks are followed."""
 
-
 MOST_GIVEN_UP = 3
 """How often there may be too many ways: an answer is wanted within a second."""
 
@@ -50,10 +49,10 @@ class Trace:
     ended: bool = False
     op: str = ""
 
-    def made(self, first: int, last: int | None = None) -> list[tuple[Stack, str]]:
+    def made(self, first: int) -> list[tuple[Stack, str]]:
         """Its calls from a number on: outermost frame first, with their values, and the operation."""
         values = self.values or [()] * len(self.calls)
-        both = list(zip(self.calls, values, strict=True))[first - self.first : last]
+        both = list(zip(self.calls, values, strict=True))[first - self.first :]
         return [(_then(call, held), call.op) for call, held in both]
 
     def key(self, first: int) -> tuple[object, ...]:
@@ -128,14 +127,19 @@ def divergences(one: Trace, other: Trace) -> Divergences | None:
 
 def _have_met(one: Trace, other: Trace) -> bool:
     """True where both have made a call together, each from a line of its own."""
-    first = max(one.first, other.first)
-    both = zip(*(trace.calls[first - trace.first :] for trace in (one, other)), strict=False)
+    both = zip(*_calls_of_both(one, other), strict=False)
     return any(mine.op == its.op and not _same(mine, its) for mine, its in both)
+
+
+def _calls_of_both(one: Trace, other: Trace) -> list[Sequence[IssuedCall]]:
+    """The calls of each of two ranks, from the first number on that is known of both."""
+    first = max(one.first, other.first)
+    return [trace.calls[first - trace.first :] for trace in (one, other)]
 
 
 def _by_calls(one: Trace, other: Trace) -> _Question | None:
     first = max(one.first, other.first)
-    calls = [trace.calls[first - trace.first :] for trace in (one, other)]
+    calls = _calls_of_both(one, other)
     if not all(calls):
         return None
     alike = itertools.takewhile(lambda both: _same(*both), zip(*calls, strict=False))

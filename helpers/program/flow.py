@@ -103,7 +103,7 @@ class Flow:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.steps = [Step(None), Step(None), Step(None)]
-        self._bound: dict[tuple[int, int], frozenset[str]] = {}
+        self._bound: dict[tuple[int, frozenset[int]], frozenset[str]] = {}
         first = self._block(function.body, EXIT, _Around(EXIT, UNHANDLED))
         self.steps[ENTRY].edges.append(("", first))
 
@@ -182,15 +182,12 @@ class Flow:
                     left.append(after)
         return False
 
-    def bound_between(self, start: int, end: int) -> frozenset[str]:
-        """The names that may be bound on a way from one step to another."""
-        if (start, end) not in self._bound:
-            self._bound[start, end] = self._bound_between(start, end)
-        return self._bound[start, end]
-
-    def _bound_between(self, start: int, end: int) -> frozenset[str]:
-        between = {n for n in (start, *self._reaches[start]) if end in self._reaches[n]}
-        return frozenset(name for n in between for name in binds(self.steps[n]))
+    def bound_between(self, start: int, ends: frozenset[int]) -> frozenset[str]:
+        """The names that may be bound on a way from one step to any of others."""
+        if (start, ends) not in self._bound:
+            between = {n for n in (start, *self._reaches[start]) if ends & self._reaches[n]}
+            self._bound[start, ends] = frozenset(name for n in between for name in binds(self.steps[n]))
+        return self._bound[start, ends]
 
     # -- how it is made: from the end to the start, each statement knowing where it leads
 

@@ -107,6 +107,21 @@ def test_what_is_not_run_is_there(command: str) -> None:
     assert not subprocess.run([*command.split(), "-n"], cwd=ROOT, capture_output=True).returncode
 
 
+def test_the_readme_shows_what_is_said_of_its_job_today() -> None:
+    """By the job's recording; the nightly run below compares a run of its own."""
+    words = [sys.executable, "-m", "helpers", "read", str(RECORDINGS / "own_early_stop.jsonl.gz")]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout
+    said = " ".join(said.replace("own_early_stop.py", "train.py").split())
+    shown = [" ".join(part.split()) for part in example().split("...\n")]
+    assert len(shown) > 2
+    assert not [part for part in shown if part not in said]
+
+
+def example() -> str:
+    """What the README shows of the command in its first lines; `...` is what it leaves out."""
+    return text_of(README).partition(f"$ {HANG}\n...\n")[2].partition("```")[0]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("command", RUN)
 def test_a_command_ends_as_its_text_says(command: str, tmp_path: Path) -> None:
@@ -126,8 +141,7 @@ def test_a_command_ends_as_its_text_says(command: str, tmp_path: Path) -> None:
     for file in re.findall(r"--(?:json|html|record) (\S+)", command):
         assert (tmp_path / file).stat().st_size > 0
     if command == HANG:
-        shown = text_of(README).partition(f"$ {HANG}\n...\n")[2].partition("```")[0]
-        assert shown.strip() and all(part in done.stdout for part in shown.split("...\n"))
+        assert example() and all(part in done.stdout for part in example().split("...\n"))
 
 
 def words_of(command: str) -> list[str]:

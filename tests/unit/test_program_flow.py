@@ -79,7 +79,7 @@ def test_the_step_of_a_line_is_the_call_that_is_known() -> None:
 def test_names_that_are_bound_on_a_way() -> None:
     made = flow("a = 1\nif a:\n    b = 2\nc = 3\nd()")
     ((start,), (end,)) = made.at(3), made.at(6)
-    assert made.bound_between(start, end) == {"b", "c"}
+    assert made.bound_between(start, frozenset({end})) == {"b", "c"}
 
 
 CALLBACKS = """\

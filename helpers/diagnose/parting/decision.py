@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...model.parting import Kind
 from ...program.condition import Values
@@ -22,8 +22,9 @@ class Decision:
         context: the function that holds it; step: where it is decided there.
         node: the statement, or the expression.
         asked: what decides the way: conditions, what a loop goes through, what cases match.
-        known: rank -> the values of the names it asks for, as they were; None where only those of now
-            are known, which may be others.
+        known: rank -> the values of the names it asks for, as they were.
+        kept: rank -> those of these names that are as they were then; a rank that is left out may have
+            bound any that a way from there binds.
     """
 
     kind: Kind
@@ -31,4 +32,5 @@ class Decision:
     step: int
     node: ast.stmt | ast.expr
     asked: tuple[ast.expr, ...]
-    known: Mapping[int, Values] | None
+    known: Mapping[int, Values] = field(default_factory=dict)
+    kept: Mapping[int, frozenset[str]] = field(default_factory=dict)

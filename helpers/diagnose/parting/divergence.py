@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...program.condition import Values, made_of, names
+from ...program.condition import Values, made_of
 from ...program.flow import AFTER, RAISED, Choice, asked_by
 from ...program.hooks import Telling, exits
 from ...program.syntax import holds
@@ -28,6 +28,7 @@ class Divergence:
         labels: the way of each of both.
         decided: True where the values that are known say so, whatever the ranks have done since.
         values: of the names that it asks for, on each of both.
+        kept: those of these names that are as they were then, on each of both.
     """
 
     context: Context
@@ -36,6 +37,7 @@ class Divergence:
     labels: tuple[str, str]
     decided: bool
     values: tuple[Values, Values]
+    kept: tuple[frozenset[str], frozenset[str]]
 
     @property
     def exits(self) -> tuple[Telling, ...]:
@@ -200,19 +202,19 @@ class Together:
         if choice is None:
             self.elsewhere = True
             return
-        values = [
-            {
-                name: value
-                for asked in asked_by(choice)
-                for name, value in rank.environment.values_of(
-                    point.state, asked, after.state.step
-                ).items()
-                if name in names(asked)
-            }
+        one, other = (
+            rank.known_at(point, after, asked_by(choice))
             for rank, point, after in zip(self.ranks, at, to, strict=True)
-        ]
-        decided = self._is_decided(at)
-        found = Divergence(context, number, choice, labels, decided, (values[0], values[1]))
+        )
+        found = Divergence(
+            context,
+            number,
+            choice,
+            labels,
+            decided=self._is_decided(at),
+            values=(one[0], other[0]),
+            kept=(one[1], other[1]),
+        )
         key = (context.number, id(choice.statement))
         before = self.statements.get(key)
         self.statements[key] = found if before is None else _both(before, found)
@@ -246,7 +248,9 @@ def _both(one: Divergence, other: Divergence) -> Divergence:
         {name: value for name, value in {**its, **mine}.items() if its.get(name, value) == value}
         for mine, its in zip(one.values, other.values, strict=True)
     )
-    return replace(one, decided=one.decided and other.decided, values=(values[0], values[1]))
+    kept = tuple(mine & its for mine, its in zip(one.kept, other.kept, strict=True))
+    decided = one.decided and other.decided
+    return replace(one, decided=decided, values=(values[0], values[1]), kept=(kept[0], kept[1]))
 
 
 def _is_in(place: Place, context: Context, statement: ast.stmt | ast.expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from ...program.blocks import path
 from ...program.condition import known, names, truth, value_of
@@ -60,13 +60,15 @@ class Environment:
                 return frozenset()
         return frozenset({frozenset(solved.items())})
 
-    def values_of(self, state: State, asked: ast.expr, since: int | None = None) -> dict[str, Plain]:
+    def values_of(
+        self, state: State, asked: ast.expr, bound: Set[str] | None = None
+    ) -> dict[str, Plain]:
         """What is known of the names of an expression in a state.
 
         Args:
-            since: the step to which it has led, where that is known.
+            bound: the names that the rank may have bound since; None where its way is not known yet.
         """
-        found = self._now(state, asked, state.step if since is None else since)
+        found = self.now(state, asked, self._bound_since(state) if bound is None else bound)
         for (context, name), value in state.values:
             if context == state.context.number and not isinstance(value, Offset):
                 found[name] = value
@@ -74,13 +76,18 @@ class Environment:
             found |= known(asked, self.seen.rank)
         return found
 
-    def _now(self, state: State, asked: ast.expr, since: int) -> dict[str, Plain]:
-        """What is read now, and was the same at a step."""
+    def now(self, state: State, asked: ast.expr, bound: Set[str]) -> dict[str, Plain]:
+        """What is read now, and was the same in a state."""
         if state.last < len(state.context.lineage) or state.context not in self.seen.now:
             return {}
-        steps, values = self.seen.now[state.context]
+        _, values = self.seen.now[state.context]
         asked_for = {name: values[name] for name in names(asked) if name in values}
-        return unchanged(state.context, since, steps, asked_for)
+        return unchanged(state.context, asked_for, bound)
+
+    def _bound_since(self, state: State, step: int | None = None) -> frozenset[str]:
+        """The names that may be bound on a way from a state, or a later step, to where the rank is."""
+        steps, _ = self.seen.now.get(state.context, (frozenset[int](), {}))
+        return state.context.flow.bound_between(state.step if step is None else step, steps)
 
     def ways(self, state: State) -> list[Edge]:
         """Where a step may lead, by what is known, if nothing is raised."""
@@ -88,7 +95,10 @@ class Environment:
         edges = [edge for edge in step.edges if edge[0] != RAISED]
         test = step.choice.test if step.choice is not None else None
         if test is not None:
-            held = [(edge, truth(test, self.values_of(state, test, edge[1]))) for edge in edges]
+            held = [
+                (edge, truth(test, self.values_of(state, test, self._bound_since(state, edge[1]))))
+                for edge in edges
+            ]
             return [edge for edge, holds in held if holds is None or holds is (edge[0] == "yes")]
         goes_on = self._has_next(state, step.choice.statement) if step.choice is not None else None
         return [edge for edge in edges if goes_on is None or goes_on is (edge[0] == "yes")]
@@ -247,22 +257,23 @@ class Environment:
                 yield (child.number, name), told[0]
 
 
-def unchanged(
-    context: Context, step: int, now: frozenset[int], values: Mapping[str, Plain]
-) -> dict[str, Plain]:
-    """Those of some values that were the same at a step, as nothing can have changed them since.
+def unchanged(context: Context, values: Mapping[str, Plain], bound: Set[str]) -> dict[str, Plain]:
+    """Those of some values that were the same before, as nothing can have changed them since.
 
     Args:
-        now: the steps at which the rank is in that context.
+        bound: the names that the function may have bound since.
     """
-    flow = context.flow
-    bound = frozenset[str]().union(*(flow.bound_between(step, to) for to in now))
     stored = Stored.of(context.frame.text)
     kept = {}
     for name, value in values.items():
         base, *attributes = name.split(".")
         own_ones = base != "self" or attributes[:1] == [] or attributes[0] in stored.at_first
-        if base not in bound | stored.names and stored.later.isdisjoint(attributes) and own_ones:
+        if (
+            base not in bound
+            and base not in stored.names
+            and stored.later.isdisjoint(attributes)
+            and own_ones
+        ):
             kept[name] = value
     return kept
 

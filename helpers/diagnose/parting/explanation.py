@@ -6,7 +6,9 @@ import ast
 import functools
 from collections.abc import Collection, Iterator, Sequence
 
+from ...program.condition import Values, names
 from ...program.flow import ENTRY, EXIT, RAISED, UNHANDLED, Step, binds
+from ...program.syntax import Plain
 from ...program.turns import counters
 from .collectives import is_collective
 from .contexts import Context, Place
@@ -93,6 +95,31 @@ class Explanation:
         waits = state.context.flow.steps[state.step].name in WAITS
         return state.made == len(self.seen.calls) and last is not None and (waits or not last.op)
 
+    def known_at(
+        self, point: Point, after: Point, asked: Sequence[ast.expr]
+    ) -> tuple[Values, frozenset[str]]:
+        """What is known of the names of expressions at a point, by all ways on from the next one.
+
+        Returns:
+            The values, and those of the names that have not been bound since.
+        """
+        context, bound = point.state.context, set[str]()
+        left, known = [after], {after}
+        while left:
+            here = left.pop()
+            if here.leads and here.state.context is context:
+                bound |= binds(context.flow.steps[here.state.step])
+            new = {to for _, to in here.leads} - known
+            known |= new
+            left += new
+        values, kept = dict[str, Plain](), set[str]()
+        for one in asked:
+            kept |= self.environment.now(point.state, one, bound).keys()
+            told = self.environment.values_of(point.state, one, bound)
+            values |= {name: told[name] for name in names(one) if name in told}
+        return values, frozenset(kept)
+
+    # -- exploring
     # -- exploring
 
     def _explore(self, first: Sequence[State]) -> dict[State, Point]:

@@ -59,6 +59,8 @@ def parted(
     if divergence is None:
         return _undecided(found, pair, first)
     decision, labels = _decision(divergence, pair)
+    both = zip((first, most), divergence.kept, strict=True)
+    decision = replace(decision, kept={rank: kept for ranks, kept in both for rank in ranks})
     branches: dict[str, list[int]] = {}
     inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
     for ranks in (*inside, *(ranks for ranks in classes if ranks not in inside)):
@@ -197,6 +199,6 @@ def exited(stacks: Mapping[int, Stack], gone: Sequence[int]) -> Parting | None:
     flow = here.context.flow
     tests = tuple(test for test, _ in next((step.tests for step in reversed(steps) if step.tests), ()))
     asked = [n for n, step in enumerate(flow.steps) if step.choice and step.choice.test in tests[-1:]]
-    decision = Decision("exit", here.context, (asked or [*here.steps])[0], steps[-1].node, tests, None)
+    decision = Decision("exit", here.context, (asked or [*here.steps])[0], steps[-1].node, tests)
     others = [rank for rank in sorted(stacks) if rank not in ranks]
     return told(decision, stacks, {EXITED: ranks, **({WENT_ON: others} if others else {})})

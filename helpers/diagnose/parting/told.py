@@ -66,9 +66,7 @@ def guard(decision: Decision, ranks: Sequence[int]) -> Guard:
 def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:
     """What can be read on a rank of what a statement asks, counts or handles."""
     frame = decision.context.frame_in(stack)
-    told = dict((decision.known or {}).get(rank, {}))
-    if rank not in (decision.known or {}):
-        told = _read(decision, rank, frame)
+    told = _read(decision, rank, frame) | dict(decision.known.get(rank, {}))
     if frame is None:
         return told
     counted = counters(decision.node) if isinstance(decision.node, Loop) else ()
@@ -81,8 +79,12 @@ def _read(decision: Decision, rank: int, frame: Frame | None) -> dict[str, Plain
     """The values of now that were the same at the statement."""
     told: dict[str, Plain] = {}
     if frame is not None:
-        steps = decision.context.flow.at(frame.line)
-        told |= unchanged(decision.context, decision.step, steps, frame.values)
+        flow = decision.context.flow
+        bound = flow.bound_between(decision.step, flow.at(frame.line))
+        told |= unchanged(decision.context, frame.values, bound)
+        told |= {
+            name: frame.values[name] for name in decision.kept.get(rank, ()) if name in frame.values
+        }
     for asked in decision.asked:
         told |= known(asked, rank)
     asked_for = [name for asked in decision.asked for name in names(asked)]

@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -15,7 +16,7 @@ import pytest
 from dead_server import dead_server
 
 from helpers.observe import sockets
-from helpers.observe.look import Dump, ErrorFile, Failure, Look, Owner, Source, Watched
+from helpers.observe.look import AnyQuestion, Dump, ErrorFile, Failure, Look, Owner, Source, Watched
 from helpers.observe.observer import Observer
 from helpers.observe.process_view import started
 from helpers.observe.sampler import Sampler, _Process
@@ -108,16 +109,21 @@ def test_a_process_tells_its_program_once_and_no_secret_of_its_environment(
 def test_an_answer_is_given_when_it_is_new_or_has_changed(sampler: Sampler, tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     asked = Source(str(file))
-    looks = [sampler.look([asked]).answers]
+    looks = [_answers(sampler, asked)]
     looks.append(sampler.look([asked]).answers)
     file.write_text("step()")
-    looks.append(sampler.look([asked]).answers)
+    looks.append(_answers(sampler, asked))
     sampler.look([])
-    looks.append(sampler.look([asked]).answers)
+    looks.append(_answers(sampler, asked))
     answers = [[told and told[0] for _, told in look] for look in looks]
     assert answers == [[None], [], ["step()"], ["step()"]]
     ((_, (_, changed)),) = looks[-1]
     assert changed == pytest.approx(time.monotonic(), abs=60)
+
+
+def _answers(sampler: Sampler, asked: AnyQuestion) -> tuple[tuple[AnyQuestion, Any], ...]:
+    """The first answers that looks bring: one that takes long on a busy machine is for a later look."""
+    return next(answers for answers in iter(lambda: sampler.look([asked]).answers, None) if answers)
 
 
 def test_a_look_does_not_wait_for_a_dead_server_and_keeps_what_it_knew(
@@ -129,14 +135,16 @@ def test_a_look_does_not_wait_for_a_dead_server_and_keeps_what_it_knew(
         known, other = Source(server.file("a.py")), Source(server.file("b.py"))
         failed = ErrorFile(server.file("error"))
         server.come_back()
-        ((_, (text, _)),) = sampler.look([known]).answers
+        ((_, (text, _)),) = _answers(sampler, known)
         server.die()
         begun = time.monotonic()
         looks = [sampler.look([known, other, failed]) for _ in range(5)]
         assert time.monotonic() - begun < 2.0
         assert (text, {look.answers for look in looks}) == ("a()", {()})
         server.come_back()
-        found = dict(sampler.look([known, other, failed]).answers)
+        found: dict[AnyQuestion, Any] = {}
+        while not found.keys() >= {other, failed}:
+            found |= dict(sampler.look([known, other, failed]).answers)
         assert (found[other][0], found[failed]) == ("b()", None)
 
 

@@ -140,6 +140,7 @@ def _told(error: BaseException) -> Error:
         "type": type(first).__name__,
         "message": _text(first)[:MESSAGE_LIMIT],
         "frames": _frames(first, error),
+        "values": stacks.traceback_values(first.__traceback__),
         "needed": _needed(first.__traceback__),
         "time": time.monotonic(),
         "masked": masked,

@@ -369,6 +369,7 @@ class _NotAtFirstOfError(TypedDict, total=False):
 
     needed: List[int]
     caused_by: str
+    values: Dict[int, Dict[str, str]]
 
 
 class Error(_NotAtFirstOfError):
@@ -378,6 +379,7 @@ class Error(_NotAtFirstOfError):
         needed: the ranks that the call of torch's needed which raised it; empty when unknown.
         masked: later ones that hide it, as `Type: message`.
         caused_by: the one that it was raised for, as `Type: message`; empty for none.
+        values: of its frames, as the `values` of a thread.
     """
 
     type: str

@@ -63,6 +63,16 @@ def traceback_entries(traceback: Optional[TracebackType]) -> List[FrameEntry]:
     return found[::-1][:MAX_FRAMES]
 
 
+def traceback_values(traceback: Optional[TracebackType]) -> Dict[int, Dict[str, str]]:
+    """The plain values that the user's frames of a traceback can name, by their place in its entries."""
+    frames: List[FrameType] = []
+    while traceback is not None:
+        frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    innermost_first = enumerate(frames[::-1][:MAX_FRAMES])
+    return {place: scalars.scalars(frame) for place, frame in innermost_first if is_users(frame)}
+
+
 def within(frame: Optional[FrameType]) -> List[Tuple[str, str]]:
     """The library's functions below the user's innermost line, outermost first: module and name."""
     found: List[Tuple[str, str]] = []

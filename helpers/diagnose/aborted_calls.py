@@ -14,7 +14,11 @@ from ..model.facts import Collective, ProcessView
 from ..model.frames import Frame, innermost_user
 from ..model.waits import Communication
 from ..model.wording import place, stack_of
+from .parting.relative import has_passed
 from .scene import Facts
+
+FATAL = (4, 6, 7, 8, 11)
+"""SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV: of these `faulthandler` writes where they came."""
 
 OWN_FILES = ("distributed_c10d.py", "c10d_logger.py")
 """The files of torch's in which a call of its own is: a line there tells nothing of which call it is."""
@@ -61,15 +65,25 @@ class AbortedCall:
 
 
 def aborted_calls(facts: Facts) -> dict[int, AbortedCall]:
-    """Rank -> its call, of those whose call is known; one that was at a later number is left out."""
+    """Rank -> its call, of those whose call is known.
+
+    One that was at a later number is left out, and one that was only seen in a call out of which
+    another rank has come: it has gone on since.
+    """
     processes = {rank: view.process for rank, view in sorted(facts.graph.ranks.items()) if view.process}
     newest = {rank: one.collectives[-1] for rank, one in processes.items() if one.collectives}
     first: dict[str, int] = {}
     for entry in newest.values():
         first[entry.group] = min(entry.seq, first.get(entry.group, entry.seq))
     further = {rank for rank, entry in newest.items() if entry.seq > first[entry.group]}
-    calls = {r: _call(one, newest.get(r)) for r, one in processes.items() if r not in further}
-    return {rank: call for rank, call in calls.items() if call is not None}
+    found = {r: _call(one, newest.get(r)) for r, one in processes.items() if r not in further}
+    calls = {rank: call for rank, call in found.items() if call is not None}
+    certain = [call.frames[::-1] for call in calls.values() if call.certain]
+    return {
+        rank: call
+        for rank, call in calls.items()
+        if call.certain or not any(has_passed(stack, call.frames[::-1]) for stack in certain)
+    }
 
 
 def classes(calls: Mapping[int, AbortedCall]) -> dict[int, int]:
@@ -105,7 +119,7 @@ def _call(process: ProcessView, newest: Collective | None) -> AbortedCall | None
         newest: what its Flight Recorder has; that alone tells nothing of one that has come out of it.
     """
     failed = process.error is not None and bool(process.error.stack)
-    crashed = process.signal is not None and bool(process.stack) and not process.stack[0].user
+    crashed = process.signal in FATAL and bool(process.stack) and not process.stack[0].user
     waits = any(isinstance(wait, Communication) for wait in process.blocking)
     pending = newest if newest is not None and not newest.done else None
     if not (failed or crashed or waits or process.ended_in_call):

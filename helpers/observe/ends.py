@@ -23,13 +23,14 @@ _WRAPPED = re.compile(
 )
 
 
-def crash(text: str, before: Sequence[Frame], at: float, cwd: str) -> Evidence:
+def crash(text: str, before: Sequence[Frame], at: float, sources: Sources) -> Evidence:
     """What `faulthandler` has written at a fatal signal.
 
     Args:
         before: the stack of the process when it was last seen, which tells the user's frames.
     """
-    return Evidence(Source.CRASH, at, stack=_crashed_stack(text, before, cwd), waits=())
+    stack = explained(_crashed_stack(text, before, sources.cwd), sources)
+    return Evidence(Source.CRASH, at, stack=stack, waits=())
 
 
 def exit_call(record: Record, at: float, sources: Sources, since: float | None = None) -> Evidence:
@@ -62,7 +63,7 @@ def errors(
     texts += [(Source.LOG, log)] if row.exit_code else []
     for source, text in texts:
         if (error := tracebacks.first_error(text)) is not None:
-            stack = mark_user(error.stack, sources.cwd)
+            stack = explained(mark_user(error.stack, sources.cwd), sources)
             yield Evidence(source, row.ended, error=replace(error, stack=stack, time=row.ended - start))
     abort = _ABORT.search(log) if row.signal == SIGABRT else None
     if abort is not None:
@@ -78,7 +79,7 @@ def own_error(record: Record, sources: Sources, start: float) -> Iterator[Eviden
     error = ErrorView(
         raw["type"],
         raw["message"],
-        _stack(raw["frames"], sources),
+        _stack(raw["frames"], sources, raw.get("values", NOTHING)),
         raw["time"] - start,
         tuple(raw["masked"]),
         tuple(raw.get("needed", ())),

@@ -116,7 +116,7 @@ def evidence_of(
         yield ends.exit_call(record, row.ended, sources)
     if row.ended is not None and row.signal is not None and readings.crash:
         before = place.stack if place is not None else None
-        yield ends.crash(readings.crash, before or (), row.ended, sources.cwd)
+        yield ends.crash(readings.crash, before or (), row.ended, sources)
 
 
 def _kernel(row: Row, now: float, seen: float) -> Evidence:

@@ -8,7 +8,10 @@ from .contexts import Stack
 
 
 def has_passed(one: Stack, other: Stack) -> bool:
-    """True where `one` has run the line at which `other` is: nothing can have led it past, or back."""
+    """True where `one` has run the line at which `other` is: nothing can have led it past, or back.
+
+    The source of what `one` runs has to be known.
+    """
     at = _first_difference(one, other)
     function = function_of(one[at]) if at is not None else None
     if at is None or function is None:
@@ -39,6 +42,7 @@ def _first_difference(one: Stack, other: Stack) -> int | None:
     """The outermost frames that run one function at different lines."""
     for at, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
-            same = (here.file, here.function, here.text) == (there.file, there.function, there.text)
-            return at if same else None
+            same = (here.file, here.function) == (there.file, there.function)
+            edited = here.text and there.text and here.text != there.text
+            return at if same and not edited else None
     return None

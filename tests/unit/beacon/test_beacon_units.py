@@ -200,6 +200,13 @@ def test_an_uncaught_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [entry[1:3] for entry in found["frames"]] == [(2, "f"), (3, "<module>")]
 
 
+def test_what_the_frames_of_an_uncaught_exception_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = "def f(step):\n    api_key = 'hf_0123456789'\n    raise ValueError('bad')\nf(3)\n"
+    found = ending(monkeypatch, own)
+    assert found is not None
+    assert found["values"][0] == {"step": "3"}
+
+
 def test_the_ranks_that_a_failed_call_had_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     source = "def recv(src): raise RuntimeError('Connection closed by peer')"
     c10d = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"

@@ -20,6 +20,7 @@ ABORTED = (
 CLOSED = "[pair.cc:553] Connection closed by peer [127.0.0.1]:4711"
 LIBRARY = "/env/lib/python3.11/site-packages"
 FIT = "train.py:90 main"
+TWICE = "def main():\n    broadcast()\n    all_reduce()\n"
 
 
 def torch_call(function: str) -> tuple[Frame, ...]:
@@ -99,6 +100,21 @@ ROWS: list[tuple[str, list[RankView], str, tuple[int, ...], bool, tuple[str, ...
         *(MET, (0, 1), False, ()),
     ),
     (
+        "the other was seen a moment before in a call that the first has come out of",
+        [
+            aborts(0, "all_reduce", Frame("train.py", 3, "main", True, text=TWICE)),
+            ended(
+                1,
+                None,
+                signal=15,
+                time=11.0,
+                at="train.py:2 main",
+                ended_in_call=True,
+            ),
+        ],
+        *(SAME, (0, 1), False, ("whether rank 1 was in the same call is not known",)),
+    ),
+    (
         "the other had gone on to its next call, by its number",
         [
             aborts(0, "all_reduce", *REDUCES, **issued("all_reduce[4]")),
@@ -119,6 +135,15 @@ def test_what_an_abort_means(
     assert (found.outcome, found.cause) == ("error", cause)
     assert (found.culprits, found.proved) == (culprits, proved)
     assert [text for text in says if text not in found.summary] == []
+
+
+def test_what_decided_is_told_of_an_abort_as_of_a_hang() -> None:
+    lines = ("if len(batch) > 1:", "    all_reduce()", "broadcast()")
+    text = "\n".join(("def main(batch):", *(f"    {line}" for line in lines)))
+    reduces, sends = (Frame("train.py", line, "main", True, text=text) for line in (3, 4))
+    found = verdict(aborts(0, "all_reduce", reduces), fails(1, "broadcast", sends)).parting
+    assert found is not None
+    assert (found.where, found.source) == (Frame("train.py", 2, "main"), lines[0])
 
 
 @pytest.mark.parametrize(

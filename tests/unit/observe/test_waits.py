@@ -958,6 +958,21 @@ def test_a_crash_shows_the_thread_that_crashed() -> None:
     assert view.where == Frame("ext.py", 8, "poke")
 
 
+def test_how_a_process_has_ended_is_told_with_its_source(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("poke()")
+    line = [str(file), 1, "<module>", True]
+    stacks = f'Current thread 0x7 (most recent call first):\n  File "{file}", line 1 in <module>\n'
+    crashed = process(record(thread(line)), written=108.0, ended=109.0, status=11, crash=stacks)
+    raised = process(record(thread(), error=failure(frames=[line], values={0: {"step": "3"}})))
+    assert raised.error is not None
+    frames = (*crashed.stack, *raised.error.stack)
+    assert [(frame.text, dict(frame.values)) for frame in frames] == [
+        ("poke()", {}),
+        ("poke()", {"step": 3}),
+    ]
+
+
 def test_what_has_ended_waits_for_nothing() -> None:
     one = thread(USER, call=call("p2p", "recv", peers=[1]))
     assert process(record(one), ended=109.0, status=0).waits == ()

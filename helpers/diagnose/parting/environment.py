@@ -219,12 +219,15 @@ class Environment:
         return frozenset(values.items())
 
     def _is_over(self, state: State, loop: ast.For, name: str, value: Plain | Offset) -> bool:
-        """True where a loop that is run once has counted further than it has now."""
+        """True where a loop that is run once has counted further than it has now.
+
+        At the start its first turn may still be to come.
+        """
         _, read = self.seen.now.get(state.context, (frozenset(), {}))
         now = read.get(name)
         if type(now) is not int or now < 0 or state.last < len(state.context.lineage):
             return False
-        by = value.by if isinstance(value, Offset) else value
+        by = value.by - 1 if isinstance(value, Offset) else value
         around = [
             step for step in path(state.context.flow.function, loop.lineno) if step.node is not loop
         ]

@@ -33,6 +33,7 @@ class Explanation:
     Args:
         makers: the steps that make a call each time; None where nothing is known of calls.
         several: True where a library may make several at once.
+        within: the function that both ranks are in and do not leave; None where they may have.
         stops: where the ranks that are compared are, and where they made the calls that are known.
 
     Attributes:
@@ -55,7 +56,7 @@ class Explanation:
         first = [
             State(context, step if back else self.next(context, step), back, 0, last, known)
             for context, step, back in starts
-            for last in self._last(context, 0)
+            for last in ([len(context.lineage)] if context is within else self._last(context, 0))
             for known in [self.environment.at_start(context, step)]
         ]
         points = self._explore(first)

@@ -10,6 +10,7 @@ from ...model.facts import RankView, Verdict
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
 from ...model.wording import stack_of
+from ..aborted_calls import aborted_calls
 from ..matching import divergence
 from ..scene import Facts
 from .collectives import OPERATIONS
@@ -61,6 +62,9 @@ def _collective(facts: Facts, rank: int, stack: Stack) -> str:
     for wait in facts.waits(rank)[:1]:
         if isinstance(wait, InCollective) and not wait.enqueued:
             return f"{wait.op} in {wait.group}"
+    failed = aborted_calls(facts).get(rank)
+    if failed is not None:
+        return failed.op
     return next((frame.function for frame in reversed(stack) if frame.function in OPERATIONS), "")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from types import FrameType, GetSetDescriptorType
+from types import FrameType
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
+from . import attributes
+from .lengths import length, looped
 from .secret_names import is_secret
 from .variables import peek
 
@@ -20,8 +22,6 @@ LONGEST_TEXT, LONGEST_NUMBER = 60, 1 << 64
 LONGEST_MESSAGE = 200
 """Texts of exceptions of more characters are left out."""
 
-_mro, _namespace = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
-
 
 def scalars(frame: FrameType) -> Dict[str, str]:
     """Name (`step`, `self.resume`) -> `repr` of its value: numbers, truth values, None, short texts.
@@ -35,6 +35,9 @@ def scalars(frame: FrameType) -> Dict[str, str]:
 def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]:
     """Name and value of what `scalars` tells of a frame, secrets included; `most`: of that many.
 
+    Of what it goes through in a loop, its length, as `len(self.loader)`; with `most`, only in functions
+    of which all has been told before: to read what a function goes through takes a millisecond.
+
     They are taken at once: what else the frame holds is not held by us for longer than the job wants it.
     """
     names = frame.f_code.co_names
@@ -43,8 +46,11 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
         if name in frame.f_globals and name not in visible:
             visible[name] = frame.f_globals[name]
     values: List[Tuple[str, Any]] = []
+    through = looped(frame.f_code, known=most is not None)
     for depth in range(DEPTH + 1):
         values += [pair for pair in visible.items() if type(pair[1]) in _ATOMS and _is_plain(pair[1])]
+        sizes = [(f"len({name})", length(visible[name])) for name in through if name in visible]
+        values += [(name, size) for name, size in sizes if size is not None]
         if depth == DEPTH or (most is not None and len(values) >= most):
             break
         visible = {
@@ -86,17 +92,8 @@ def _fields(value: Any, names: Tuple[str, ...]) -> List[Tuple[str, Any]]:
     """The named attributes that an object holds itself, without asking the object or its class."""
     if type(value) in _ATOMS:
         return []
-    held = _own_dictionary(value)
+    held = attributes.own(value)
     return [(name, held[name]) for name in names if name in held] if held else []
-
-
-def _own_dictionary(value: Any) -> Dict[str, Any]:
-    for one in _mro(type(value)):
-        descriptor = _namespace(one).get("__dict__")
-        if descriptor is not None:
-            found = descriptor.__get__(value) if type(descriptor) is GetSetDescriptorType else {}
-            return found if type(found) is dict else {}
-    return {}
 
 
 def _is_plain(value: Any) -> bool:

@@ -284,6 +284,23 @@ def is_loader(value: Any) -> bool:
     return LOADER_ITERATOR in _class_names(value)
 
 
+def is_tensor(value: Any) -> bool:
+    """True for a plain tensor, and not for one of a class of its own."""
+    return type(value) is name_in("torch", "Tensor")
+
+
+def rows(tensor: Any) -> Optional[int]:
+    """The size of a tensor's first dimension; None where it has none, or a mode would be asked.
+
+    `torch.device` as a context is such a mode: it is a function that is called for each attribute.
+    """
+    active = name_in("torch._C", "_len_torch_function_stack")
+    if active is None or active():
+        return None
+    shape = tensor.shape
+    return int(shape[0]) if len(shape) else None
+
+
 def is_kernel_lock(value: Any) -> bool:
     """True for a lock file of `filelock` that is locked by the kernel."""
     return "UnixFileLock" in _class_names(value)

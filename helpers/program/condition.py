@@ -84,7 +84,7 @@ def known(test: ast.expr, rank: int) -> Values:
 
 @functools.lru_cache(maxsize=8192)
 def names(test: ast.expr) -> tuple[str, ...]:
-    """The variables of a condition, and calls without arguments, each once: `rank`, `self.resume`."""
+    """What a condition asks: variables, their lengths, calls without arguments, each once: `rank`."""
     return tuple(dict.fromkeys(_names(test)))
 
 
@@ -94,9 +94,16 @@ def made_of(test: ast.expr, known_names: Collection[str]) -> bool:
     return not calls and set(names(test)) <= set(known_names)
 
 
+def subject(name: str) -> str:
+    """The variable of which a name says something: `loader` of `len(loader)`."""
+    return name.removeprefix("len(").removesuffix(")") if name.startswith("len(") else name
+
+
 def _said(node: ast.AST) -> str | None:
-    """`fabric.global_rank`, or `dist.get_rank()`: a name, or a call of one without arguments."""
+    """`fabric.global_rank`, `dist.get_rank()`, `len(batches)`: a name, and what a call says of one."""
     if isinstance(node, ast.Call):
+        if dotted(node.func) == "len" and len(node.args) == 1 and dotted(node.args[0]):
+            return f"len({dotted(node.args[0])})"
         name = None if node.args or node.keywords else dotted(node.func)
         return None if name is None else f"{name}()"
     return dotted(node) if isinstance(node, ast.expr) else None

@@ -10,6 +10,7 @@ from typing import Literal
 
 from .blocks import label_of_part, parts
 from .syntax import Function, called_name, dotted
+from .turns import length_of
 
 Kind = Literal["if", "match", "ifexp", "while", "for", "try", "with", "return"]
 
@@ -48,7 +49,8 @@ def asked_by(choice: Choice) -> tuple[ast.expr, ...]:
         return (choice.test,)
     statement = choice.statement
     if isinstance(statement, ast.For):
-        return (statement.iter,)
+        length = length_of(statement)
+        return (statement.iter,) if length is None else (statement.iter, length)
     return (statement.subject,) if isinstance(statement, ast.Match) else ()
 
 

@@ -6,7 +6,11 @@ import ast
 import functools
 from dataclasses import dataclass
 
-from .syntax import own_nodes, parsed
+from .condition import subject
+from .syntax import dotted, own_nodes, parsed
+
+RESIZES = ("append", "extend", "insert", "pop", "remove", "clear", "add", "discard", "update", "popleft")
+"""Methods of containers that make them longer or shorter."""
 
 
 @dataclass(frozen=True)
@@ -16,19 +20,31 @@ class Stored:
     Attributes:
         names: declared global or nonlocal.
         at_first: attributes stored in an `__init__`; later: elsewhere.
+        resized: what a method makes longer or shorter.
     """
 
     names: frozenset[str]
     at_first: frozenset[str]
     later: frozenset[str]
+    resized: frozenset[str]
+
+    def may_change(self, name: str) -> bool:
+        """True for a name that a call may change, or whose length it may."""
+        base, *attributes = subject(name).split(".")
+        own = base == "self" and attributes[:1] and attributes[0] not in self.at_first
+        resized = name != subject(name) and subject(name).split(".")[-1] in self.resized
+        return base in self.names or not self.later.isdisjoint(attributes) or bool(own) or resized
 
     @staticmethod
     @functools.lru_cache(maxsize=256)
     def of(text: str) -> Stored:
         """That of a source."""
-        found: tuple[set[str], set[str], set[str]] = (set(), set(), set())
+        found: tuple[set[str], set[str], set[str], set[str]] = (set(), set(), set(), set())
         tree = parsed(text)
-        every = () if tree is None else ast.walk(tree)
+        every = [] if tree is None else [*ast.walk(tree)]
+        calls = [node.func for node in every if isinstance(node, ast.Call)]
+        resizes = [one for one in calls if isinstance(one, ast.Attribute) and one.attr in RESIZES]
+        found[3].update((dotted(one.value) or "").rpartition(".")[2] for one in resizes)
         for function in (node for node in every if isinstance(node, ast.FunctionDef)):
             for node in own_nodes(function):
                 if isinstance(node, ast.Global | ast.Nonlocal):

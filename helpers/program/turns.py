@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .syntax import Function, Place, Plain, own_nodes
+from .syntax import Function, Place, Plain, dotted, own_nodes
 
 OF_CALLS = ("idx", "index", "step", "epoch", "iteration")
 """How the arguments end by which libraries number their calls, `batch_idx` for example."""
@@ -79,6 +79,17 @@ class Turns:
 def counters(loop: ast.stmt) -> tuple[Counter, ...]:
     """What counts the turns of a loop: the target of `range` or `enumerate`, and what it raises by 1."""
     return tuple(dict.fromkeys(_counters(loop)))
+
+
+@functools.lru_cache(maxsize=8192)
+def length_of(loop: ast.AST) -> ast.expr | None:
+    """`len(loader)`, for a loop over `loader` or `enumerate(loader)`; None for other loops."""
+    through = loop.iter if isinstance(loop, ast.For) else None
+    if isinstance(through, ast.Call) and dotted(through.func) == "enumerate" and through.args:
+        through = through.args[0]
+    if through is None or dotted(through) is None:
+        return None
+    return ast.Call(ast.Name("len", ast.Load()), [through], [])
 
 
 def _counters(loop: ast.stmt) -> Iterator[Counter]:

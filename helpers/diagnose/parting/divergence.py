@@ -123,7 +123,7 @@ class Together:
         return one.choice.kind == "for" and not one.decided and place in self._run_through
 
     def _follow(self, pair: Pair) -> None:
-        agree = _agree(*(point.state for point in pair))
+        agree = _agree(*(point.state for point in pair)) or self._is_as_long_on_both(pair)
         for (label, mine), (other_label, its) in itertools.product(*(point.leads for point in pair)):
             if not _fit(mine.told, its.told):
                 continue
@@ -138,6 +138,16 @@ class Together:
                 self.together = True
             elif not agree or RAISED in labels:
                 self._apart(pair, labels, (mine, its))
+
+    def _is_as_long_on_both(self, pair: Pair) -> bool:
+        """True for a loop through something that has as many items on both."""
+        context, step = pair[0].state.context, pair[0].state.step
+        choice = context.flow.steps[step].choice
+        if choice is None:
+            return False
+        both = zip(self.ranks, pair, strict=True)
+        lengths = [rank.environment.length(point.state, choice.statement) for rank, point in both]
+        return lengths[0] is not None and lengths[0] == lengths[1]
 
     def _apart(self, at: Pair, labels: tuple[str, str], to: Pair) -> None:
         """Follow two ranks that go different ways, up to where these come together again."""

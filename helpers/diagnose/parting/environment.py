@@ -7,11 +7,11 @@ import functools
 from collections.abc import Iterator, Mapping, Set
 
 from ...program.blocks import path
-from ...program.condition import known, names, truth, value_of
+from ...program.condition import known, names, subject, truth, value_of
 from ...program.flow import RAISED, Edge, Step, binds
 from ...program.stored import Stored
 from ...program.syntax import Loop, Plain
-from ...program.turns import counters
+from ...program.turns import counters, length_of
 from .contexts import Context, Place
 from .state import Known, Name, Offset, Seen, State
 
@@ -137,9 +137,19 @@ class Environment:
         told = value_of(begin, self.values_of(state, begin))
         return told[0] if told is not None and type(told[0]) is int else None
 
+    def length(self, state: State, loop: ast.AST) -> int | None:
+        """How many items a loop goes through; None where that is not known."""
+        asked = length_of(loop)
+        told = value_of(asked, self.values_of(state, asked)) if asked is not None else None
+        return told[0] if told is not None and type(told[0]) is int else None
+
     def _range(self, state: State, loop: ast.AST) -> range | None:
-        """The numbers that a loop goes through."""
+        """The numbers that a loop goes through, or those that `enumerate` gives its items."""
         through = loop.iter if isinstance(loop, ast.For) else None
+        length = self.length(state, loop)
+        first = self._first(state, loop) if isinstance(loop, ast.For) and length is not None else None
+        if length is not None and first is not None:
+            return range(first, first + length)
         is_range = isinstance(through, ast.Call) and ast.unparse(through.func) == "range"
         if not is_range or not isinstance(through, ast.Call) or through.keywords:
             return None
@@ -173,8 +183,8 @@ class Environment:
                     new = {name: Offset(old.name, old.by + more)}
                 elif type(old) is int and old < MOST_TURNS:
                     new = {name: old + more}
-        for name in bound:
-            values.pop((me, name), None)
+        for key in [key for key in values if key[0] == me and _variable(key[1]) in bound]:
+            values.pop(key)
         new = {name: value for name, value in new.items() if name in state.context.flow.asked}
         values |= {(me, name): value for name, value in new.items()}
         if any(
@@ -200,6 +210,8 @@ class Environment:
         if turn is not None:
             values[key] = turn + 1
         counted = {counter.name for counter in counters(loop) if counter.raised is None}
+        for key in [key for key in values if key[0] == me and _variable(key[1]) in bound - counted]:
+            values.pop(key)
         for name in bound:
             old = values.pop((me, name), None)
             if name not in counted:
@@ -267,18 +279,11 @@ def unchanged(context: Context, values: Mapping[str, Plain], bound: Set[str]) ->
         bound: the names that the function may have bound since.
     """
     stored = Stored.of(context.frame.text)
-    kept = {}
-    for name, value in values.items():
-        base, *attributes = name.split(".")
-        own_ones = base != "self" or attributes[:1] == [] or attributes[0] in stored.at_first
-        if (
-            base not in bound
-            and base not in stored.names
-            and stored.later.isdisjoint(attributes)
-            and own_ones
-        ):
-            kept[name] = value
-    return kept
+    return {
+        name: value
+        for name, value in values.items()
+        if _variable(name) not in bound and not stored.may_change(name)
+    }
 
 
 def held(place: Place) -> dict[Name, Plain | Offset]:
@@ -287,8 +292,20 @@ def held(place: Place) -> dict[Name, Plain | Offset]:
         (context.number, name): value
         for context, _, values in place.values
         for name, value in values.items()
-        if name in context.flow.asked and name not in Stored.of(context.frame.text).names
+        if _is_asked(context, name)
     }
+
+
+def _is_asked(context: Context, name: str) -> bool:
+    stored = Stored.of(context.frame.text)
+    if subject(name) == name:
+        return name in context.flow.asked and name not in stored.names
+    return _variable(name) in context.flow.asked and not stored.may_change(name)
+
+
+def _variable(name: str) -> str:
+    """The variable of which a name begins: `self` of `self.step` and of `len(self.loader)`."""
+    return subject(name).partition(".")[0]
 
 
 def may_be(known_value: Plain | Offset, value: Plain | Offset) -> bool:

@@ -1,0 +1,33 @@
+"""What objects and classes hold themselves, read without asking them: nothing of the job's is run."""
+
+from __future__ import annotations
+
+from types import GetSetDescriptorType
+from typing import Any, Dict, Optional, Tuple
+
+_mro, _namespace = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
+_name = type.__dict__["__name__"].__get__
+
+
+def own(value: Any) -> Dict[str, Any]:
+    """The dictionary of an object; empty for one that has none."""
+    descriptor = definition(type(value), "__dict__")
+    if descriptor is None or type(descriptor[1]) is not GetSetDescriptorType:
+        return {}
+    found = descriptor[1].__get__(value)
+    return found if type(found) is dict else {}
+
+
+def full_name(kind: type) -> str:
+    """`torch.utils.data.sampler.BatchSampler`."""
+    module = _namespace(kind).get("__module__")
+    return f"{module}.{_name(kind)}"
+
+
+def definition(kind: type, name: str) -> Optional[Tuple[type, Any]]:
+    """The class of which a class has an attribute, and that attribute; None where there is none."""
+    for owner in _mro(kind):
+        namespace = _namespace(owner)
+        if name in namespace:
+            return owner, namespace[name]
+    return None

@@ -1,0 +1,148 @@
+"""How many items containers, datasets and loaders have, without running anything of the job's."""
+
+from __future__ import annotations
+
+import dis
+from collections import deque
+from types import CodeType, FunctionType
+from typing import Any, Callable, Dict, FrozenSet, List, Optional
+
+from . import attributes, torch_names
+
+CONTAINERS = frozenset((list, tuple, dict, set, frozenset, range, deque))
+
+MOST_FUNCTIONS = 1024
+"""Functions of which is kept what they go through."""
+
+DEEPEST = 6
+"""A loader has a sampler of batches, which has a sampler, which has a dataset, which has a list."""
+
+_PLAIN = frozenset(
+    (
+        *("CACHE", "EXTENDED_ARG", "RESUME", "NOP", "PUSH_NULL", "PRECALL", "CALL", "CALL_FUNCTION"),
+        *("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_CONST", "LOAD_SMALL_INT"),
+        *("RETURN_VALUE", "RETURN_CONST"),
+    )
+)
+"""Of what `return len(self.items)`, `return self.settings.size` and `return 64` consist (Python 3.8 to
+3.14)."""
+
+
+_LOADS = frozenset(
+    ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF")
+)
+_BETWEEN = frozenset(("CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CALL", "CALL_FUNCTION"))
+"""What stands between a name and the loop over it, `enumerate` called too."""
+
+
+_looped: Dict[CodeType, FrozenSet[str]] = {}
+
+
+def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
+    """The number of items that a loop over a value goes through; None where that cannot be read.
+
+    Of the classes of `torch.utils.data`, what their `__len__` says; of others, what one says that
+    only returns an attribute, the length of one, or a number.
+    """
+    if type(value) in CONTAINERS:
+        return len(value)
+    found = attributes.definition(type(value), "__len__") if deepest else None
+    if found is None or type(found[1]) is not FunctionType:
+        return None
+    if torch_names.is_tensor(value):
+        return torch_names.rows(value)
+    owner, held = found[0], attributes.own(value)
+    measure = _OF_TORCH.get(attributes.full_name(owner))
+    if measure is not None:
+        return measure(held, deepest - 1)
+    return _returned(found[1].__code__, held, deepest - 1)
+
+
+def looped(code: CodeType, known: bool = False) -> FrozenSet[str]:
+    """The names (`batches`, `self.loader`) that a function goes through in loops, in `enumerate` too.
+
+    Args:
+        known: True to tell only of functions of which it has been told before, which takes no time.
+    """
+    if known or code in _looped:
+        return _looped.get(code, frozenset())
+    if len(_looped) >= MOST_FUNCTIONS:
+        _looped.clear()
+    _looped[code] = found = _names_in_loops(code)
+    return found
+
+
+def _names_in_loops(code: CodeType) -> FrozenSet[str]:
+    found: List[str] = []
+    name = ""
+    for step in dis.get_instructions(code):
+        if step.opname in _LOADS:
+            name = str(step.argval)
+        elif step.opname == "LOAD_ATTR" and name:
+            name += f".{step.argval}"
+        elif step.opname == "GET_ITER" and name:
+            found.append(name)
+        elif step.opname not in _BETWEEN:
+            name = ""
+    return frozenset(found)
+
+
+def _of_loader(held: Dict[str, Any], deepest: int) -> Optional[int]:
+    by = "batch_sampler" if held.get("batch_sampler") is not None else "sampler"
+    has_numbers = held.get("_dataset_kind") == 0
+    return length(held.get(by), deepest) if has_numbers else None
+
+
+def _of_batches(held: Dict[str, Any], deepest: int) -> Optional[int]:
+    items, size = length(held.get("sampler"), deepest), held.get("batch_size")
+    if items is None or type(size) is not int or size < 1:
+        return None
+    return items // size if held.get("drop_last") is True else -(-items // size)
+
+
+def _of_sampler(held: Dict[str, Any], deepest: int) -> Optional[int]:
+    given = held.get("_num_samples")
+    return given if type(given) is int else length(held.get("data_source"), deepest)
+
+
+def _of_tensors(held: Dict[str, Any], deepest: int) -> Optional[int]:
+    tensors = held.get("tensors")
+    return length(tensors[0], deepest) if type(tensors) is tuple and tensors else None
+
+
+def _of_parts(held: Dict[str, Any], _: int) -> Optional[int]:
+    sizes = held.get("cumulative_sizes")
+    return _number(sizes[-1]) if type(sizes) is list and sizes else None
+
+
+_OF_TORCH: Dict[str, Callable[[Dict[str, Any], int], Optional[int]]] = {
+    "torch.utils.data.dataloader.DataLoader": _of_loader,
+    "torch.utils.data.sampler.BatchSampler": _of_batches,
+    "torch.utils.data.sampler.RandomSampler": _of_sampler,
+    "torch.utils.data.dataset.TensorDataset": _of_tensors,
+    "torch.utils.data.dataset.ConcatDataset": _of_parts,
+}
+"""Those whose `__len__` is no plain `return` (torch 2.0 to 2.13)."""
+
+
+def _returned(code: CodeType, held: Dict[str, Any], deepest: int) -> Optional[int]:
+    """What a `__len__` returns that does nothing else."""
+    if not _PLAIN.issuperset(step.opname for step in dis.get_instructions(code)):
+        return None
+    names = list(code.co_names)
+    asks_length = names[:1] == ["len"]
+    names = names[asks_length:]
+    if not names:
+        told = [one for one in code.co_consts if type(one) is int]
+        return told[0] if len(told) == 1 and not asks_length else None
+    value: Any = None
+    for name in names:
+        if name not in held:
+            return None
+        value = held[name]
+        held = attributes.own(value)
+    return length(value, deepest) if asks_length else _number(value)
+
+
+def _number(value: Any) -> Optional[int]:
+    return value if type(value) is int else None

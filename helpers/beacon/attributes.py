@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import GetSetDescriptorType
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 _mro, _namespace = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
 _name = type.__dict__["__name__"].__get__
@@ -16,6 +16,12 @@ def own(value: Any) -> Dict[str, Any]:
         return {}
     found = descriptor[1].__get__(value)
     return found if type(found) is dict else {}
+
+
+def namespace(kind: type) -> Mapping[str, Any]:
+    """What a class holds itself."""
+    found: Mapping[str, Any] = _namespace(kind)
+    return found
 
 
 def full_name(kind: type) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dis
 from collections import deque
-from types import CodeType, FunctionType
-from typing import Any, Callable, Dict, FrozenSet, List, Optional
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
 from . import attributes, torch_names
 
 CONTAINERS = frozenset((list, tuple, dict, set, frozenset, range, deque))
 
-MOST_FUNCTIONS = 1024
-"""Functions of which is kept what they go through."""
+MOST_FILES = 256
+"""Files of which is kept what their functions go through."""
 
 DEEPEST = 6
 """A loader has a sampler of batches, which has a sampler, which has a dataset, which has a list."""
@@ -35,7 +35,7 @@ _BETWEEN = frozenset(("CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CALL", "
 """What stands between a name and the loop over it, `enumerate` called too."""
 
 
-_looped: Dict[CodeType, FrozenSet[str]] = {}
+_looped: Dict[str, FrozenSet[str]] = {}
 
 
 def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
@@ -58,17 +58,56 @@ def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
     return _returned(found[1].__code__, held, deepest - 1)
 
 
-def looped(code: CodeType, known: bool = False) -> FrozenSet[str]:
-    """The names (`batches`, `self.loader`) that a function goes through in loops, in `enumerate` too.
+def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:
+    """The names (`batches`, `self.loader`) that functions of a frame's file go through in loops.
+
+    A loop over `enumerate` of one counts, too. In another function the same name may be that of the
+    object which is handed over.
 
     Args:
-        known: True to tell only of functions of which it has been told before, which takes no time.
+        known: True to tell only what has been told before, which takes no time.
     """
-    if known or code in _looped:
-        return _looped.get(code, frozenset())
-    if len(_looped) >= MOST_FUNCTIONS:
+    file = frame.f_code.co_filename
+    if known or file in _looped:
+        return _looped.get(file, frozenset())
+    if len(_looped) >= MOST_FILES:
         _looped.clear()
-    _looped[code] = found = _names_in_loops(code)
+    made = {frame.f_code, *_functions(frame.f_globals, file)}
+    _looped[file] = found = frozenset().union(*map(_names_in_loops, made))
+    return found
+
+
+def _functions(namespace: Mapping[str, Any], file: str, deepest: int = 2) -> Iterator[CodeType]:
+    """The code of the functions and methods of a file."""
+    for value in list(namespace.values()):
+        if type(value) is FunctionType and value.__code__.co_filename == file:
+            yield from _with_inner(value.__code__)
+        elif isinstance(value, type) and deepest:
+            yield from _functions(attributes.namespace(value), file, deepest - 1)
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if type(inner) is CodeType:
+            yield from _with_inner(inner)
+
+
+def lengths(frame: FrameType, visible: Dict[str, Any], known: bool = False) -> List[Tuple[str, int]]:
+    """`len(self.loader)` and its value, of what the functions of the file go through and a frame holds.
+
+    Args:
+        visible: the variables of the frame; known: as `looped` has it.
+    """
+    found = []
+    for name in looped(frame, known):
+        base, *fields = name.split(".")
+        value = visible.get(base)
+        for field in fields:
+            value = attributes.own(value).get(field)
+        size = length(value)
+        if size is not None:
+            found.append((f"len({name})", size))
     return found
 
 

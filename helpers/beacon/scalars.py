@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from . import attributes
-from .lengths import length, looped
+from .lengths import lengths
 from .secret_names import is_secret
 from .variables import peek
 
@@ -35,8 +35,8 @@ def scalars(frame: FrameType) -> Dict[str, str]:
 def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]:
     """Name and value of what `scalars` tells of a frame, secrets included; `most`: of that many.
 
-    Of what it goes through in a loop, its length, as `len(self.loader)`; with `most`, only in functions
-    of which all has been told before: to read what a function goes through takes a millisecond.
+    Of what its file goes through in loops, the length, as `len(self.loader)`; with `most`, only of files
+    of which all has been told before: to read what a file goes through takes some milliseconds.
 
     They are taken at once: what else the frame holds is not held by us for longer than the job wants it.
     """
@@ -45,12 +45,10 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
     for name in names:
         if name in frame.f_globals and name not in visible:
             visible[name] = frame.f_globals[name]
+    sizes = lengths(frame, visible, known=most is not None)
     values: List[Tuple[str, Any]] = []
-    through = looped(frame.f_code, known=most is not None)
     for depth in range(DEPTH + 1):
         values += [pair for pair in visible.items() if type(pair[1]) in _ATOMS and _is_plain(pair[1])]
-        sizes = [(f"len({name})", length(visible[name])) for name in through if name in visible]
-        values += [(name, size) for name, size in sizes if size is not None]
         if depth == DEPTH or (most is not None and len(values) >= most):
             break
         visible = {
@@ -58,7 +56,7 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
             for base, value in visible.items()
             for name, inner in _fields(value, names)
         }
-    return values[:most]
+    return [*values, *sizes][:most]
 
 
 def texts(values: Iterable[Tuple[str, Any]]) -> Dict[str, str]:

@@ -49,7 +49,7 @@ def asked_by(choice: Choice) -> tuple[ast.expr, ...]:
         return (choice.test,)
     statement = choice.statement
     if isinstance(statement, ast.For):
-        length = length_of(statement)
+        length = length_of(statement.iter)
         return (statement.iter,) if length is None else (statement.iter, length)
     return (statement.subject,) if isinstance(statement, ast.Match) else ()
 

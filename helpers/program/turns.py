@@ -82,14 +82,13 @@ def counters(loop: ast.stmt) -> tuple[Counter, ...]:
 
 
 @functools.lru_cache(maxsize=8192)
-def length_of(loop: ast.AST) -> ast.expr | None:
-    """`len(loader)`, for a loop over `loader` or `enumerate(loader)`; None for other loops."""
-    through = loop.iter if isinstance(loop, ast.For) else None
-    if isinstance(through, ast.Call) and dotted(through.func) == "enumerate" and through.args:
-        through = through.args[0]
-    if through is None or dotted(through) is None:
+def length_of(value: ast.expr) -> ast.expr | None:
+    """`len(loader)`, for `loader` or `enumerate(loader)`; None for what has no name."""
+    if isinstance(value, ast.Call) and dotted(value.func) == "enumerate" and value.args:
+        value = value.args[0]
+    if dotted(value) is None:
         return None
-    return ast.Call(ast.Name("len", ast.Load()), [through], [])
+    return ast.Call(ast.Name("len", ast.Load()), [value], [])
 
 
 def _counters(loop: ast.stmt) -> Iterator[Counter]:

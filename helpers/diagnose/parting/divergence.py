@@ -25,7 +25,7 @@ class Divergence:
 
     Attributes:
         step: of the context, at which it is decided.
-        labels: the way of each of both.
+        labels: the way of each of both; reverse: True where the other way round explains as much.
         decided: True where the values that are known say so, whatever the ranks have done since.
         values: of the names that it asks for, on each of both.
         kept: those of these names that are as they were then, on each of both.
@@ -38,6 +38,7 @@ class Divergence:
     decided: bool
     values: tuple[Values, Values]
     kept: tuple[frozenset[str], frozenset[str]]
+    reverse: bool = False
 
     @property
     def exits(self) -> tuple[Telling, ...]:
@@ -259,8 +260,13 @@ def _both(one: Divergence, other: Divergence) -> Divergence:
         for mine, its in zip(one.values, other.values, strict=True)
     )
     kept = tuple(mine & its for mine, its in zip(one.kept, other.kept, strict=True))
-    decided = one.decided and other.decided
-    return replace(one, decided=decided, values=(values[0], values[1]), kept=(kept[0], kept[1]))
+    return replace(
+        one,
+        decided=one.decided and other.decided,
+        values=(values[0], values[1]),
+        kept=(kept[0], kept[1]),
+        reverse=one.reverse or other.reverse or one.labels == other.labels[::-1],
+    )
 
 
 def _is_in(place: Place, context: Context, statement: ast.stmt | ast.expr) -> bool:

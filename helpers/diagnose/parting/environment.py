@@ -10,7 +10,7 @@ from ...program.blocks import path
 from ...program.condition import known, names, subject, truth, value_of
 from ...program.flow import RAISED, Edge, Step, binds
 from ...program.stored import Stored
-from ...program.syntax import Loop, Plain
+from ...program.syntax import Loop, Plain, dotted
 from ...program.turns import counters, length_of
 from .contexts import Context, Place
 from .state import Known, Name, Offset, Seen, State
@@ -84,6 +84,21 @@ class Environment:
         asked_for = {name: values[name] for name in names(asked) if name in values}
         return unchanged(state.context, asked_for, bound)
 
+    def _of_self(self, state: State) -> dict[str, Plain]:
+        """What is known of the object whose method it is."""
+        now, own = self.seen.now.get(state.context, (frozenset(), {}))[1], {}
+        if state.last >= len(state.context.lineage):
+            own = unchanged(state.context, now, self._bound_since(state))
+        own = {
+            **own,
+            **{
+                name: value
+                for (me, name), value in state.values
+                if me == state.context.number and not isinstance(value, Offset)
+            },
+        }
+        return {name: value for name, value in own.items() if _variable(name) == "self" != name}
+
     def _bound_since(self, state: State, step: int | None = None) -> frozenset[str]:
         """The names that may be bound on a way from a state, or a later step, to where the rank is."""
         steps, _ = self.seen.now.get(state.context, (frozenset[int](), {}))
@@ -139,7 +154,7 @@ class Environment:
 
     def length(self, state: State, loop: ast.AST) -> int | None:
         """How many items a loop goes through; None where that is not known."""
-        asked = length_of(loop)
+        asked = length_of(loop.iter) if isinstance(loop, ast.For) else None
         told = value_of(asked, self.values_of(state, asked)) if asked is not None else None
         return told[0] if told is not None and type(told[0]) is int else None
 
@@ -270,6 +285,14 @@ class Environment:
             told = value_of(given, plain)
             if told is not None:
                 yield (child.number, name), told[0]
+            asked = length_of(given)
+            size = value_of(asked, self.values_of(state, asked)) if asked is not None else None
+            if size is not None:
+                yield (child.number, f"len({name})"), size[0]
+        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == "self":
+            for name, value in self._of_self(state).items():
+                if _is_asked(child, name):
+                    yield (child.number, name), value
 
 
 def unchanged(context: Context, values: Mapping[str, Plain], bound: Set[str]) -> dict[str, Plain]:

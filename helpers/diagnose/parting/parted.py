@@ -61,6 +61,9 @@ def parted(
     decision, labels = _decision(divergence, pair)
     both = zip((first, most), divergence.kept, strict=True)
     decision = replace(decision, kept={rank: kept for ranks, kept in both for rank in ranks})
+    stacks = {rank: trace.stack for rank, trace in traces.items()}
+    if divergence.reverse:
+        return told(decision, stacks, {})
     branches: dict[str, list[int]] = {}
     inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
     for ranks in (*inside, *(ranks for ranks in classes if ranks not in inside)):
@@ -69,7 +72,6 @@ def parted(
             return None
         if way is not None:
             branches.setdefault(way, []).extend(ranks)
-    stacks = {rank: trace.stack for rank, trace in traces.items()}
     return told(decision, stacks, branches) if len(branches) > 1 else None
 
 

@@ -35,11 +35,11 @@ def told(
 
     Args:
         stacks: of all ranks, outermost frame first.
-        branches: label -> the ranks that have gone that way.
+        branches: label -> the ranks that have gone that way; none where that is not known.
     """
     frame = decision.context.frame
     values: dict[str, dict[int, str]] = {}
-    for rank in sorted(rank for ranks in branches.values() for rank in ranks):
+    for rank in sorted({*decision.kept, *(rank for ranks in branches.values() for rank in ranks)}):
         for name, value in _values(decision, rank, stacks[rank]).items():
             values.setdefault(name, {})[rank] = repr(value)
     return Parting(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Iterator, Mapping, Set
 
 from ...program.blocks import path
@@ -29,8 +30,12 @@ class Environment:
         self.seen = seen
         self.begin: dict[Name, int] = {}
 
-    def at_start(self, context: Context, step: int) -> Known:
-        """What is known at the start: what the call made there held, and what counts loops."""
+    def at_start(self, context: Context, step: int, last: int) -> Known:
+        """What is known at the start: what the call made there held, and what counts loops.
+
+        Args:
+            last: how many of the functions around it have been entered for the last time.
+        """
         found: dict[Name, Plain | Offset] = {}
         lineage = context.lineage
         steps = [*(min(inner.steps) for inner in lineage[1:]), step]
@@ -38,6 +43,9 @@ class Environment:
             loops = _loops(one, one.flow.steps[at].first)
             counted = [counter.name for loop in loops for counter in counters(loop)]
             found |= {(one.number, name): Offset((one.number, name), 0) for name in counted}
+        for parent, child in itertools.pairwise(lineage):
+            caller = State(parent, min(child.steps), False, 0, last, frozenset(found.items()))
+            found |= dict(self.given(caller, child))
         if self.seen.start is not None:
             found |= held(self.seen.start)
         found |= {(context.number, name): value for name, value in self.seen.counted.items()}

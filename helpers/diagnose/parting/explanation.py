@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Collection, Iterator, Sequence
+from itertools import takewhile
 
 from ...program.condition import Values, names
 from ...program.flow import ENTRY, EXIT, RAISED, UNHANDLED, Step, binds
@@ -57,7 +58,7 @@ class Explanation:
             State(context, step if back else self.next(context, step), back, 0, last, known)
             for context, step, back in starts
             for last in ([len(context.lineage)] if context is within else self._last(context, 0))
-            for known in [self.environment.at_start(context, step)]
+            for known in [self.environment.at_start(context, step, last)]
         ]
         points = self._explore(first)
         _tell(points.values())
@@ -224,8 +225,10 @@ class Explanation:
         if context.is_called_once and context in self.seen.now and self._remains_in(context, made):
             yield len(chain)
             return
-        yield before if before < len(chain) else len(chain) - 1
-        for depth in range(before + 1, len(chain) + 1):
+        once = takewhile(lambda one: one.is_called_once and one in self.seen.now, chain)
+        least = min(before or sum(1 for _ in once), len(chain) - 1)
+        yield least
+        for depth in range(least + 1, len(chain) + 1):
             entered = chain[depth - 1]
             if entered not in self.seen.now or not self._remains_in(entered, made):
                 return

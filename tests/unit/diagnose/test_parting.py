@@ -309,9 +309,19 @@ CASES = [
             if n:
                 f(n - 1)  # <- 0.2
             g()  # <- 0.3, 1.2
-        f(3)  # <- 0, 1
+        f(depth)  # <- 0, 1
         """,
         ("if", 2, "in its body", "after it"),
+    ),
+    Case(
+        "a function that calls itself as often on both: the second may only be further",
+        """
+        def f(n):
+            if n:
+                f(n - 1)  # <- 0.2
+            g()  # <- 0.3, 1.2
+        f(3)  # <- 0, 1
+        """,
     ),
     Case(
         "a generator",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import GetSetDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 _mro, _namespace = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
@@ -12,7 +12,7 @@ _name = type.__dict__["__name__"].__get__
 def own(value: Any) -> Dict[str, Any]:
     """The dictionary of an object; empty for one that has none."""
     descriptor = definition(type(value), "__dict__")
-    if descriptor is None or type(descriptor[1]) is not GetSetDescriptorType:
+    if descriptor is None or type(descriptor[1]) not in (GetSetDescriptorType, MemberDescriptorType):
         return {}
     found = descriptor[1].__get__(value)
     return found if type(found) is dict else {}

@@ -14,6 +14,9 @@ CONTAINERS = frozenset((list, tuple, dict, set, frozenset, range, deque))
 MOST_FILES = 256
 """Files of which is kept what their functions go through."""
 
+MOST_CLASSES = 1024
+"""Classes of which is kept whether they measure their objects."""
+
 DEEPEST = 6
 """A loader has a sampler of batches, which has a sampler, which has a dataset, which has a list."""
 
@@ -36,6 +39,7 @@ _BETWEEN = frozenset(("CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CALL", "
 
 
 _looped: Dict[str, FrozenSet[str]] = {}
+_measuring: Dict[type, bool] = {}
 
 
 def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
@@ -77,6 +81,19 @@ def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:
     return found
 
 
+def _measures(kind: type) -> bool:
+    """True for a class with a `__len__` of its own, in Python; tensors are too many."""
+    known = _measuring.get(kind)
+    if known is None:
+        if len(_measuring) >= MOST_CLASSES:
+            _measuring.clear()
+        found = attributes.definition(kind, "__len__")
+        is_tensor = kind is torch_names.name_in("torch", "Tensor")
+        known = found is not None and type(found[1]) is FunctionType and not is_tensor
+        _measuring[kind] = known
+    return known
+
+
 def _functions(namespace: Mapping[str, Any], file: str, deepest: int = 2) -> Iterator[CodeType]:
     """The code of the functions and methods of a file."""
     for value in list(namespace.values()):
@@ -94,13 +111,17 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def lengths(frame: FrameType, visible: Dict[str, Any], known: bool = False) -> List[Tuple[str, int]]:
-    """`len(self.loader)` and its value, of what the functions of the file go through and a frame holds.
+    """`len(self.loader)` and its value, of what a frame holds.
+
+    That is what functions of the file go through, and each object whose class measures it: it may be
+    handed over to a loop by another name.
 
     Args:
         visible: the variables of the frame; known: as `looped` has it.
     """
+    measured = (name for name, value in visible.items() if _measures(type(value)))
     found = []
-    for name in looped(frame, known):
+    for name in {*looped(frame, known), *measured}:
         base, *fields = name.split(".")
         value = visible.get(base)
         for field in fields:

@@ -523,6 +523,71 @@ def test_calls_tell_where_ranks_parted(case: Counted) -> None:
     assert named == case.named
 
 
+LEAVES_ONE_OUT = """
+def train(items):
+    for batch in items:
+        if not batch.ok:
+            continue
+        all_reduce()  # <- 0.2
+def main(loader):
+    train(loader)  # <- 0
+    gather()  # <- 1
+"""
+
+LONGER = LEAVES_ONE_OUT.replace("for", "loader.append(3)\n    for", 1).replace("items", "loader")
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths", "named", "guards"),
+    [
+        (LEAVES_ONE_OUT, (8, 8), ("if not batch.ok:", ()), ()),
+        (LEAVES_ONE_OUT, (8, 7), None, (3, 2)),
+        (LEAVES_ONE_OUT, (8, None), None, (3, 2)),
+        (LONGER, (8, 8), None, (4, 3)),
+    ],
+    ids=["as long on both", "shorter on one", "known of one", "appended to"],
+)
+def test_a_loop_that_is_as_long_on_both_has_not_decided(
+    text: str,
+    lengths: tuple[int | None, int | None],
+    named: tuple[str, tuple[str, ...]] | None,
+    guards: tuple[int, ...],
+) -> None:
+    """The condition may have left out a call on either, which is told of none then."""
+    known = {rank: {"len(loader)": size} for rank, size in enumerate(lengths) if size is not None}
+    ranks = stacks(Case("", text, values=known))
+    reduces, gathers = (IssuedCall(f"call of {rank}", ranks[rank][::-1]) for rank in (0, 1))
+    found = parted_by(
+        {
+            rank: Trace(rank, ranks[rank], 1, [reduces, reduces, here], op=here.op)
+            for rank, here in enumerate((reduces, gathers))
+        },
+        (),
+    )
+    assert found is not None
+    assert tuple(one.where.line for one in found.guards) == guards
+    assert (found.where and (found.source, found.branches)) == named
+
+
+def test_what_a_method_goes_through_is_known_where_its_caller_names_it() -> None:
+    text = """
+    class Trainer:
+        def __init__(self):
+            self.loader = make()
+        def epoch(self):
+            for batch in self.loader:
+                if batch.ok:
+                    all_reduce()  # <- 0.2
+        def run(self):
+            self.epoch()  # <- 0
+            gather()  # <- 1
+    """
+    known = {rank: {"len(self.loader)": 8} for rank in (0, 1)}
+    found = parted(stacks(Case("", text, values=known)), ())
+    assert found is not None and found.where is not None
+    assert found.source == "if batch.ok:"
+
+
 def of_library(line: int, text: str) -> tuple[Frame, ...]:
     user = Frame("train.py", 1, "<module>", text="fit()\n")
     return user, Frame("/lib/fit.py", line, "fit", user=False, text=text)

@@ -38,8 +38,11 @@ _BETWEEN = frozenset(("CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CALL", "
 """What stands between a name and the loop over it, `enumerate` called too."""
 
 
+Measure = Callable[[Dict[str, Any], int], Optional[int]]
+"""What an object holds, and how deep to look -> its length."""
+
 _looped: Dict[str, FrozenSet[str]] = {}
-_measuring: Dict[type, bool] = {}
+_measures: Dict[type, Optional[Measure]] = {}
 
 
 def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
@@ -50,16 +53,23 @@ def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
     """
     if type(value) in CONTAINERS:
         return len(value)
-    found = attributes.definition(type(value), "__len__") if deepest else None
-    if found is None or type(found[1]) is not FunctionType:
-        return None
     if torch_names.is_tensor(value):
         return torch_names.rows(value)
-    owner, held = found[0], attributes.own(value)
-    measure = _OF_TORCH.get(attributes.full_name(owner))
-    if measure is not None:
-        return measure(held, deepest - 1)
-    return _returned(found[1].__code__, held, deepest - 1)
+    measure = _measure_of(type(value)) if deepest else None
+    return None if measure is None else measure(attributes.own(value), deepest - 1)
+
+
+def _measure_of(kind: type) -> Optional[Measure]:
+    """What tells the length of an object by its class, found once; None where nothing does."""
+    if kind not in _measures:
+        if len(_measures) >= MOST_CLASSES:
+            _measures.clear()
+        found = attributes.definition(kind, "__len__")
+        _measures[kind] = None
+        if found is not None and type(found[1]) is FunctionType:
+            of_torch = _OF_TORCH.get(attributes.full_name(found[0]))
+            _measures[kind] = of_torch or _returned(found[1].__code__)
+    return _measures[kind]
 
 
 def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:
@@ -79,19 +89,6 @@ def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:
     made = {frame.f_code, *_functions(frame.f_globals, file)}
     _looped[file] = found = frozenset().union(*map(_names_in_loops, made))
     return found
-
-
-def _measures(kind: type) -> bool:
-    """True for a class with a `__len__` of its own, in Python; tensors are too many."""
-    known = _measuring.get(kind)
-    if known is None:
-        if len(_measuring) >= MOST_CLASSES:
-            _measuring.clear()
-        found = attributes.definition(kind, "__len__")
-        is_tensor = kind is torch_names.name_in("torch", "Tensor")
-        known = found is not None and type(found[1]) is FunctionType and not is_tensor
-        _measuring[kind] = known
-    return known
 
 
 def _functions(namespace: Mapping[str, Any], file: str, deepest: int = 2) -> Iterator[CodeType]:
@@ -119,7 +116,7 @@ def lengths(frame: FrameType, visible: Dict[str, Any], known: bool = False) -> L
     Args:
         visible: the variables of the frame; known: as `looped` has it.
     """
-    measured = (name for name, value in visible.items() if _measures(type(value)))
+    measured = (name for name, value in visible.items() if _measure_of(type(value)) is not None)
     found = []
     for name in {*looped(frame, known), *measured}:
         base, *fields = name.split(".")
@@ -175,7 +172,7 @@ def _of_parts(held: Dict[str, Any], _: int) -> Optional[int]:
     return _number(sizes[-1]) if type(sizes) is list and sizes else None
 
 
-_OF_TORCH: Dict[str, Callable[[Dict[str, Any], int], Optional[int]]] = {
+_OF_TORCH: Dict[str, Measure] = {
     "torch.utils.data.dataloader.DataLoader": _of_loader,
     "torch.utils.data.sampler.BatchSampler": _of_batches,
     "torch.utils.data.sampler.RandomSampler": _of_sampler,
@@ -185,23 +182,26 @@ _OF_TORCH: Dict[str, Callable[[Dict[str, Any], int], Optional[int]]] = {
 """Those whose `__len__` is no plain `return` (torch 2.0 to 2.13)."""
 
 
-def _returned(code: CodeType, held: Dict[str, Any], deepest: int) -> Optional[int]:
-    """What a `__len__` returns that does nothing else."""
+def _returned(code: CodeType) -> Optional[Measure]:
+    """What a `__len__` returns that does nothing else; None for one that does."""
     if not _PLAIN.issuperset(step.opname for step in dis.get_instructions(code)):
         return None
-    names = list(code.co_names)
-    asks_length = names[:1] == ["len"]
-    names = names[asks_length:]
+    asks_length = code.co_names[:1] == ("len",)
+    names = code.co_names[asks_length:]
+    constants = [one for one in code.co_consts if type(one) is int]
     if not names:
-        told = [one for one in code.co_consts if type(one) is int]
-        return told[0] if len(told) == 1 and not asks_length else None
-    value: Any = None
-    for name in names:
-        if name not in held:
-            return None
-        value = held[name]
-        held = attributes.own(value)
-    return length(value, deepest) if asks_length else _number(value)
+        return (lambda *_: constants[0]) if len(constants) == 1 and not asks_length else None
+
+    def measure(held: Dict[str, Any], deepest: int) -> Optional[int]:
+        value: Any = None
+        for name in names:
+            if name not in held:
+                return None
+            value = held[name]
+            held = attributes.own(value)
+        return length(value, deepest) if asks_length else _number(value)
+
+    return measure
 
 
 def _number(value: Any) -> Optional[int]:

@@ -21,7 +21,7 @@ from ..model.waits import (
     OnThread,
     Wait,
 )
-from ..model.wording import joined, operation, place, plural, spoken
+from ..model.wording import functions, joined, operation, place, plural, spoken
 from .graph import Graph
 from .needs import Need, ended_by_unknown
 from .scene import Facts
@@ -128,6 +128,8 @@ def _of_other(process: ProcessView) -> Predicate:
 def _of_wait(wait: Wait) -> Predicate:
     """The doubt about a wait that something else than a rank may end."""
     match wait:
+        case OnCondition(op=op, changed_at=(_, *_) as lines):
+            return _whether(f"{functions(lines)} still changes `{op}`")
         case OnCondition(op=op) if op != ENDLESS:
             return _whether(f"something outside still changes `{op}`")
         case OnInput():

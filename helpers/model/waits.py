@@ -226,10 +226,12 @@ class OnCondition(_Waiting):
     Attributes:
         op: the condition, as the source has it.
         values: of the names in it, as `name = value`, where they can be read.
+        changed_at: where functions of the same file change what it asks.
     """
 
     kind = "condition"
     values: tuple[str, ...] = ()
+    changed_at: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,6 +114,11 @@ def plural(things: Sized, one: T, many: T) -> T:
     return one if len(things) == 1 else many
 
 
+def functions(frames: Sequence[Frame]) -> str:
+    """`finish (train.py:20) or stop (train.py:31)`."""
+    return " or ".join(f"{frame.function} ({place(frame)})" for frame in frames)
+
+
 def spoken(ranks: Sequence[int]) -> str:
     """`rank 1`, `ranks 0 and 2`, `ranks 0, 1 and 3`; long lists in runs: `ranks 0-5 and 7`."""
     parts = runs(sorted(ranks))

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..beacon.record import Site, Thread
+from ..model.frames import Frame
 from ..model.waits import ENDLESS
-from ..program.syntax import called_name, innermost
+from ..program.syntax import called_name, holds, innermost, own_nodes
 from . import source
 from .source import Sources
 
@@ -42,6 +43,13 @@ _POLLING = {
 _POLLING_CALLS = ("store", "rendezvous", "lock")
 """Calls of torch and of lock files that poll many times a second, in C++ too: `TCPStore::waitForWorkers`
 and `FileStore` every 0.01 s, `FileBaton` and `filelock` every 0.1 s. `init_rpc` is a rendezvous, too."""
+
+_ATTRIBUTES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?!\w*\()")
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+MOST_CHANGES = 3
+"""Lines that change what a condition asks that are told."""
 
 _WAKES = 4.0
 """How often a thread is scheduled, at most, when it looks around once: it may have to wait for the
@@ -83,6 +91,24 @@ def condition(file: str, line: int, sources: Sources) -> str | None:
     if counted & tested or _CLOCKS.search(said) or not all(_is_idle(s, tested) for s in loop.body):
         return None
     return said
+
+
+def changed_at(file: str, line: int, said: str, sources: Sources) -> tuple[Frame, ...]:
+    """Where functions other than the one around a line change an attribute that a condition asks.
+
+    Those that only begin with a value, as `__init__` does, are left out.
+    """
+    asked = {name.rpartition(".")[2] for name in _ATTRIBUTES.findall(said)}
+    functions = (node for node in ast.walk(sources.tree(file)) if isinstance(node, _FUNCTIONS))
+    others = (one for one in functions if one.name != "__init__" and not holds(one, line))
+    stores = (
+        Frame(file, node.lineno, function.name)
+        for function in others
+        for node in own_nodes(function)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in asked
+    )
+    first = {store.function: store for store in reversed([*stores])}
+    return tuple(reversed(first.values()))[:MOST_CHANGES]
 
 
 def _tests(body: Iterable[ast.stmt]) -> Iterator[ast.expr]:

@@ -158,7 +158,10 @@ def _condition(blocked: Blocked) -> Wait | None:
     if not timed or where is None:
         return None
     tested = polling.condition(where.file, where.line, blocked.sources)
-    return OnCondition(op=tested, **blocked.common) if tested is not None else None
+    if tested is None:
+        return None
+    changes = polling.changed_at(where.file, where.line, tested, blocked.sources)
+    return OnCondition(op=tested, changed_at=changes, **blocked.common)
 
 
 def _outside(blocked: Blocked) -> Wait | None:

@@ -13,8 +13,8 @@ from ...model.facts import Collective, ProcessView, Snapshot, Verdict
 from ...model.frames import Frame, innermost_user
 from ...model.parting import Parting
 from ...model.redaction import Source
-from ...model.waits import InP2P, Wait
-from ...model.wording import one_line, place, spoken, stack_of
+from ...model.waits import InP2P, OnCondition, Wait
+from ...model.wording import functions, one_line, place, spoken, stack_of
 from ...program.blocks import Step, function_of, path
 from ...program.syntax import Loop, dotted, parsed
 from ..events import line_of_call
@@ -146,7 +146,10 @@ class Case:
         """What a text may name: the user's own lines, as they are written."""
         parting = self.parting
         call, at = self._call()
+        tested = [wait for wait in self.waits(OnCondition) if isinstance(wait, OnCondition)]
         known = {
+            "tested": tested[0].op if tested else "",
+            "changed": functions(tested[0].changed_at) if tested else "",
             "ranks": spoken(self.verdict.culprits) if self.verdict.culprits else "",
             "at": place(self.verdict.where) if self.verdict.where is not None else "",
             "call": call,

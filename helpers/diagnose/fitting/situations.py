@@ -113,6 +113,12 @@ def stopped(case: Case) -> bool:
 
 
 @situation
+def waits_for_change(case: Case) -> bool:
+    """A rank tests a condition that functions of its file change."""
+    return any(one.changed_at for one in case.waits(OnCondition) if isinstance(one, OnCondition))
+
+
+@situation
 def waits_for_key(case: Case) -> bool:
     """A rank waits for a key of the store."""
     return bool(case.waits(InStore))
@@ -140,7 +146,10 @@ def pipe_is_full(case: Case) -> bool:
 @situation
 def is_at_a_line(case: Case) -> bool:
     """All that is known of the culprit is where it is."""
-    others = (work_of_one_rank, reads_input, stopped, waits_for_key, waits_for_thread, pipe_is_full)
+    others = (
+        *(work_of_one_rank, reads_input, stopped, pipe_is_full),
+        *(waits_for_change, waits_for_key, waits_for_thread),
+    )
     return case.verdict.where is not None and not any(fits(case) for fits in others)
 
 

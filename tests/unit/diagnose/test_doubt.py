@@ -8,6 +8,7 @@ import pytest
 from histories import (
     absent,
     child,
+    frame,
     in_collective,
     joining,
     loading,
@@ -29,6 +30,7 @@ from helpers.model.facts import UNTOLD, ChildView, RankView
 from helpers.model.waits import InRPC, OnChild, OnCondition, OnIO, OnLock, OnThread
 
 AT = "prep.py:12 wait_a_bit"
+CHANGED_AT = (frame("a.py:3 finish"), frame("a.py:9 stop"))
 STAYS = "rank 1 has not moved from prep.py:12 for 40 s"
 
 
@@ -69,6 +71,10 @@ KINDS = {
     "a condition": (
         rank(1, wait(OnCondition, "not path.exists()"), at=AT, asleep="nanosleep"),
         "whether something outside still changes `not path.exists()`",
+    ),
+    "a condition that the program itself changes": (
+        rank(1, wait(OnCondition, "not self.ready", changed_at=CHANGED_AT), at=AT, asleep="nanosleep"),
+        "whether finish (a.py:3) or stop (a.py:9) still changes `not self.ready`",
     ),
     "a peer outside": (
         rank(1, wait(OnIO, "recvfrom", target="10.0.0.9:443"), at=AT),

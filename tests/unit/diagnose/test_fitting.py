@@ -15,9 +15,12 @@ from helpers.model.facts import Collective, Job, ProcessView, RankView, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.issued import Issued, IssuedCall
 from helpers.model.parting import Branch, Parting
-from helpers.model.waits import InCollective, InP2P, OnInput, Wait
+from helpers.model.waits import InCollective, InP2P, OnCondition, OnInput, Wait
 
-FIELDS = {"ranks", "at", "call", "call_at", "statement", "parted", "values"}
+FIELDS = {
+    *("ranks", "at", "call", "call_at", "statement", "parted", "values"),
+    *("tested", "changed"),
+}
 
 FITS = [(cause, name, said) for cause in names() for fix in page(cause).fixes for name, said in fix.fits]
 
@@ -213,3 +216,16 @@ def test_reads_input() -> None:
     waits = (OnInput(op="read"), InCollective(op="barrier"))
     one = case("rank == 0", waits=waits)
     assert SITUATIONS["reads-input"](one) and not SITUATIONS["work-of-one-rank"](one)
+
+
+def test_who_changes_what_a_rank_tests_is_told() -> None:
+    at = Frame("train.py", 9, "wait")
+    tests = OnCondition(op="not self.ready", where=at, changed_at=(Frame("train.py", 3, "finish"),))
+    process = ProcessView(11, "rank", state="waiting", stack=(at,), where=at, waits=(tests,))
+    ranks = (RankView(1, state="waiting", process=process, joined=True),)
+    verdict = Verdict("hang", "missing-rank", culprits=(1,), where=at)
+    snapshot = Snapshot(5.0, Job(("x",), world_size=2), ranks)
+    (fix,) = fitting(page("missing-rank").fixes, verdict, snapshot)
+    assert fix.text == (
+        "`not self.ready` (train.py:9) changes in finish (train.py:3): find out why that has not run."
+    )

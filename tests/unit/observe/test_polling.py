@@ -294,3 +294,41 @@ def test_how_often_a_thread_wakes_up_to_look_around(
     told: Call | None, frames: list[FrameEntry], least: float, most: float
 ) -> None:
     assert least <= polling.wakes(thread(call=told, frames=frames)) <= most
+
+
+CHANGED = """
+class Queue:
+    def __init__(self):
+        self.ready = False
+        self.count = 0
+
+    def finish(self):
+        self.count += 1
+        self.ready = True
+
+    def begin(self):
+        self.ready, self.name = False, "x"
+
+    def wait(self):
+        while not (self.ready or self.size()):
+            time.sleep(1)
+
+    def size(self):
+        return self.ready
+
+    def reset(self):
+        self.count = 0
+"""
+
+
+def test_the_lines_that_change_what_is_tested_are_told() -> None:
+    sources = Sources("/job", lambda _: CHANGED)
+    line = CHANGED.splitlines().index("            time.sleep(1)") + 1
+    said = polling.condition(FILE, line, sources)
+    assert said is not None
+    found = polling.changed_at(FILE, line, said, sources)
+    assert [(one.function, CHANGED.splitlines()[one.line - 1].strip()) for one in found] == [
+        ("finish", "self.ready = True"),
+        ("begin", 'self.ready, self.name = False, "x"'),
+    ]
+    assert polling.changed_at(FILE, line, "not path.exists()", sources) == ()

@@ -226,6 +226,6 @@ def test_who_changes_what_a_rank_tests_is_told() -> None:
     verdict = Verdict("hang", "missing-rank", culprits=(1,), where=at)
     snapshot = Snapshot(5.0, Job(("x",), world_size=2), ranks)
     (fix,) = fitting(page("missing-rank").fixes, verdict, snapshot)
-    assert fix.text == (
+    assert fix.said == (
         "`not self.ready` (train.py:9) changes in finish (train.py:3): find out why that has not run."
     )

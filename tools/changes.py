@@ -159,7 +159,7 @@ CHANGES = (
         "the network asks whether the rank takes part, is a function around torch's (`__wrapped__`).",
         "processes with torch",
         "So each call made through Python is counted. Of the newest 64, the order is kept, and the "
-        "numbers, truth values and short texts that the user's lines can name, at most 32 a "
+        "numbers, truth values, short texts and lengths that the user's lines can name, at most 32 a "
         "call. Reading them takes at most 0.1 % of the time: where calls come fast, only every second, "
         "fourth, ... call is read. "
         "The note itself costs 5 to 7 microseconds a call (benchmarks/bench.md).",

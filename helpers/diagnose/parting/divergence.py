@@ -29,6 +29,7 @@ class Divergence:
         decided: True where the values that are known say so, whatever the ranks have done since.
         values: of the names that it asks for, on each of both.
         kept: those of these names that are as they were then, on each of both.
+        fewer: the ways on which fewer calls are made than on the other.
     """
 
     context: Context
@@ -39,6 +40,7 @@ class Divergence:
     values: tuple[Values, Values]
     kept: tuple[frozenset[str], frozenset[str]]
     reverse: bool = False
+    fewer: frozenset[str] = frozenset()
 
     @property
     def exits(self) -> tuple[Telling, ...]:
@@ -103,6 +105,7 @@ class Together:
         self._steps = 0
         self._run_through: set[tuple[int, int]] = set()
         self._regions: dict[tuple[Point, Context, int], _Region] = {}
+        self._as_long: dict[int, tuple[Context, ast.stmt | ast.expr]] = {}
 
     def divergences(self) -> Divergences:
         """Follow both; raises TooManyError."""
@@ -115,7 +118,7 @@ class Together:
             if len(seen) > MOST_PAIRS:
                 raise TooManyError
         left = [one for one in self.statements.values() if not self._is_as_long(one)]
-        statements = left or [*self.statements.values()]
+        statements = [self._directed(one) for one in left or self.statements.values()]
         return Divergences(tuple(statements), self.elsewhere and not statements, self.together)
 
     def _is_as_long(self, one: Divergence) -> bool:
@@ -148,7 +151,32 @@ class Together:
             return False
         both = zip(self.ranks, pair, strict=True)
         lengths = [rank.environment.length(point.state, choice.statement) for rank, point in both]
-        return lengths[0] is not None and lengths[0] == lengths[1]
+        if lengths[0] is None or lengths[0] != lengths[1]:
+            return False
+        self._as_long[id(choice.statement)] = (context, choice.statement)
+        return True
+
+    def _directed(self, one: Divergence) -> Divergence:
+        """The statement with who went which way, also where the other way round explains as much.
+
+        Who is through with a loop that is as long on both has left out more calls there than who is
+        still in it: the latter has made more, and has not run more of its iterations.
+        """
+        loops = [
+            loop
+            for context, loop in self._as_long.values()
+            if context is one.context and holds(loop, one.choice.statement.lineno)
+        ]
+        last = [rank.seen.calls[-1] for rank in self.ranks]
+        inside = [
+            any(place is not None and _is_in(place, one.context, loop) for loop in loops)
+            for place in last
+        ]
+        if not one.reverse or len(one.fewer) != 1 or inside[0] == inside[1]:
+            return one
+        through = inside.index(False)
+        leaves_out = one.labels[through] in one.fewer
+        return replace(one, labels=one.labels if leaves_out else one.labels[::-1], reverse=False)
 
     def _apart(self, at: Pair, labels: tuple[str, str], to: Pair) -> None:
         """Follow two ranks that go different ways, up to where these come together again."""
@@ -158,13 +186,16 @@ class Together:
         parts = _fit(mine.gone, its.gone)
         parts = parts or any(_fit(mine.gone, other.told) for other in its.arrived)
         parts = parts or any(_fit(one.told, its.gone) for one in mine.arrived)
+        fewer = set[str]()
         for one, other in itertools.product(mine.arrived, its.arrived):
             if _fit(one.told, other.told):
-                alike = self._calls(at[0], one, 0) == self._calls(at[1], other, 1)
-                self._left += [(one, other)] if alike else []
-                parts = parts or not alike
+                calls = self._calls(at[0], one, 0), self._calls(at[1], other, 1)
+                self._left += [(one, other)] if calls[0] == calls[1] else []
+                parts = parts or calls[0] != calls[1]
+                fewer |= {labels[0]} if len(calls[0]) < len(calls[1]) else set()
+                fewer |= {labels[1]} if len(calls[1]) < len(calls[0]) else set()
         if parts and not self._are_roles(at):
-            self._note(at, labels, to)
+            self._note(at, labels, to, frozenset(fewer))
 
     def _region(self, start: Point, context: Context, merge: int) -> _Region:
         """Where the ways of a rank come to a step, and what is told on those that never do."""
@@ -203,7 +234,7 @@ class Together:
         ways = [rank.environment.ways(point.state) for rank, point in both]
         return all(len(way) == 1 for way in ways) and ways[0] != ways[1]
 
-    def _note(self, at: Pair, labels: tuple[str, str], to: Pair) -> None:
+    def _note(self, at: Pair, labels: tuple[str, str], to: Pair, fewer: frozenset[str]) -> None:
         """Note the statement at which ranks may have parted, or that it is not known."""
         context, number = at[0].state.context, at[0].state.step
         choice = context.flow.steps[number].choice
@@ -225,6 +256,7 @@ class Together:
             decided=self._is_decided(at),
             values=(one[0], other[0]),
             kept=(one[1], other[1]),
+            fewer=fewer,
         )
         key = (context.number, id(choice.statement))
         before = self.statements.get(key)
@@ -266,6 +298,7 @@ def _both(one: Divergence, other: Divergence) -> Divergence:
         values=(values[0], values[1]),
         kept=(kept[0], kept[1]),
         reverse=one.reverse or other.reverse or one.labels == other.labels[::-1],
+        fewer=one.fewer | other.fewer,
     )
 
 

@@ -540,7 +540,7 @@ LONGER = LEAVES_ONE_OUT.replace("for", "loader.append(3)\n    for", 1).replace("
 @pytest.mark.parametrize(
     ("text", "lengths", "named", "guards"),
     [
-        (LEAVES_ONE_OUT, (8, 8), ("if not batch.ok:", ()), ()),
+        (LEAVES_ONE_OUT, (8, 8), ("if not batch.ok:", {0: "after it", 1: "in its body"}), ()),
         (LEAVES_ONE_OUT, (8, 7), None, (3, 2)),
         (LEAVES_ONE_OUT, (8, None), None, (3, 2)),
         (LONGER, (8, 8), None, (4, 3)),
@@ -550,10 +550,10 @@ LONGER = LEAVES_ONE_OUT.replace("for", "loader.append(3)\n    for", 1).replace("
 def test_a_loop_that_is_as_long_on_both_has_not_decided(
     text: str,
     lengths: tuple[int | None, int | None],
-    named: tuple[str, tuple[str, ...]] | None,
+    named: tuple[str, dict[int, str]] | None,
     guards: tuple[int, ...],
 ) -> None:
-    """The condition may have left out a call on either, which is told of none then."""
+    """A condition has, and it has left out more calls on the rank that is through with the loop."""
     known = {rank: {"len(loader)": size} for rank, size in enumerate(lengths) if size is not None}
     ranks = stacks(Case("", text, values=known))
     reduces, gathers = (IssuedCall(f"call of {rank}", ranks[rank][::-1]) for rank in (0, 1))
@@ -566,7 +566,8 @@ def test_a_loop_that_is_as_long_on_both_has_not_decided(
     )
     assert found is not None
     assert tuple(one.where.line for one in found.guards) == guards
-    assert (found.where and (found.source, found.branches)) == named
+    ways = {rank: way.label for way in found.branches for rank in way.ranks}
+    assert (found.where and (found.source, ways)) == named
 
 
 def test_what_a_method_goes_through_is_known_where_its_caller_names_it() -> None:

@@ -50,6 +50,7 @@ class Watched:
         self.entry: Thread
         self._signature: Optional[Tuple[Tuple[int, int], ...]] = None
         self._looked = False
+        self._looked_at: Tuple[float, Optional[float]] = (0.0, None)
         self._stood: Optional[_Place] = None
         self._spin: Optional[native.Spin] = None
 
@@ -95,11 +96,15 @@ class Watched:
                 self._see_spin(native_id)
                 cpu = native.processor_time(native_id)
                 self._stood = _Place(self.entry, self._signature, now, cpu)
+                if self._has_run(now, cpu):
+                    self._looked = False
+                    self.entry.pop("values", None)
             inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
             if (not self._looked or (inside and "joins" not in self.entry)) and self._is_at_users():
                 self.entry["site"] = sites.site(frame, inside)
             if not self._looked:
-                self._looked = True
+                used = self._stood.cpu if self._stood is not None else None
+                self._looked, self._looked_at = True, (now, used)
                 self.entry["call"] = calls.torch_call(calls.inside(frame))
                 if self.entry["call"] is not None:
                     self.entry["within"] = stacks.within(frame)
@@ -115,6 +120,14 @@ class Watched:
         elif self._spin is None:
             self._spin = native.Spin(native_id)
         self.entry["spins"] = self._spin is not None and self._spin.look()
+
+    def _has_run(self, now: float, cpu: Optional[float]) -> bool:
+        """True for a thread that may have been round a loop since its call and values were read.
+
+        At each look it is at one and the same line then.
+        """
+        at, used = self._looked_at
+        return self._looked and now - at >= VALUES_AFTER and None not in (cpu, used) and cpu != used
 
     def _is_at_users(self) -> bool:
         """True for a thread whose innermost frame is the user's."""

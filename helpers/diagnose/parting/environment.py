@@ -222,10 +222,13 @@ class Environment:
         me = state.context.number
         key = (me, f"#{state.step}")
         bound = binds(state.context.flow.steps[state.step])
+        turn, numbers = self._turns(state, loop)
         if label != "yes":
             values.pop(key, None)
+            for counter in counters(loop) if numbers else ():  # it ends with the last of its numbers
+                if counter.raised is None and numbers is not None:
+                    values[me, counter.name] = numbers[-1]
             return frozenset(values.items())
-        turn, numbers = self._turns(state, loop)
         if turn is not None and turn > MOST_TURNS:
             return frozenset(
                 item for item in values.items() if item[0] not in {(me, n) for n in bound} | {key}

@@ -59,3 +59,31 @@ def test_a_thread_is_looked_into_as_soon_as_it_waits_inside_its_process(
     for time in (100.0, 101.0, 102.0):
         watched.look(frames.gi_frame, time, 1, "MainThread", 1, True, True)  # type: ignore[attr-defined]
     assert "joins" in watched.entry and watched.entry["site"] is not None
+
+
+def counting() -> Iterator[None]:
+    step = 0
+    while True:
+        yield
+        step += 1
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [((1.0, 1.0, 1.5, 1.5), "2"), ((1.0, 1.0, 1.0, 1.0), "1"), ((None, None, None, None), "1")],
+    ids=["it has run since", "it has not", "that is not known"],
+)
+def test_values_are_those_of_now_where_a_thread_is_back_at_its_line(
+    used: tuple[float | None, ...], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each look a loop may be at one and the same line."""
+    frames = counting()
+    next(frames)
+    watched, times = Watched(), iter(used)
+    monkeypatch.setattr(native, "blocking_call", lambda _thread: call("futex"))
+    monkeypatch.setattr(native, "processor_time", lambda _thread: next(times))
+    for time in (100.0, 100.5, 101.0, 102.0, 103.0):
+        watched.look(frames.gi_frame, time, 1, "MainThread", 1, True, True)  # type: ignore[attr-defined]
+        if time in (100.0, 101.0):
+            next(frames)
+    assert watched.entry["values"][0]["step"] == told

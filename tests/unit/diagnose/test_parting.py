@@ -324,6 +324,18 @@ CASES = [
         """,
     ),
     Case(
+        "a loop that has not come to the last of its numbers has been left",
+        """
+        for step in range(100000):
+            a()  # <- 1
+            if stop():
+                break
+        b()  # <- 0
+        """,
+        ("if", 3, "in its body", "after it"),
+        {0: {"step": 116}, 1: {"step": 117}},
+    ),
+    Case(
         "a generator",
         """
         def f():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 from collections import deque
 from types import CodeType, FrameType, FunctionType
@@ -16,9 +17,6 @@ MOST_FILES = 256
 
 MOST_CLASSES = 1024
 """Classes of which is kept whether they measure their objects."""
-
-DEEPEST = 6
-"""A loader has a sampler of batches, which has a sampler, which has a dataset, which has a list."""
 
 _PLAIN = frozenset(
     (
@@ -38,38 +36,55 @@ _BETWEEN = frozenset(("CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CALL", "
 """What stands between a name and the loop over it, `enumerate` called too."""
 
 
-Measure = Callable[[Dict[str, Any], int], Optional[int]]
-"""What an object holds, and how deep to look -> its length."""
+Measure = Callable[[Dict[str, Any]], Optional[int]]
+"""What an object holds -> a length."""
 
 _looped: Dict[str, FrozenSet[str]] = {}
-_measures: Dict[type, Optional[Measure]] = {}
+_iterated: Dict[type, Optional[Measure]] = {}
+_sized: Dict[type, Optional[Measure]] = {}
 
 
-def length(value: Any, deepest: int = DEEPEST) -> Optional[int]:
+def length(value: Any) -> Optional[int]:
     """The number of items that a loop over a value goes through; None where that cannot be read.
 
-    Of the classes of `torch.utils.data`, what their `__len__` says; of others, what one says that
-    only returns an attribute, the length of one, or a number.
+    What goes through its items by code of the job's own may end at any of them, whatever its `__len__`
+    says; what torch goes through for a loader ends where the sampler or the dataset says.
     """
     if type(value) in CONTAINERS:
         return len(value)
     if torch_names.is_tensor(value):
         return torch_names.rows(value)
-    measure = _measure_of(type(value)) if deepest else None
-    return None if measure is None else measure(attributes.own(value), deepest - 1)
+    measure = _iteration_of(type(value))
+    return None if measure is None else measure(attributes.own(value))
 
 
-def _measure_of(kind: type) -> Optional[Measure]:
-    """What tells the length of an object by its class, found once; None where nothing does."""
-    if kind not in _measures:
-        if len(_measures) >= MOST_CLASSES:
-            _measures.clear()
+def _iteration_of(kind: type) -> Optional[Measure]:
+    """What tells how many items an object of a class gives, found once; None where nothing does."""
+    if kind not in _iterated:
+        if len(_iterated) >= MOST_CLASSES:
+            _iterated.clear()
+        found = attributes.definition(kind, "__iter__")
+        _iterated[kind] = None if found is None else _ITERATED.get(attributes.full_name(found[0]))
+    return _iterated[kind]
+
+
+def _size(value: Any) -> Optional[int]:
+    """What `len` says of a dataset, or of what one holds; None where only its code could say it."""
+    kind = type(value)
+    if kind in CONTAINERS:
+        return len(value)
+    if torch_names.is_tensor(value):
+        return torch_names.rows(value)
+    if kind not in _sized:
+        if len(_sized) >= MOST_CLASSES:
+            _sized.clear()
         found = attributes.definition(kind, "__len__")
-        _measures[kind] = None
+        _sized[kind] = None
         if found is not None and type(found[1]) is FunctionType:
-            of_torch = _OF_TORCH.get(attributes.full_name(found[0]))
-            _measures[kind] = of_torch or _returned(found[1].__code__)
-    return _measures[kind]
+            of_torch = _SIZED.get(attributes.full_name(found[0]))
+            _sized[kind] = of_torch or _returned(found[1].__code__)
+    measure = _sized[kind]
+    return None if measure is None else measure(attributes.own(value))
 
 
 def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:
@@ -116,16 +131,17 @@ def lengths(frame: FrameType, visible: Dict[str, Any], known: bool = False) -> L
     Args:
         visible: the variables of the frame; known: as `looped` has it.
     """
-    measured = (name for name, value in visible.items() if _measure_of(type(value)) is not None)
+    measured = (name for name, value in visible.items() if _iteration_of(type(value)) is not None)
     found = []
     for name in {*looped(frame, known), *measured}:
         base, *fields = name.split(".")
         value = visible.get(base)
         for field in fields:
             value = attributes.own(value).get(field)
-        size = length(value)
-        if size is not None:
-            found.append((f"len({name})", size))
+        with contextlib.suppress(RecursionError):  # what holds itself
+            size = length(value)
+            if size is not None:
+                found.append((f"len({name})", size))
     return found
 
 
@@ -144,42 +160,49 @@ def _names_in_loops(code: CodeType) -> FrozenSet[str]:
     return frozenset(found)
 
 
-def _of_loader(held: Dict[str, Any], deepest: int) -> Optional[int]:
+def _of_loader(held: Dict[str, Any]) -> Optional[int]:
     by = "batch_sampler" if held.get("batch_sampler") is not None else "sampler"
     has_numbers = held.get("_dataset_kind") == 0
-    return length(held.get(by), deepest) if has_numbers else None
+    return length(held.get(by)) if has_numbers else None
 
 
-def _of_batches(held: Dict[str, Any], deepest: int) -> Optional[int]:
-    items, size = length(held.get("sampler"), deepest), held.get("batch_size")
+def _of_batches(held: Dict[str, Any]) -> Optional[int]:
+    items, size = length(held.get("sampler")), held.get("batch_size")
     if items is None or type(size) is not int or size < 1:
         return None
     return items // size if held.get("drop_last") is True else -(-items // size)
 
 
-def _of_sampler(held: Dict[str, Any], deepest: int) -> Optional[int]:
+def _of_random(held: Dict[str, Any]) -> Optional[int]:
     given = held.get("_num_samples")
-    return given if type(given) is int else length(held.get("data_source"), deepest)
+    return given if type(given) is int else _size(held.get("data_source"))
 
 
-def _of_tensors(held: Dict[str, Any], deepest: int) -> Optional[int]:
+def _of_tensors(held: Dict[str, Any]) -> Optional[int]:
     tensors = held.get("tensors")
-    return length(tensors[0], deepest) if type(tensors) is tuple and tensors else None
+    return _size(tensors[0]) if type(tensors) is tuple and tensors else None
 
 
-def _of_parts(held: Dict[str, Any], _: int) -> Optional[int]:
+def _of_parts(held: Dict[str, Any]) -> Optional[int]:
     sizes = held.get("cumulative_sizes")
     return _number(sizes[-1]) if type(sizes) is list and sizes else None
 
 
-_OF_TORCH: Dict[str, Measure] = {
+_SAMPLER = "torch.utils.data.sampler."
+_ITERATED: Dict[str, Measure] = {
     "torch.utils.data.dataloader.DataLoader": _of_loader,
-    "torch.utils.data.sampler.BatchSampler": _of_batches,
-    "torch.utils.data.sampler.RandomSampler": _of_sampler,
+    _SAMPLER + "BatchSampler": _of_batches,
+    _SAMPLER + "RandomSampler": _of_random,
+    _SAMPLER + "SequentialSampler": lambda held: _size(held.get("data_source")),
+    _SAMPLER + "SubsetRandomSampler": lambda held: _size(held.get("indices")),
+    _SAMPLER + "WeightedRandomSampler": lambda held: _number(held.get("num_samples")),
+    "torch.utils.data.distributed.DistributedSampler": lambda held: _number(held.get("num_samples")),
+}
+_SIZED: Dict[str, Measure] = {
     "torch.utils.data.dataset.TensorDataset": _of_tensors,
     "torch.utils.data.dataset.ConcatDataset": _of_parts,
 }
-"""Those whose `__len__` is no plain `return` (torch 2.0 to 2.13)."""
+"""Classes by the `__iter__` and the `__len__` of which is known what they do (torch 2.0 to 2.13)."""
 
 
 def _returned(code: CodeType) -> Optional[Measure]:
@@ -190,16 +213,16 @@ def _returned(code: CodeType) -> Optional[Measure]:
     names = code.co_names[asks_length:]
     constants = [one for one in code.co_consts if type(one) is int]
     if not names:
-        return (lambda *_: constants[0]) if len(constants) == 1 and not asks_length else None
+        return (lambda _: constants[0]) if len(constants) == 1 and not asks_length else None
 
-    def measure(held: Dict[str, Any], deepest: int) -> Optional[int]:
+    def measure(held: Dict[str, Any]) -> Optional[int]:
         value: Any = None
         for name in names:
             if name not in held:
                 return None
             value = held[name]
             held = attributes.own(value)
-        return length(value, deepest) if asks_length else _number(value)
+        return _size(value) if asks_length else _number(value)
 
     return measure
 

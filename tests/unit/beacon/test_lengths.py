@@ -60,12 +60,19 @@ KNOWN = [
     range(3),
     deque([1]),
     torch.zeros(3, 2),
-    Counted(5),
-    Listed(),
-    Constant(1),
-    data.TensorDataset(torch.zeros(4, 1)),
-    data.Subset(Counted(9), [1, 2]),
-    data.ConcatDataset([Counted(2), Counted(3)]),
+    *(
+        data.DataLoader(dataset, batch_size=None)
+        for dataset in (
+            Counted(5),
+            Listed(),
+            Constant(1),
+            data.TensorDataset(torch.zeros(4, 1)),
+            data.Subset(Counted(9), [1, 2]),
+            data.ConcatDataset([Counted(2), Counted(3)]),
+            [1, 2, 3],
+        )
+    ),
+    data.DataLoader(Counted(10), sampler=data.SubsetRandomSampler([1, 2])),
     data.DataLoader(Counted(10), batch_size=3),
     data.DataLoader(Counted(10), batch_size=3, drop_last=True, shuffle=True),
     data.DataLoader(Counted(10), batch_size=None),
@@ -105,6 +112,19 @@ class ByProperty(Hostile):
         return self.count
 
 
+class Sampled(data.Sampler[int]):
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(2))
+
+
+class Shorter(data.DataLoader[int]):
+    def __iter__(self) -> Any:
+        return iter(range(1))
+
+
 class Twice(list[int]):
     def __len__(self) -> int:
         return 2 * super().__len__()
@@ -114,6 +134,7 @@ UNKNOWN = [
     *(None, 3, "text", object(), iter([1]), (n for n in ()), torch.tensor(1)),
     *(Hostile(), Computed(4), ByProperty(), Twice([1])),
     *(data.DataLoader(Streamed()), data.DataLoader(Computed(4)), Counted),
+    *(Counted(5), data.DataLoader(Counted(4), sampler=Sampled()), Shorter(Counted(4))),
 ]
 
 

@@ -7,7 +7,7 @@ from marks import about_to_block
 
 def train(losses: list[float]) -> None:
     for loss in losses:
-        if loss < 1:
+        if loss < 1:  # <- parted
             about_to_block()
             dist.all_reduce(torch.tensor([loss]))  # <- culprit, rank 0
     about_to_block()

@@ -288,7 +288,7 @@ def gives_roles(one: Divergence, *stacks: Stack) -> bool:
 def _both(one: Divergence, other: Divergence) -> Divergence:
     """A statement with what is true each time at which the ranks may have parted there."""
     values = tuple(
-        {name: value for name, value in {**its, **mine}.items() if its.get(name, value) == value}
+        {name: value for name, value in mine.items() if name in its and its[name] == value}
         for mine, its in zip(one.values, other.values, strict=True)
     )
     kept = tuple(mine & its for mine, its in zip(one.kept, other.kept, strict=True))

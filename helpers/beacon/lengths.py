@@ -50,11 +50,15 @@ def length(value: Any) -> Optional[int]:
     What goes through its items by code of the job's own may end at any of them, whatever its `__len__`
     says; what torch goes through for a loader ends where the sampler or the dataset says.
     """
+    return _measured(value, _iteration_of)
+
+
+def _measured(value: Any, measure_of: Callable[[type], Optional[Measure]]) -> Optional[int]:
     if type(value) in CONTAINERS:
         return len(value)
     if torch_names.is_tensor(value):
         return torch_names.rows(value)
-    measure = _iteration_of(type(value))
+    measure = measure_of(type(value))
     return None if measure is None else measure(attributes.own(value))
 
 
@@ -70,11 +74,11 @@ def _iteration_of(kind: type) -> Optional[Measure]:
 
 def _size(value: Any) -> Optional[int]:
     """What `len` says of a dataset, or of what one holds; None where only its code could say it."""
-    kind = type(value)
-    if kind in CONTAINERS:
-        return len(value)
-    if torch_names.is_tensor(value):
-        return torch_names.rows(value)
+    return _measured(value, _size_of)
+
+
+def _size_of(kind: type) -> Optional[Measure]:
+    """What tells what `len` says of an object of a class, found once; None where nothing does."""
     if kind not in _sized:
         if len(_sized) >= MOST_CLASSES:
             _sized.clear()
@@ -83,8 +87,7 @@ def _size(value: Any) -> Optional[int]:
         if found is not None and type(found[1]) is FunctionType:
             of_torch = _SIZED.get(attributes.full_name(found[0]))
             _sized[kind] = of_torch or _returned(found[1].__code__)
-    measure = _sized[kind]
-    return None if measure is None else measure(attributes.own(value))
+    return _sized[kind]
 
 
 def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:

@@ -45,7 +45,7 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
     for name in names:
         if name in frame.f_globals and name not in visible:
             visible[name] = frame.f_globals[name]
-    sizes = lengths(frame, visible, known=most is not None)
+    variables = visible
     values: List[Tuple[str, Any]] = []
     for depth in range(DEPTH + 1):
         values += [pair for pair in visible.items() if type(pair[1]) in _ATOMS and _is_plain(pair[1])]
@@ -56,7 +56,9 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
             for base, value in visible.items()
             for name, inner in _fields(value, names)
         }
-    return [*values, *sizes][:most]
+    if most is None or len(values) < most:
+        values += lengths(frame, variables, known=most is not None)
+    return values[:most]
 
 
 def texts(values: Iterable[Tuple[str, Any]]) -> Dict[str, str]:

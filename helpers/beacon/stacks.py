@@ -56,21 +56,22 @@ def entries(frame: Optional[FrameType]) -> List[FrameEntry]:
 
 def traceback_entries(traceback: Optional[TracebackType]) -> List[FrameEntry]:
     """The frames of a traceback, innermost first."""
-    found: List[FrameEntry] = []
-    while traceback is not None:
-        found.append(entry(traceback.tb_frame, traceback.tb_lineno))
-        traceback = traceback.tb_next
-    return found[::-1][:MAX_FRAMES]
+    return [entry(link.tb_frame, link.tb_lineno) for link in _links(traceback)]
 
 
 def traceback_values(traceback: Optional[TracebackType]) -> Dict[int, Dict[str, str]]:
     """The plain values that the user's frames of a traceback can name, by their place in its entries."""
-    frames: List[FrameType] = []
+    frames = enumerate(link.tb_frame for link in _links(traceback))
+    return {place: scalars.scalars(frame) for place, frame in frames if is_users(frame)}
+
+
+def _links(traceback: Optional[TracebackType]) -> List[TracebackType]:
+    """The links of a traceback, innermost first, at most `MAX_FRAMES`."""
+    found: List[TracebackType] = []
     while traceback is not None:
-        frames.append(traceback.tb_frame)
+        found.append(traceback)
         traceback = traceback.tb_next
-    innermost_first = enumerate(frames[::-1][:MAX_FRAMES])
-    return {place: scalars.scalars(frame) for place, frame in innermost_first if is_users(frame)}
+    return found[::-1][:MAX_FRAMES]
 
 
 def within(frame: Optional[FrameType]) -> List[Tuple[str, str]]:

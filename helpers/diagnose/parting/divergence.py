@@ -147,10 +147,10 @@ class Together:
         """True for a loop through something that has as many items on both."""
         context, step = pair[0].state.context, pair[0].state.step
         choice = context.flow.steps[step].choice
-        if choice is None:
+        if choice is None or not isinstance(choice.statement, ast.For):
             return False
-        both = zip(self.ranks, pair, strict=True)
-        lengths = [rank.environment.length(point.state, choice.statement) for rank, point in both]
+        through, both = choice.statement.iter, zip(self.ranks, pair, strict=True)
+        lengths = [rank.environment.length(point.state, through) for rank, point in both]
         if lengths[0] is None or lengths[0] != lengths[1]:
             return False
         self._as_long[id(choice.statement)] = (context, choice.statement)

@@ -160,17 +160,19 @@ class Environment:
         told = value_of(begin, self.values_of(state, begin))
         return told[0] if told is not None and type(told[0]) is int else None
 
-    def length(self, state: State, loop: ast.AST) -> int | None:
-        """How many items a loop goes through; None where that is not known."""
-        asked = length_of(loop.iter) if isinstance(loop, ast.For) else None
+    def length(self, state: State, through: ast.expr) -> int | None:
+        """How many items something has that a loop may go through; None where that is not known."""
+        asked = length_of(through)
         told = value_of(asked, self.values_of(state, asked)) if asked is not None else None
         return told[0] if told is not None and type(told[0]) is int else None
 
     def _range(self, state: State, loop: ast.AST) -> range | None:
         """The numbers that a loop goes through, or those that `enumerate` gives its items."""
-        through = loop.iter if isinstance(loop, ast.For) else None
-        length = self.length(state, loop)
-        first = self._first(state, loop) if isinstance(loop, ast.For) and length is not None else None
+        if not isinstance(loop, ast.For):
+            return None
+        through = loop.iter
+        length = self.length(state, through)
+        first = self._first(state, loop) if length is not None else None
         if length is not None and first is not None:
             return range(first, first + length)
         is_range = isinstance(through, ast.Call) and ast.unparse(through.func) == "range"
@@ -206,8 +208,7 @@ class Environment:
                     new = {name: Offset(old.name, old.by + more)}
                 elif type(old) is int and old < MOST_TURNS:
                     new = {name: old + more}
-        for key in [key for key in values if key[0] == me and _variable(key[1]) in bound]:
-            values.pop(key)
+        _forget(values, me, bound)
         new = {name: value for name, value in new.items() if name in state.context.flow.asked}
         values |= {(me, name): value for name, value in new.items()}
         if any(
@@ -236,8 +237,7 @@ class Environment:
         if turn is not None:
             values[key] = turn + 1
         counted = {counter.name for counter in counters(loop) if counter.raised is None}
-        for key in [key for key in values if key[0] == me and _variable(key[1]) in bound - counted]:
-            values.pop(key)
+        _forget(values, me, bound - counted)
         for name in bound:
             old = values.pop((me, name), None)
             if name not in counted:
@@ -296,10 +296,9 @@ class Environment:
             told = value_of(given, plain)
             if told is not None:
                 yield (child.number, name), told[0]
-            asked = length_of(given)
-            size = value_of(asked, self.values_of(state, asked)) if asked is not None else None
+            size = self.length(state, given)
             if size is not None:
-                yield (child.number, f"len({name})"), size[0]
+                yield (child.number, f"len({name})"), size
         if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == "self":
             for name, value in self._of_self(state).items():
                 if _is_asked(child, name):
@@ -335,6 +334,12 @@ def _is_asked(context: Context, name: str) -> bool:
     if subject(name) == name:
         return name in context.flow.asked and name not in stored.names
     return _variable(name) in context.flow.asked and not stored.may_change(name)
+
+
+def _forget(values: dict[Name, Plain | Offset], number: int, bound: Set[str]) -> None:
+    """Take away what is known of variables of a context, and of what they hold."""
+    for key in [key for key in values if key[0] == number and _variable(key[1]) in bound]:
+        values.pop(key)
 
 
 def _variable(name: str) -> str:

@@ -303,7 +303,7 @@ class Session:
         return launch(self.command, cwd=self.cwd, env=self.env, stdin=self.stdin, limit=self._limit)
 
     def _sampler(self, job: Job) -> Eyes:
-        return Sampler(job, self.command, self.cwd, self.stdin, self._limit, self.logs.end)
+        return Sampler(job, self.command, self.cwd, self.stdin, self._limit, self.logs)
 
     def _supervise(self, started: Job) -> None:
         try:

@@ -15,6 +15,7 @@ from ..model.wording import abridged, clipped, doing, place, plural, sentence, s
 from .doubt import doubt
 from .events import Event, events
 from .parting.parting import parting
+from .printed import printed
 from .scene import Facts
 
 Find = Callable[[Facts], Verdict | None]
@@ -213,6 +214,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         ),
         since=_since(facts, verdict),
         parting=parting(facts, verdict),
+        printed=printed(facts.snapshot),
     )
 
 

@@ -115,6 +115,7 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
         launchers=tuple(process for part in parts for process in part.launchers),
         strangers=tuple(one for part in parts for one in part.strangers),
         memory_kills=sum(part.memory_kills for part in parts),
+        output=tuple({rank: (rank, lines) for part in parts for rank, lines in part.output}.values()),
         warned=tuple(dict.fromkeys(said for part in parts for said in part.warned)),
         not_seen=tuple(dict.fromkeys(said for part in parts for said in part.not_seen)),
         stores=tuple(store for part in parts for store in part.stores),

@@ -442,6 +442,7 @@ class Snapshot:
         interfaces: the addresses of the machines.
         asked: whether a server or a store of the job has been asked, and may yet answer.
         timed: False where its seconds mean nothing, as in what was read from files.
+        output: of ranks, the newest lines that each has printed.
     """
 
     time: float
@@ -459,6 +460,19 @@ class Snapshot:
     interfaces: tuple[Interface, ...] = field(default=(), repr=False)
     asked: bool = False
     timed: bool = True
+    output: tuple[tuple[int, tuple[str, ...]], ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A line that only some ranks have printed.
+
+    Attributes:
+        ranks: those that have; text: the line of the first of them.
+    """
+
+    ranks: tuple[int, ...]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -478,6 +492,7 @@ class Verdict:
         since: seconds at which the stall began.
         suspicion: the sentence that a live view shows while nothing is proved.
         parting: the statement at which ranks went different ways, where it can be told.
+        printed: what only some ranks have printed since the last line that all printed alike.
     """
 
     outcome: Outcome
@@ -493,6 +508,7 @@ class Verdict:
     since: float | None = None
     suspicion: str | None = None
     parting: Parting | None = None
+    printed: tuple[Printed, ...] = ()
 
 
 @dataclass(frozen=True)

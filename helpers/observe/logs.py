@@ -18,6 +18,9 @@ OWN, ALL = 1 << 18, 1 << 26
 """Bytes kept of a process, and of all together: of those that have printed nothing for longest, nothing
 is kept then."""
 
+NEWEST = 100
+"""Lines of a rank in which those are looked for that only it has printed."""
+
 END = 20_000
 """Bytes in which the last words of a process are looked for."""
 
@@ -46,6 +49,17 @@ class _Kept:
         if len(self.data) > OWN + OWN // 4:  # moving the rest each time would cost more than reading it
             del self.data[: self.data.find(b"\n", len(self.data) - OWN) + 1 or len(self.data) - OWN]
         self.fresh = min(self.fresh, len(self.data))
+
+    def shown(self, fresh: bytes) -> list[str]:
+        """The last lines, as they are shown, with what there is of one that has not ended.
+
+        Args:
+            fresh: what `take_fresh` has given.
+        """
+        *whole, rest = fresh.split(b"\n")
+        for line in whole:
+            self.take_line(line)
+        return [*self.lines, self.show_rest(rest)] if rest else [*self.lines]
 
     def take_line(self, line: bytes) -> None:
         """Take in the next whole line, as it is shown."""
@@ -115,15 +129,20 @@ class Logs:
                 count = sum(one.count for one in kept)
             newest: list[str] = []
             for one, text in zip(kept, fresh, strict=True):
-                *whole, rest = text.split(b"\n")
-                for line in whole:
-                    one.take_line(line)
-                newest += [*one.lines, one.show_rest(rest)] if rest else one.lines
+                newest += one.shown(text)
         dropped = count - sum(len(one.lines) for one in kept)
         if not dropped or lines + 1 < len(newest):
             return newest[-lines:]
         dropped += max(0, len(newest) - lines + 1)
         return [f"... {dropped} lines before these are not kept ...", *newest[1 - lines :]]
+
+    def own(self, pid: int) -> list[str] | None:
+        """The newest lines of a process; None of one that has printed nothing into a pipe of its own."""
+        with self._reading:
+            with self._lock:
+                kept = self._kept.get(pid)
+                fresh = b"" if kept is None else kept.take_fresh()
+            return None if kept is None else kept.shown(fresh)[-NEWEST:]
 
     def end(self, pid: int) -> str:
         """The last words of a process; of the command where the process had no pipe of its own."""

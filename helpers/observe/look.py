@@ -27,6 +27,12 @@ class Output(Question, frozen=True):
     pid: int
 
 
+class Printed(Question, frozen=True):
+    """The newest lines that a process itself has printed; None where it has no pipe of its own."""
+
+    pid: int
+
+
 class Failure(Question, frozen=True):
     """Why the beacon of a process could not start: a text."""
 
@@ -172,6 +178,7 @@ class SystemCall(Question, frozen=True):
 
 AnyQuestion = (
     Output
+    | Printed
     | Failure
     | ErrorFile
     | Source

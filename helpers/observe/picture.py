@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..beacon.record import Error
 from ..beacon.torch_names import DATALOADER_WORKER
 from ..launch.processes import is_launcher
-from ..model.facts import Attempt, ChildView, Job, Port, ProcessView, RankView, Snapshot, State
+from ..model.facts import STILL, Attempt, ChildView, Job, Port, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame, innermost_user
 from . import device_reads, libraries, nccl, process_view, ranks, tracebacks
 from .cells import Cells
@@ -16,7 +17,7 @@ from .device_calls import with_calls
 from .evidence import merge
 from .history import History
 from .identity import spawned_number, task
-from .look import ErrorFile, Look, Output, Store
+from .look import ErrorFile, Look, Output, Printed, Store
 from .not_seen import not_seen
 from .process_table import Row
 from .process_view import Readings
@@ -75,6 +76,7 @@ class Picture:
             stores=tuple(seen.stores.values()),
             interfaces=seen.interfaces,
             asked=seen.asked or not addresses <= seen.stores.keys(),
+            output=tuple(self._output(all_ranks)),
         )
 
     def _counted(self) -> int | None:
@@ -125,6 +127,19 @@ class Picture:
         complete = (self._unnamed and self._part is None) or job.script_error is not None
         readable = with_calls(libraries.readable(views, self._seen.sources))
         return ranks.with_absent(readable, 0 if complete else job.world_size or 0, absent)
+
+    def _output(self, views: Sequence[RankView]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """The newest lines of each rank, once all rest: before that, they change all the time."""
+        processes = {
+            view.rank: view.process
+            for view in views
+            if view.rank is not None and view.process is not None
+        }
+        if any(process.alive and process.unmoved < STILL for process in processes.values()):
+            return
+        for rank, process in processes.items():
+            if len(processes) > 1:
+                yield rank, tuple(self._seen.ask(Printed(process.pid)) or ())
 
     def _launchers(self) -> tuple[ProcessView, ...]:
         rows = self._seen.table.rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from ..model.redaction import redacted_words
 from . import locks, memory, pipes, probe, sockets, tracebacks
 from .identity import TASKS
 from .interpreter import Interpreter, with_torch
+from .logs import Logs
 from .look import (
     AnyQuestion,
     Cell,
@@ -42,6 +43,7 @@ from .look import (
     Output,
     Owner,
     Peer,
+    Printed,
     Program,
     Source,
     Store,
@@ -112,7 +114,7 @@ class Sampler:
         cwd: its working directory, without links.
         stdin: its standard input.
         limit: who limits the memory of the job.
-        printed: gives the end of what a process has printed.
+        logs: what the processes have printed.
 
     Attributes:
         watched: what stays the same for the whole run.
@@ -125,7 +127,7 @@ class Sampler:
         cwd: Path,
         stdin: Stdin,
         limit: Enforcer | None = None,
-        printed: Callable[[int], str] = lambda _: "",
+        logs: Logs | None = None,
     ) -> None:
         self.watched = Watched(
             command=redacted_words(command),
@@ -139,7 +141,7 @@ class Sampler:
         )
         self._launch = launch
         self._limit = limit
-        self._printed = printed
+        self._logs = logs or Logs()
         self._kills = memory.Kills(launch.pid)
         self._input = ""
         self._processes: dict[int, _Process] = {}
@@ -238,7 +240,9 @@ class Sampler:
     def _answer(self, question: AnyQuestion) -> Any:
         match question:
             case Output(pid):
-                return self._printed(pid)
+                return self._logs.end(pid)
+            case Printed(pid):
+                return self._logs.own(pid)
             case Failure(pid):
                 return self._beacons.failure(pid)
             case ErrorFile(path):

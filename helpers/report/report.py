@@ -102,6 +102,7 @@ def to_json(report: Report) -> dict[str, object]:
         "fix": "\n\n".join(part for part in (fits(report), report.fix, *confirmed(report)) if part),
         "applies": [one.number for one in report.fitting],
         "references": report.references,
+        "printed": [{"ranks": one.ranks, "text": one.text} for one in verdict.printed],
         "masked": verdict.masked,
         "job": _job(snapshot.job),
         "ranks": [_rank(view) for view in by_number(snapshot.ranks)],

@@ -21,6 +21,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         timed_out: True for a process of which an operation has taken longer than its timeout.
         memory_kills: how many processes the kernel has killed for memory, as a log tells.
         warned: what NCCL has warned of, with who says so.
+        output: the newest lines that it has printed, of an account that tells nothing else.
     """
 
     file: str
@@ -44,6 +45,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timed_out: bool = False
     memory_kills: int = 0
     warned: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
 
 
 class UnreadableError(Exception):

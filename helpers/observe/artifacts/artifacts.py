@@ -50,7 +50,8 @@ class Artifacts:
     """What was found in some files.
 
     Attributes:
-        accounts: of processes; recordings: of ours, and the last moments that each shows.
+        accounts: of processes; output: what they have printed, in the same form.
+        recordings: of ours, and the last moments that each shows.
         unrecognised: files that hold nothing that is known here, with their bytes.
         damaged: files that look like something that is known here, and why they cannot be read.
     """
@@ -59,6 +60,7 @@ class Artifacts:
     recordings: tuple[tuple[Path, Part], ...] = ()
     unrecognised: tuple[tuple[Path, int], ...] = ()
     damaged: tuple[tuple[Path, str], ...] = ()
+    output: tuple[Account, ...] = ()
 
     @property
     def are_one_run(self) -> bool:
@@ -81,7 +83,7 @@ class Artifacts:
         """
         found = [part for _, part in self.recordings]
         if self._tell_of_ranks:
-            seen = job.snapshot(self.accounts, self._sources)
+            seen = job.snapshot(self.accounts, self._sources, self.output)
             found.append(Part(seen, seen))
         if not found:
             raise NothingError(self._nothing())
@@ -123,6 +125,7 @@ def read(paths: Iterable[str]) -> Artifacts:
     unpacker = Unpacker()
     return Artifacts(
         accounts=tuple(account for one in found.values() for account in one.accounts),
+        output=tuple(account for one in found.values() for account in one.output),
         recordings=tuple((file, unpacker.part(one.part)) for file, one in found.items() if one.part),
         unrecognised=tuple(
             (file, file.stat().st_size) for file, one in found.items() if not one.recognised

@@ -28,12 +28,13 @@ TAKEN = 3600.0
 """When all of it was seen, in seconds of a clock of its own: files tell no time that ranks share."""
 
 
-def snapshot(accounts: Iterable[Account], sources: Sources) -> Snapshot:
+def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Account] = ()) -> Snapshot:
     """The job, one rank for each number that a file tells of or that a group needs.
 
     Args:
         accounts: of all its processes; a rank may have several.
         sources: of the program, where it can be read.
+        output: what ranks have printed.
     """
     known = whose.placed(accounts, sources)
     by_rank = _by_rank(known)
@@ -71,6 +72,7 @@ def snapshot(accounts: Iterable[Account], sources: Sources) -> Snapshot:
         launchers=tuple(_process(-1000 - n, [one], {}, None, sources) for n, one in enumerate(nameless)),
         memory_kills=sum(one.memory_kills for one in known),
         warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
+        output=tuple((one.rank, one.output) for one in output if one.rank is not None),
     )
 
 

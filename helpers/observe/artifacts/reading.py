@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -37,11 +38,13 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         accounts: of processes; empty for a recording, and for what is not recognised.
+        output: what ranks have printed, in the same form.
         part: the last moments that a recording shows, as `moments` packs them.
         damaged: why it cannot be read.
     """
 
     accounts: tuple[Account, ...] = ()
+    output: tuple[Account, ...] = ()
     part: bytes = b""
     damaged: str = ""
 
@@ -67,7 +70,11 @@ def found_in(file: Path, budget: Budget) -> Found:
     except RecordingError as problem:
         return Found(damaged=f"it {problem}")
     dated = (one if one.written is not None else replace(one, written=written) for one in found)
-    return Found(tuple(dated))
+    accounts = list(dated)
+    return Found(
+        accounts=tuple(account for account in accounts if not account.output),
+        output=tuple(account for account in accounts if account.output),
+    )
 
 
 def _accounts(head: bytes, content: BinaryIO, path: str, budget: Budget) -> Iterator[Account]:
@@ -114,7 +121,9 @@ def _of_value(value: object, path: str) -> Iterator[Account]:
 
 def _of_text(content: BinaryIO, path: str, budget: Budget) -> Iterator[Account]:
     text = Text(path)
+    newest = deque[bytes](maxlen=2)
     for piece in pieces(content, budget):
+        newest.append(piece)
         if not text.listens and not any(needle in piece for needle in NEEDLES):
             text.skip(piece.count(b"\n"))
             continue
@@ -122,6 +131,12 @@ def _of_text(content: BinaryIO, path: str, budget: Budget) -> Iterator[Account]:
             text.take(line[:LINE].decode("utf-8", "replace").rstrip("\r"))
     for account in text.accounts():
         yield account if account.kind == log_rank.KIND else _named(account)
+    last = (line[:LINE].decode("utf-8", "replace") for piece in newest for line in piece.split(b"\n"))
+    for rank, lines in text.output(last).items():
+        account = Account(file=path, kind=log_rank.KIND, rank=rank, output=tuple(lines))
+        account = account if rank is not None else _named(account)
+        if account.rank is not None:
+            yield account
 
 
 def _named(account: Account) -> Account:

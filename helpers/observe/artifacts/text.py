@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from ..logs import NEWEST
 from . import faulthandler_text, pyspy_dump
 from .account import Account
 from .log import NEEDLES as OF_LOGS
@@ -76,6 +77,21 @@ class Text:
         dump.apart = 0 if part else dump.apart + 1
         if dump.apart > APART:
             self._end(line.writer)
+
+    def output(self, newest: Iterable[str]) -> dict[int | None, list[str]]:
+        """Rank -> the newest lines that it has printed; None for lines that do not tell who has.
+
+        Args:
+            newest: lines of the text, the last ones, which have been read before.
+        """
+        found: dict[int | str, list[str]] = {}
+        for line in map(self._writers.line, newest):
+            found.setdefault(line.writer if line.rank is None else line.rank, []).append(line.text)
+        by_rank: dict[int | None, list[str]] = {}
+        for writer, lines in found.items():
+            rank = writer if isinstance(writer, int) else self._writers.rank(writer, {})
+            by_rank.setdefault(rank, []).extend(lines)
+        return {rank: lines[-NEWEST:] for rank, lines in by_rank.items()}
 
     def accounts(self) -> Iterator[Account]:
         """What the text tells, once it has been read."""

@@ -16,7 +16,7 @@ import time
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
-from . import calls, cells, noting, signal_handlers, stacks, torch_names
+from . import calls, cells, noting, scalars, signal_handlers, stacks, torch_names
 from .membership import ranks_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def watch(last_words: Callable[[], None]) -> None:
             left_values.update(stacks.values(frame, main))
             handled = sys.exc_info()[1]
             if handled is not None and torch_names.is_told_to_parent_alone(frame):
-                handed_over[:] = [_told(handled)]
+                handed_over[:] = [_told(handled, _text)]
 
     system = sys.modules[os.name]
     noting.replace("waitpid", waits, os, system)
@@ -121,11 +121,22 @@ def uncaught(ended: bool = False) -> Optional[Error]:
     ends = isinstance(error, BaseException) and not isinstance(error, SystemExit)
     if error is None or not ends or cells.outlives(error, ended):
         return handed_over[0] if handed_over else None
-    return _told(error)
+    return _told(error, _text)
 
 
-def _told(error: BaseException) -> Error:
-    """An exception, and what it hides."""
+def handled(ident: int) -> Optional[Error]:
+    """The exception that a thread is handling, and what it hides; runs nothing of the job's."""
+    error = scalars.exception(ident)
+    control = (SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)
+    return None if error is None or isinstance(error, control) else _told(error, scalars.message)
+
+
+def _told(error: BaseException, text: Callable[[BaseException], str]) -> Error:
+    """An exception, and what it hides.
+
+    Args:
+        text: tells that of an exception.
+    """
     masked: List[str] = []
     first = error
     for _ in range(20):
@@ -134,21 +145,21 @@ def _told(error: BaseException) -> Error:
             break
         if isinstance(earlier, (SystemExit, GeneratorExit)):
             break
-        masked.append(_line(first))
+        masked.append(_line(first, text))
         first = earlier
     return {
         "type": type(first).__name__,
-        "message": _text(first)[:MESSAGE_LIMIT],
+        "message": text(first)[:MESSAGE_LIMIT],
         "frames": _frames(first, error),
         "values": stacks.traceback_values(first.__traceback__),
         "needed": _needed(first.__traceback__),
         "time": time.monotonic(),
         "masked": masked,
-        "caused_by": _caused_by(first)[:MESSAGE_LIMIT],
+        "caused_by": _caused_by(first, text)[:MESSAGE_LIMIT],
     }
 
 
-def _caused_by(error: BaseException) -> str:
+def _caused_by(error: BaseException, text: Callable[[BaseException], str]) -> str:
     """The first of the exceptions that `error` was raised for; empty for none."""
     root = error
     for _ in range(20):
@@ -157,7 +168,7 @@ def _caused_by(error: BaseException) -> str:
             break
         root = earlier
     # `multiprocessing` hands the text of a traceback over as an exception; it is that of `error`.
-    return "" if root is error or type(root).__name__.endswith("RemoteTraceback") else _line(root)
+    return "" if root is error or type(root).__name__.endswith("RemoteTraceback") else _line(root, text)
 
 
 def _raised_for(error: BaseException) -> Optional[BaseException]:
@@ -218,8 +229,8 @@ def _needed(traceback: Optional[TracebackType]) -> List[int]:
     return [] if call is None else call["peers"] or ranks_of(call)
 
 
-def _line(error: BaseException) -> str:
-    lines = _text(error).strip().splitlines()
+def _line(error: BaseException, text: Callable[[BaseException], str]) -> str:
+    lines = text(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 

@@ -159,6 +159,7 @@ class _NotAtFirstOfThread(TypedDict, total=False):
     holds_gil: bool
     scheduled: float
     spins: bool
+    handling: "Error"
     native_stack: List[str]
 
 
@@ -175,6 +176,7 @@ class Thread(_NotAtFirstOfThread):
         holds_gil: True for the one that holds the interpreter lock, as seen from outside; scheduled:
             when that one has last run on a processor, as far as looks tell.
         native_stack: the C functions in which it is, innermost first, where that was asked.
+        handling: the exception that it is handling, where it has been at one place for a moment.
         spins: True while it keeps a processor busy in C, without the interpreter lock, where it stands.
         within: the library's functions that lead from the user's line to its call, outermost first: the
             module and the qualified name of each.

@@ -74,14 +74,25 @@ def texts(values: Iterable[Tuple[str, Any]]) -> Dict[str, str]:
 
 def handled(ident: int) -> Dict[str, str]:
     """The exception that a thread is handling, where Python tells: its class and its first text."""
+    error = exception(ident)
+    if error is None:
+        return {}
+    first = message(error)
+    text = f": {first}" if first and len(first) <= LONGEST_MESSAGE else ""
+    return {"sys.exception()": repr(f"{type(error).__name__}{text}")}
+
+
+def exception(ident: int) -> Optional[BaseException]:
+    """The exception that a thread is handling; None for none, and where Python does not tell (3.9)."""
     current = getattr(sys, "_current_exceptions", _nobody)().get(ident)
     error = current[1] if type(current) is tuple else current
-    if not isinstance(error, BaseException):
-        return {}
+    return error if isinstance(error, BaseException) else None
+
+
+def message(error: BaseException) -> str:
+    """The first text that an exception was made with; its own `__str__` may be code of the job."""
     said = BaseException.__dict__["args"].__get__(error)
-    first = said[0] if said else ""
-    text = f": {first}" if type(first) is str and first and len(first) <= LONGEST_MESSAGE else ""
-    return {"sys.exception()": repr(f"{type(error).__name__}{text}")}
+    return said[0] if said and type(said[0]) is str else ""
 
 
 def _nobody() -> Dict[int, Any]:

@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 
-from . import calls, locks, native, sites, stacks
+from . import calls, exits, locks, native, sites, stacks
 
 if TYPE_CHECKING:
     from .record import FrameEntry, Thread
@@ -99,6 +99,7 @@ class Watched:
                 if self._has_run(now, cpu):
                     self._looked = False
                     self.entry.pop("values", None)
+                    self.entry.pop("handling", None)
             inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
             if (not self._looked or (inside and "joins" not in self.entry)) and self._is_at_users():
                 self.entry["site"] = sites.site(frame, inside)
@@ -112,6 +113,8 @@ class Watched:
                 self._look_inside(frame)  # in a loop it comes to the same line for another thread
             if self._is_late(main, now):
                 self.entry["values"] = stacks.values(frame, ident)
+                if (handled := exits.handled(ident)) is not None:
+                    self.entry["handling"] = handled
 
     def _see_spin(self, native_id: int) -> None:
         """Note whether it spins, which no system call shows."""

@@ -61,6 +61,11 @@ def add_html(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def add_brief(verb: argparse.ArgumentParser) -> None:
+    """The option for a report to paste."""
+    verb.add_argument("--brief", action="store_true", help="print at most eight lines, to paste")
+
+
 def add_record(verb: argparse.ArgumentParser) -> None:
     """The option for a recording."""
     verb.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import UsageError, add_html, add_json, add_patience, add_record, pid
+from .arguments import UsageError, add_brief, add_html, add_json, add_patience, add_record, pid
 from .interrupts import noted
 
 
@@ -16,6 +16,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     add_html(verb)
     add_patience(verb, 10.0)
     add_record(verb)
+    add_brief(verb)
     return verb
 
 
@@ -23,11 +24,11 @@ def run(options: argparse.Namespace) -> int:
     """Watch the job for some seconds; return the exit code."""
     from ..launch.attach import AttachError
     from ..session import Session
-    from .watch import watch
+    from .watch import Forms, watch
 
     with noted() as signals:
         try:
             session = Session.attach(options.pid, patience=options.patience)
         except AttachError as problem:
             raise UsageError(str(problem)) from None
-        return watch(session, signals, options.json, options.html, options.record)
+        return watch(session, signals, Forms(options.json, options.html, options.brief), options.record)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..launch.guardian import inheritable
 from ..launch.launch import Launch, LaunchError, clear_up, launch
-from .arguments import UsageError, add_html, add_json, add_patience, add_record, positive
+from .arguments import UsageError, add_brief, add_html, add_json, add_patience, add_record, positive
 from .interrupts import noted
 
 
@@ -39,6 +39,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
         action="store_true",
         help="end also what a job that ends well leaves running in a session of its own",
     )
+    add_brief(verb)
     verb.add_argument("--quiet", action="store_true", help="show no output of the job")
     verb.add_argument("--no-live", action="store_true", help="draw no table on the terminal")
     return verb
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     with noted() as signals, closing(_started(options.command)) as job:
         from ..session import Session  # while the job imports what it needs
         from .terminal import Terminal
-        from .watch import watch
+        from .watch import Forms, watch
 
         session = Session(
             options.command,
@@ -67,8 +68,7 @@ def run(options: argparse.Namespace) -> int:
         return watch(
             session,
             signals,
-            options.json,
-            options.html,
+            Forms(options.json, options.html, options.brief),
             options.record,
             grace=options.grace,
             terminal=Terminal(output=not options.quiet, live=not options.no_live),

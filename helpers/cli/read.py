@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 
-from .arguments import UsageError, add_html, add_json
+from .arguments import UsageError, add_brief, add_html, add_json
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -14,6 +14,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     verb.add_argument("path", nargs="+", help="dumps, logs and recordings, or folders of them")
     add_json(verb)
     add_html(verb)
+    add_brief(verb)
     return verb
 
 
@@ -25,12 +26,12 @@ def run(options: argparse.Namespace) -> int:
     from ..observe.artifacts.files import MissingError
     from ..observe.recording import RecordingError
     from ..session import report_of_artifacts
-    from .watch import publish
+    from .watch import Forms, publish
 
     gc.disable()  # what is read stays to the end; looking through it costs a third of the time
     try:
         report, history = report_of_artifacts(artifacts.read(options.path))
-        publish(report, history, options.json, options.html)
+        publish(report, history, Forms(options.json, options.html, options.brief))
     except (MissingError, NothingError, RecordingError) as problem:
         raise UsageError(str(problem)) from None
     finally:

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..launch.launch import LaunchError
@@ -25,11 +25,24 @@ from .interrupts import Received, Signals
 from .terminal import Terminal
 
 
+@dataclass(frozen=True)
+class Forms:
+    """The forms in which a report is wanted.
+
+    Attributes:
+        json, html: where it goes in these forms, if anywhere; `-` is standard output.
+        brief: True for the lines that are printed to be at most eight.
+    """
+
+    json: str | None = None
+    html: str | None = None
+    brief: bool = False
+
+
 def watch(
     session: Session,
     signals: Signals,
-    json_path: str | None = None,
-    html_path: str | None = None,
+    forms: Forms = Forms(),
     record: Path | None = None,
     *,
     grace: float | None = None,
@@ -42,7 +55,7 @@ def watch(
 
     Args:
         signals: those that this process gets (`interrupts.noted`).
-        json_path, html_path, record: where the report and the recording go, if anywhere.
+        forms: those of the report; record: where the recording goes, if anywhere.
         grace: seconds that a job may take to end after a signal that asks for it; None: the job gets no
             signal, and such a one ends the run.
         terminal: shows the run.
@@ -53,7 +66,7 @@ def watch(
     """
     recorder = _recorder(record) if record is not None else None
     terminal = terminal or Terminal()
-    reports_of_run = _Reports(json_path, html_path, at_verdict=session.keep_running)
+    reports_of_run = _Reports(forms, at_verdict=session.keep_running)
     with terminal:
         session.sink = terminal
         session.subscribe(terminal.show)
@@ -92,14 +105,14 @@ class _Reports:
     """The reports of a run: noted as they come, written by the main thread, which may wait for a reader.
 
     Args:
-        json_path, html_path: where they go, if anywhere.
+        forms: those that are wanted.
         at_verdict: write the report when the verdict is there, while the job goes on.
     """
 
-    def __init__(self, json_path: str | None, html_path: str | None, *, at_verdict: bool) -> None:
-        self._json_path, self._html_path = json_path, html_path
+    def __init__(self, forms: Forms, *, at_verdict: bool) -> None:
+        self._forms = forms
         self._printed_early: tuple[type[Event], ...] = (Decided,) if at_verdict else ()
-        if json_path != "-":  # one document is all that a reader of standard output expects
+        if forms.json != "-":  # one document is all that a reader of standard output expects
             self._printed_early += (Signalled,)
         self._history = History()
         self._due: deque[tuple[Report, bool]] = deque()
@@ -110,7 +123,7 @@ class _Reports:
     def take(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, Sample):
-            if self._html_path is not None:
+            if self._forms.html is not None:
                 self._history.add(event.snapshot)
         elif isinstance(event, Decided | Signalled):
             self._due.append((event.report, isinstance(event, self._printed_early)))
@@ -131,7 +144,7 @@ class _Reports:
         """Write the files that are wanted of a report, once."""
         if report in self._written:
             return
-        self._problem = write_files(report, self._history.snapshots, self._json_path, self._html_path)
+        self._problem = write_files(report, self._history.snapshots, self._forms)
         if self._problem is None:
             self._written.append(report)
 
@@ -142,7 +155,7 @@ class _Reports:
             LostFileError: a file of it could not be written.
         """
         if report not in self._printed:
-            print_report(report, self._json_path)
+            print_report(report, self._forms)
             self._printed.append(report)
         if self._problem is not None:
             raise self._problem
@@ -180,51 +193,47 @@ def _obey_one(session: Session, received: Received, grace: float | None, termina
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def publish(
-    report: Report, snapshots: Sequence[Snapshot], json_path: str | None, html_path: str | None
-) -> None:
+def publish(report: Report, snapshots: Sequence[Snapshot], forms: Forms) -> None:
     """Write the report as JSON, and as a page with its picture, where that is wanted, and print it.
 
     Raises:
         LostFileError: a file could not be written.
     """
-    problem = write_files(report, snapshots, json_path, html_path)
-    print_report(report, json_path)
+    problem = write_files(report, snapshots, forms)
+    print_report(report, forms)
     if problem is not None:
         raise problem
 
 
-def write_files(
-    report: Report, snapshots: Sequence[Snapshot], json_path: str | None, html_path: str | None
-) -> LostFileError | None:
+def write_files(report: Report, snapshots: Sequence[Snapshot], forms: Forms) -> LostFileError | None:
     """Write the report as JSON, and as a page with its picture, where that is wanted.
 
     Returns:
         What could not be written.
     """
     try:
-        path = json_path
-        if json_path is not None and json_path != "-":
-            write_atomically(Path(json_path), _document(report))
-        path = html_path
-        if html_path is not None:
+        path = forms.json
+        if path is not None and path != "-":
+            write_atomically(Path(path), _document(report))
+        path = forms.html
+        if path is not None:
             from ..report.page import to_html  # here: no job is to wait until templates are compiled
 
-            write_atomically(Path(html_path), to_html(report, snapshots))
+            write_atomically(Path(path), to_html(report, snapshots))
     except OSError as problem:
         return LostFileError(f"{path} cannot be written: {problem.strerror}")
     return None
 
 
-def print_report(report: Report, json_path: str | None) -> None:
+def print_report(report: Report, forms: Forms) -> None:
     """Print the report to standard output, or to standard error where JSON goes to standard output.
 
     Raises:
         LostFileError: standard output cannot be written.
     """
-    text = reports.to_text(report).rstrip("\n")
+    text = (reports.brief(report) if forms.brief else reports.to_text(report)).rstrip("\n")
     try:
-        if json_path == "-":
+        if forms.json == "-":
             print(text, file=sys.stderr)
             sys.stdout.write(_document(report))
             sys.stdout.flush()

@@ -12,6 +12,8 @@ from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
 from .needs import AGENTS
 
 SIGTERM = 15
+FROM_OUTSIDE = (9, SIGTERM)
+"""SIGKILL and SIGTERM: somebody else has sent them."""
 
 
 @dataclass(frozen=True)

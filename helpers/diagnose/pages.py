@@ -18,7 +18,7 @@ _URL = re.compile(r"https?://[^\s<>()]+")
 
 
 _FIX = re.compile(r"^\d+\. ", re.MULTILINE)
-_COMMENT = re.compile(r"\s*<!--\s*([a-z-]+):\s*(.*?)\s*-->", re.DOTALL)
+_COMMENT = re.compile(r"\s*<!--\s*([^:>]+):\s*(.*?)\s*-->", re.DOTALL)
 
 
 class UnknownCauseError(KeyError):
@@ -34,7 +34,7 @@ class Fix:
 
     Attributes:
         text: in Markdown, in one line.
-        fits: the situations in which it fits, and how it is said there, in the user's own lines.
+        fits: when it fits, and how it is said then, in the user's own lines (see `fixes`).
     """
 
     text: str
@@ -110,6 +110,8 @@ def _fixes(source: str) -> tuple[Fix, ...]:
     found = []
     for item in _FIX.split(listed)[1:]:
         text = _COMMENT.sub("", item).strip().partition("\n\n")[0]
-        fits = ((name, " ".join(said.split())) for name, said in _COMMENT.findall(item))
+        fits = (
+            (" ".join(when.split()), " ".join(said.split())) for when, said in _COMMENT.findall(item)
+        )
         found.append(Fix(" ".join(text.split()), tuple(fits)))
     return tuple(found)

@@ -90,7 +90,7 @@ def _printed(ranks: Mapping[int, Sequence[_Line]]) -> tuple[Printed, ...]:
             for line in lines[begin:]
             if line.pattern not in everywhere and often[line.pattern] < 3 and _WORD.search(line.alike)
         )
-        for line in [*dict.fromkeys(telling)][-(MOST if begin else 1) :]:
+        for line in [*dict.fromkeys(telling)][-MOST:] if begin else ():
             by_text.setdefault(line.alike, ([], line.text))[0].append(rank)
     return tuple(Printed(tuple(who), text) for who, text in by_text.values() if len(who) < len(ranks))
 

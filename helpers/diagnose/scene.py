@@ -11,9 +11,9 @@ from functools import cached_property
 
 from ..model.clauses import grouped
 from ..model.facts import ProcessView, RankView, Snapshot
-from ..model.frames import Frame
+from ..model.frames import Frame, is_in
 from ..model.waits import InCollective, Wait
-from ..model.wording import spoken
+from ..model.wording import spoken, stack_of
 from .events import Event, events
 from .graph import Graph
 from .matching import SAME_SIZE
@@ -107,6 +107,15 @@ class Facts:
     def gone(self) -> dict[int, RankView]:
         """Ranks whose process has ended."""
         return {r: v for r, v in self.graph.ranks.items() if v.process and not v.process.alive}
+
+    @cached_property
+    def runs_module_again(self) -> bool:
+        """True where a child of `multiprocessing` runs the user's module from the top once more."""
+        views = self.graph.ranks.values()
+        children = [child.process for view in views for child in view.children]
+        family = [*(view.process for view in views if view.process is not None), *children]
+        # multiprocessing/spawn.py, 3.11 to 3.14
+        return any(is_in(stack_of(process), "_fixup_main_from_path") for process in family)
 
     def processes(self, ranks: Sequence[int]) -> list[ProcessView]:
         """The processes of `ranks`, of those that have one."""

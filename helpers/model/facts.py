@@ -7,10 +7,12 @@ Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` b
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from .findings import Finding
 from .frames import Frame, is_in
 from .issued import Issued
 from .network import Interface, Rendezvous, StoreView
@@ -63,6 +65,9 @@ STILL = 1.0
 UNTOLD = 1e9
 """Seconds that what a dump shows has stood as it is: longer than anybody's patience, and no proof."""
 
+
+_PLACE_IN_CPP = re.compile(r"\[(?:enforce fail at )?/\S+\.(?:cc|cpp|h|hpp):\d+\] ?")
+"""`[/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] `."""
 
 PortRole = Literal["store", "gloo", "other"]
 
@@ -145,8 +150,9 @@ class ErrorView:
 
     @property
     def text(self) -> str:
-        """`Type: first line of the message`."""
-        first = self.message.strip().splitlines()[0] if self.message.strip() else ""
+        """`Type: first line of the message`, without the places in C++ that stand before it."""
+        lines = (_PLACE_IN_CPP.sub("", line).strip() for line in self.message.splitlines())
+        first = next((line for line in lines if any(map(str.isalnum, line))), "")
         return f"{self.type}: {first}" if first else self.type
 
     @property
@@ -182,6 +188,7 @@ class ProcessView:
         recorded: True when its Flight Recorder has been read.
         ended: seconds at which it was seen to have ended, else None.
         signal: number of the signal that ended it.
+        handling: the exception that it is handling while it stands where it is.
         interpreter_finished: True once that has happened without an exception; a launcher's signal may
             still hit the process after that.
         acting_thread: name of another thread than the one that waits, which runs user code and may
@@ -225,6 +232,7 @@ class ProcessView:
     exit_code: int | None = None
     signal: int | None = None
     error: ErrorView | None = None
+    handling: ErrorView | None = None
     interpreter_finished: bool = False
     acting_thread: str | None = None
     groups: tuple[Group, ...] = ()
@@ -464,6 +472,19 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class Handled:
+    """An exception that some ranks are handling while others wait for them: the first event of all.
+
+    Attributes:
+        ranks: those that are; error: it; where: the user's line that it came from.
+    """
+
+    ranks: tuple[int, ...]
+    error: ErrorView
+    where: Frame
+
+
+@dataclass(frozen=True)
 class Printed:
     """A line that only some ranks have printed.
 
@@ -491,6 +512,8 @@ class Verdict:
         masked: errors that follow from the first cause or hide it, as `Type: message (rank 1)`.
         since: seconds at which the stall began.
         suspicion: the sentence that a live view shows while nothing is proved.
+        finding: the same in typed fields, of which the fixes are made.
+        handled: the exception that some ranks are handling while others wait for them.
         parting: the statement at which ranks went different ways, where it can be told.
         printed: what only some ranks have printed since the last line that all printed alike.
     """
@@ -507,6 +530,8 @@ class Verdict:
     evidence: tuple[str, ...] = ()
     since: float | None = None
     suspicion: str | None = None
+    finding: Finding | None = None
+    handled: Handled | None = None
     parting: Parting | None = None
     printed: tuple[Printed, ...] = ()
 

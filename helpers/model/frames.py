@@ -46,8 +46,10 @@ class Frame:
 
     @property
     def place(self) -> str:
-        """`train.py:41`, or `cell [2], line 41`."""
-        return f"{self.file}, line {self.line}" if self.in_cell else f"{self.file}:{self.line}"
+        """`train.py:41`, `torch/nn/modules/module.py:1775`, or `cell [2], line 41`."""
+        if self.in_cell:
+            return f"{self.file}, line {self.line}"
+        return f"{self.file if self.user else self.file.rpartition('site-packages/')[2]}:{self.line}"
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:

@@ -56,7 +56,7 @@ MOST_RUNS = 12
 """Runs of ranks that are named one by one; of thousands of ranks, every other one may be meant."""
 
 
-CELL = 90
+CELL = 64
 """Letters of an error that a table shows; the whole of it is elsewhere in the report."""
 
 
@@ -243,10 +243,12 @@ _INSIDE = {
 
 
 def operation(wait: Wait) -> str:
-    """A wait within a sentence: `all_reduce #7 of the default group`, `the store key 'x'`."""
+    """A wait within a sentence: `all_reduce #7`, `barrier #2 of group tp`, `the store key 'x'`."""
     match wait:
         case InCollective():
-            return call(wait) + (f" of {group_name(wait.group)}" if wait.group else "")
+            return call(wait) + (
+                f" of group {wait.group}" if wait.group not in (None, "default") else ""
+            )
         case InP2P():
             peers = f" {'to' if wait.sends else 'from'} {spoken(wait.peers)}" if wait.peers else ""
             tag = f" with tag {wait.tag}" if wait.tag else ""
@@ -280,13 +282,13 @@ def operation(wait: Wait) -> str:
 
 
 def wait_text(wait: Wait) -> str:
-    """A wait in a table: `all_reduce #7 in group default, sizes [1]`."""
+    """A wait in a table: `all_reduce #7, sizes [1]`, `barrier #2 in group tp`."""
     parts = [call(wait)]
     if isinstance(wait, InP2P | InRPC) and wait.peers:
         parts.append(f"with rank {spans(wait.peers)}")
     if isinstance(wait, InP2P) and wait.tag:
         parts.append(f"with tag {wait.tag}")
-    if isinstance(wait, ForRanks) and wait.group is not None:
+    if isinstance(wait, ForRanks) and wait.group not in (None, "default"):
         parts.append(f"in group {wait.group}")
     if (named := subject(wait)) is not None:
         parts.append(f"for {named}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..beacon.record import FrameEntry, Record
+from ..beacon.record import Error, FrameEntry, Record
 from ..model.facts import ErrorView
 from ..model.frames import Frame
 from . import pyspy_record as dumped
@@ -74,9 +74,14 @@ def errors(
 def own_error(record: Record, sources: Sources, start: float) -> Iterator[Evidence]:
     """The exception of which the record of a process tells."""
     raw = record["error"]
-    if raw is None:
-        return
-    error = ErrorView(
+    if raw is not None:
+        error = unwrap(exception(raw, sources, start), sources.cwd)
+        yield Evidence(Source.RECORD, raw["time"], error=error)
+
+
+def exception(raw: Error, sources: Sources, start: float = 0.0) -> ErrorView:
+    """An exception as a record tells it."""
+    return ErrorView(
         raw["type"],
         raw["message"],
         _stack(raw["frames"], sources, raw.get("values", NOTHING)),
@@ -85,7 +90,6 @@ def own_error(record: Record, sources: Sources, start: float) -> Iterator[Eviden
         tuple(raw.get("needed", ())),
         raw.get("caused_by", ""),
     )
-    yield Evidence(Source.RECORD, raw["time"], error=unwrap(error, sources.cwd))
 
 
 def _stack(

@@ -155,6 +155,7 @@ def with_evidence(
     )
     in_call = not view.alive and any(isinstance(wait, Communication) for wait in known)
     stack = evidence.stack or ()
+    raw = evidence.thread.get("handling") if evidence.thread is not None else None
     view = replace(
         view,
         stack=stack,
@@ -162,6 +163,7 @@ def with_evidence(
         waits=pending,
         through=through,
         error=evidence.error,
+        handling=ends.exception(raw, sources) if raw is not None and not over else None,
         asleep=evidence.asleep,
         gil_held=held and not view.stopped_for_memory,
         ended_in_call=in_call and evidence.error is None,

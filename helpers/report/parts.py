@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..model.facts import ChildView, ProcessView, RankView, Report
+from ..model.facts import ChildView, ProcessView, RankView, Report, Snapshot
 from ..model.frames import Frame
+from ..model.parting import Branch
+from ..model.redaction import Source
 from ..model.waits import ForOutside
-from ..model.wording import activities, child_text, label, place_in, spans, stack_of, where_of
+from ..model.wording import (
+    activities,
+    child_text,
+    label,
+    one_line,
+    place_in,
+    spans,
+    spoken,
+    stack_of,
+    where_of,
+)
 from .alike import Alike, common, shared, together
+
+_COMMENT = re.compile(r"\s+# [^'\"]*$")
 
 MOST = 32
 """Rows of the table."""
@@ -23,6 +39,7 @@ class Row:
         on: the node that they run on, or how many; empty for a job on one node.
         doing: one entry per wait, or how the rank ended.
         at: `train.py:41 validate`; empty when no line of the user's code is known.
+        line: the same with its source, where that is known: `train.py:41  dist.barrier()`.
         children: one sentence for each child that matters, the same for all ranks of the row.
         stack: innermost frame first; empty where it is not the same for all.
     """
@@ -33,6 +50,7 @@ class Row:
     state: str
     doing: tuple[str, ...]
     at: str
+    line: str
     children: tuple[str, ...]
     stack: tuple[Frame, ...]
 
@@ -46,7 +64,7 @@ def fits(report: Report) -> str:
 def what_to_do(report: Report) -> str:
     """What fits, else all fixes of the cause's page, and how to confirm it, as Markdown."""
     cause = report.verdict.cause
-    others = f"What else cures `{cause}`, in other cases: `stuck-ranks explain {cause}`."
+    others = f"Other fixes: `stuck-ranks explain {cause}`."
     fixes = [fits(report), others] if report.fitting else [report.fix]
     return "\n\n".join([*fixes, *confirmed(report)]) if report.fix else ""
 
@@ -83,7 +101,42 @@ def matters(child: ChildView) -> bool:
 def table(report: Report) -> list[Row]:
     """The ranks, those that are in the same place together, in the order of their numbers."""
     rows = together(report.snapshot.ranks, _likeness, report.verdict.culprits, most=MOST)
-    return [_row(row) for row in rows]
+    texts = sources(report.snapshot)
+    return [_row(row, texts) for row in rows]
+
+
+def sources(snapshot: Snapshot) -> dict[str, str]:
+    """The user's files, as far as stacks hold their text."""
+    views = snapshot.ranks
+    children = (child.process for view in views for child in view.children)
+    processes = [*(view.process for view in views if view.process is not None), *children]
+    frames = [frame for process in processes for frame in (*process.stack, *stack_of(process))]
+    return {frame.file: frame.text for frame in frames if frame.user and frame.text}
+
+
+def quoted(frame: Frame | None, texts: Mapping[str, str]) -> str:
+    """A line with its source: `train.py:41  dist.barrier()`; nothing where the source is not known."""
+    if frame is None or not frame.user:
+        return ""
+    lines = (frame.text or texts.get(frame.file, "")).splitlines()[frame.line - 1 : frame.line]
+    source = _COMMENT.sub("", one_line(Source(lines[0]))) if lines else ""
+    return f"{frame.place}  {source}" if source else ""
+
+
+_WAYS = {
+    **{(kind, "in its body"): "true on" for kind in ("if", "ifexp")},
+    **{(kind, label): "false on" for kind in ("if", "ifexp") for label in ("after it", "in its else")},
+    ("ifexp", "in its first part"): "true on",
+    **{(kind, "in its body"): "going on, on" for kind in ("for", "while")},
+    **{(kind, "after it"): "over on" for kind in ("for", "while")},
+}
+"""How a way that ranks have taken is said, by the kind of statement and the label of the way."""
+
+
+def way_text(kind: str | None, way: Branch) -> str:
+    """`true on rank 0`, `over on ranks 1 and 2`, `rank 0 in its except ValueError`."""
+    words = _WAYS.get((kind or "", way.label))
+    return f"{words} {spoken(way.ranks)}" if words else f"{spoken(way.ranks)} {way.label}"
 
 
 def _likeness(view: RankView) -> tuple[object, ...]:
@@ -109,18 +162,21 @@ def _lines(process: ProcessView) -> tuple[tuple[str, int, str], ...]:
     return tuple((frame.file, frame.line, frame.function) for frame in stack_of(process))
 
 
-def _row(row: Alike) -> Row:
+def _row(row: Alike, texts: Mapping[str, str]) -> Row:
     views = row.views
     processes = [view.process for view in views if view.process]
     doing = common(map(activities, processes)) if processes else ()
     same_stack = common(map(_lines, processes)) is not None
+    at = shared((place_in(where_of(process)) for process in processes), "lines") if processes else ""
+    lines = {quoted(where_of(process), texts) for process in processes}
     return Row(
         label=spans(row.ranks),
         ranks=row.ranks,
         on=row.on,
         state=shared((view.state for view in views), "states"),
         doing=(shared(map(_short, processes), "different ones"),) if doing is None else doing,
-        at=shared((place_in(where_of(process)) for process in processes), "lines") if processes else "",
+        at=at,
+        line=(lines.pop() if len(lines) == 1 else "") or at,
         children=common(map(_children, views)) or (),
         stack=stack_of(processes[0]) if same_stack else (),
     )

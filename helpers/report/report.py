@@ -1,12 +1,14 @@
 """From a verdict to a report: what is woven in, and its JSON form.
 
-The other forms are in `text` (terminal, ticket) and `stable` (what a notebook test compares), which can
-be imported from here, and in `page` (HTML), which takes longer to import.
+The other forms are in `text` (terminal), `ticket` (Markdown) and `stable` (what a notebook test
+compares), which can be imported from here, and in `page` (HTML), which takes longer to import.
 """
 
 from __future__ import annotations
 
-from ..diagnose.fitting.fixes import fitting
+from dataclasses import fields
+
+from ..diagnose.fixes import fitting
 from ..diagnose.pages import page
 from ..model.facts import (
     Blocker,
@@ -19,15 +21,17 @@ from ..model.facts import (
     Snapshot,
     Verdict,
 )
+from ..model.findings import Finding, IssuedBy
 from ..model.frames import Frame
 from ..model.parting import Parting
 from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, OnCondition, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .parts import confirmed, fits
 from .stable import stable_text
-from .text import to_markdown, to_text
+from .text import brief, to_text
+from .ticket import to_markdown
 
-__all__ = ["build", "stable_text", "to_json", "to_markdown", "to_text"]
+__all__ = ["brief", "build", "stable_text", "to_json", "to_markdown", "to_text"]
 
 SCHEMA = 1
 
@@ -102,6 +106,7 @@ def to_json(report: Report) -> dict[str, object]:
         "fix": "\n\n".join(part for part in (fits(report), report.fix, *confirmed(report)) if part),
         "applies": [one.number for one in report.fitting],
         "references": report.references,
+        "finding": _finding(verdict.finding),
         "printed": [{"ranks": one.ranks, "text": one.text} for one in verdict.printed],
         "masked": verdict.masked,
         "job": _job(snapshot.job),
@@ -141,6 +146,22 @@ def _parting(parting: Parting | None) -> dict[str, object] | None:
             for met in parting.history
         ],
     }
+
+
+def _finding(finding: Finding | None) -> dict[str, object] | None:
+    """What the cause has found; a finding is told by its fields."""
+    if finding is None:
+        return None
+    return {"kind": finding.kind} | {
+        one.name: _part(getattr(finding, one.name)) for one in fields(finding)
+    }
+
+
+def _part(value: object) -> object:
+    """A field of a finding: the calls of a mismatch are told by theirs."""
+    if isinstance(value, IssuedBy):
+        return {"ranks": value.ranks, "op": value.op, "where": value.where}
+    return [_part(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _job(job: Job) -> dict[str, object]:

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..model.clauses import grouped
-from ..model.facts import RankView, Report
+from ..model.facts import RankView, Report, Verdict
+from ..model.frames import Frame
 from ..model.parting import Parting
 from ..model.waits import InCollective
 from ..model.wording import (
@@ -17,20 +18,34 @@ from ..model.wording import (
     one_line,
     place,
     place_in,
+    shortened,
     spans,
     spoken,
     verdict_line,
 )
-from .parts import Row, table, what_to_do
+from .parts import Row, fits, quoted, sources, table, way_text
 
 WIDTH = 100
 _GAP = "  "
 MOST_NODES = 8
 """Nodes that a line names."""
+MOST_MASKED = 4
+"""Errors that a line names."""
 MOST_ENTRIES = 32
 """Entries of a list."""
 
 HEAD = ("rank", "state", "waits in, or ended with", "at")
+
+SHORTEST = 24
+"""Letters of a line of source that are shown, if it is longer, at least."""
+
+_LINKS = frozenset(
+    (
+        *("a", "again", "against", "and", "are", "at", "by", "from", "group", "has", "have", "in", "is"),
+        *("it", "its", "of", "on", "the", "to", "wait", "waits", "waiting", "was", "were", "with"),
+    )
+)
+"""Words that say nothing by themselves."""
 
 
 def headline(report: Report) -> str:
@@ -48,34 +63,45 @@ def facts(report: Report) -> list[tuple[str, str]]:
     )
     named = [
         ("Cause", "" if _is_said(verdict.detail, report) else one_line(verdict.detail)),
-        ("First at", place_in(verdict.where)),
-        ("Parted at", parted_line(verdict.parting)),
+        ("Line", where_line(report)),
+        ("Decided by", parted_line(verdict.parting)),
         ("Calls differ", history_line(report)),
-        ("Look first at", culprits_line(report)),
+        ("Printed only by", printed_line(verdict)),
+        ("Odd one out", culprits_line(report)),
         ("In the way", one_line(blockers)),
-        ("Job", job_line(report)),
+        ("Job", "; ".join(filter(None, (job_line(report), seconds_line(report))))),
         ("Nodes", nodes_line(report)),
         ("Command", one_line(" ".join(report.snapshot.job.command))),
-        ("Seconds", seconds_line(report)),
     ]
     return [(name, text) for name, text in named if text]
 
 
+def where_line(report: Report) -> str:
+    """`train.py:41  dist.barrier()`, the line of the first cause."""
+    where = report.verdict.where
+    return quoted(where, sources(report.snapshot)) or place_in(where)
+
+
 def parted_line(parting: Parting | None) -> str:
-    """`train.py:9, if rank == 0: rank 0 in its body, rank 1 after it; rank is 0 on rank 0, ...`."""
+    """`train.py:9  if rank == 0: true on rank 0, false on rank 1; rank is 0 on rank 0, ...`."""
     if parting is None or parting.where is None:
         return guards_line(parting) if parting is not None else ""
-    ways = ", ".join(f"{spoken(way.ranks)} {way.label}" for way in parting.branches)
+    ways = ", ".join(way_text(parting.kind, way) for way in parting.branches)
     values = "; ".join(f"{name} is {_values(told)}" for name, told in telling(parting).items())
     rest = one_line(f"{ways}; {values}" if values else ways)
-    said = f"{place(parting.where)}, {one_line(parting.source).rstrip(':')}"
+    said = f"{place(parting.where)}  {one_line(parting.source).rstrip(':')}"
     return f"{said}: {rest}" if rest else said
 
 
 def guards_line(parting: Parting) -> str:
-    """`one of train.py:9, if loss.isnan(); train.py:14, if due()`; empty where none is known."""
-    told = "; ".join(f"{place(one.where)}, {one_line(one.source).rstrip(':')}" for one in parting.guards)
+    """`one of train.py:9  if loss.isnan(); train.py:14  if due()`; empty where none is known."""
+    told = "; ".join(f"{place(one.where)}  {one_line(one.source).rstrip(':')}" for one in parting.guards)
     return f"one of {told}" if len(parting.guards) > 1 else told and f"perhaps {told}"
+
+
+def printed_line(verdict: Verdict) -> str:
+    """`rank 0: "validation loss rose, ending early"; rank 1: "saving"`."""
+    return "; ".join(f'{spoken(one.ranks)}: "{shortened(one.text)}"' for one in verdict.printed)
 
 
 def _values(told: Mapping[int, str]) -> str:
@@ -127,9 +153,14 @@ def job_line(report: Report) -> str:
 
 
 def culprits_line(report: Report) -> str:
-    """`rank 1`; of several nodes, `rank 2, 3 on node 1 (host n1)`."""
+    """`rank 1`; of several nodes, `rank 2, 3 on node 1 (host n1)`.
+
+    Nothing where the summary begins with them, or where they are all ranks.
+    """
     culprits = frozenset(report.verdict.culprits)
-    if not culprits:
+    ranks = {view.rank for view in report.snapshot.ranks}
+    named = report.verdict.summary.casefold().startswith(f"{spoken(report.verdict.culprits)} ")
+    if not culprits or ranks <= culprits or (named and not _nodes(report)):
         return ""
     on = {name: ranks & culprits for name, ranks in _nodes(report).items()}
     parts = [f"rank {spans(ranks)} on {name}" for name, ranks in on.items() if ranks]
@@ -158,13 +189,12 @@ def listed(parts: Sequence[str], most: int = MOST_ENTRIES) -> list[str]:
 
 
 def seconds_line(report: Report) -> str:
-    """`first rank 3.1, stall 9.0, verdict 11.2`; what never happened is left out."""
+    """`stall at 9.0 s, verdict at 11.2 s`; what never happened is left out."""
     times = {
-        "first rank": report.first_rank,
         "stall": report.stall,
         "verdict": report.verdict_at,
     }
-    return ", ".join(f"{name} {at:.1f}" for name, at in times.items() if at is not None)
+    return ", ".join(f"{name} at {at:.1f} s" for name, at in times.items() if at is not None)
 
 
 def lists(report: Report) -> list[tuple[str, list[str]]]:
@@ -182,47 +212,86 @@ def lists(report: Report) -> list[tuple[str, list[str]]]:
 
 
 def to_text(report: Report) -> str:
-    """What a terminal shows after a run: 100 columns, no colours; two or three lines for `ok`."""
+    """What a terminal shows after a run: 100 columns, no colours; two or three lines for `ok`.
+
+    Why it happens, how to confirm the fix and the references are in `explain`, in the page and in JSON.
+    """
     from .markdown import plain  # here: beside a job that runs, nobody needs a parser of Markdown
 
-    lines = [headline(report), *_wrap(one_line(report.verdict.summary))]
-    if report.verdict.outcome == "ok":
+    verdict = report.verdict
+    lines = [headline(report), *_wrap(one_line(verdict.summary))]
+    if verdict.outcome == "ok":
         unseen = "; ".join(one_line(entry) for entry in report.snapshot.not_seen)
-        seen = [one_line(entry) for entry in report.verdict.evidence]
+        seen = [one_line(entry) for entry in verdict.evidence]
         return "\n".join([*lines, job_line(report), *seen, *([f"Not seen: {unseen}"] if unseen else [])])
-    lines.append("")
-    for name, text in facts(report):
-        lines += _wrap(text, first=f"{name + ':':<15}", rest=" " * 15)
     rows = table(report)
+    lines.append("")
+    for name, text in (*facts(report), ("Masked errors", masked_line(verdict))):
+        if text and name not in _ELSEWHERE and not (name == "Line" and _has_row(verdict.where, rows)):
+            lines += _wrap(text, first=f"{name + ':':<17}", rest=" " * 17)
     if rows:
         lines += ["", *_table(rows)]
-    for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
-        if section:
-            lines += ["", title, *plain(section, WIDTH)]
+    if report.fix:
+        more = "Why, other fixes and how to confirm" if report.fitting else "Why, and how to confirm"
+        lines += ["", "What to do", *plain(fits(report) or report.fix, WIDTH)]
+        lines += [f"  {more}: stuck-ranks explain {verdict.cause}"]
+    known = "\n".join(lines)
     for title, entries in lists(report):
-        lines += ["", title]
-        for entry in entries:
-            lines += _wrap(entry, first="- ", rest="  ")
+        new = [entry for entry in entries if title != "Evidence" or _adds(entry, known)]
+        if new and title in _SHOWN:
+            lines += ["", title, *(line for e in new for line in _wrap(e, first="- ", rest="  "))]
     return "\n".join(lines)
 
 
-def to_markdown(report: Report) -> str:
-    """The same for a ticket; text from the job cannot break the markup."""
-    parts = [f"## {_plain(headline(report))}"]
-    if report.verdict.summary:
-        parts.append(_plain(one_line(report.verdict.summary)))
-    parts.append("\n".join(f"- {name}: {_code(text)}" for name, text in facts(report)))
-    if report.verdict.outcome != "ok":
-        rows = table(report)
-        if rows:
-            parts.append("\n".join(_markdown_table(rows)))
-        for title, section in (("What to do", what_to_do(report)), ("Why", report.explanation)):
-            if section:
-                parts.append(f"### {title}\n\n{section}")
-    for title, entries in lists(report):
-        show = str if title == "References" else _plain
-        parts.append(f"### {title}\n\n" + "\n".join(f"- {show(entry)}" for entry in entries))
-    return "\n\n".join(parts) + "\n"
+_ELSEWHERE = ("Command", "Cause")
+"""Facts that a terminal does not show: the command has been typed there, and the summary says more."""
+
+_SHOWN = ("Evidence", "Could not be seen")
+"""Lists that a terminal shows."""
+
+
+def masked_line(verdict: Verdict) -> str:
+    """`RuntimeError (rank 0), ChildFailedError (launcher)`: what follows from the first event."""
+    found = dict.fromkeys(map(_type_and_whose, verdict.masked))
+    return ", ".join(listed([*found], MOST_MASKED))
+
+
+def _type_and_whose(masked: str) -> str:
+    kind = re.match(r"[\w.]+", masked)
+    whose = re.search(r" \((?:rank \d+|launcher)\)$", masked)
+    return (kind[0] if kind else shortened(masked)) + (whose[0] if whose else "")
+
+
+def brief(report: Report) -> str:
+    """At most eight lines, to paste: outcome, who, call and line, what decided, the fix."""
+    shown = {
+        name: text
+        for name, text in facts(report)
+        if name in ("Line", "Decided by", "Printed only by", "In the way", "Job")
+    }
+    fix = [f"Fix: {one_line(one.said)}" for one in report.fitting[:1]]
+    return "\n".join(
+        [
+            headline(report),
+            *([one_line(report.verdict.summary)] if report.verdict.summary else []),
+            *(f"{name}: {text}" for name, text in shown.items()),
+            *fix,
+        ]
+    )
+
+
+def _has_row(where: Frame | None, rows: Sequence[Row]) -> bool:
+    """True for a line that the table shows."""
+    return any(row.at == place_in(where) for row in rows)
+
+
+def _adds(text: str, known: str) -> bool:
+    """True for a sentence with a word or a number that has not been said."""
+    return not _words(text) <= _words(known) | _LINKS
+
+
+def _words(text: str) -> set[str]:
+    return {*re.findall(r"[\w.#-]*\w", text.casefold())}
 
 
 def _is_said(text: str, report: Report) -> bool:
@@ -243,18 +312,29 @@ def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    cells = [HEAD, *[(row.label, row.state, "; ".join(row.doing), row.at) for row in rows]]
+    cells = [HEAD, *[(row.label, row.state, "; ".join(row.doing), row.line) for row in rows]]
     label = min(max(len(cell[0]) for cell in cells), 16)
     state = max(len(cell[1]) for cell in cells)
     space = WIDTH - label - state - 3 * len(_GAP)
-    at = min(max(len(cell[3]) for cell in cells), space * 2 // 5)
-    widths = (label, state, min(max(len(cell[2]) for cell in cells), space - at), at)
+    doing = min(max(len(cell[2]) for cell in cells), space // 2)
+    widths = (label, state, doing, space - doing)
     lines = _line(HEAD, widths)
     for row, cell in zip(rows, cells[1:], strict=True):
-        lines += _line(cell, widths)
+        lines += _line((*cell[:3], _cut(row, widths[3])), widths)
         for child in row.children:
             lines += _wrap(child, first="    each: " if len(row.ranks) > 1 else "    ", rest=" " * 8)
     return lines
+
+
+def _cut(row: Row, width: int) -> str:
+    """The line of a row with as much of its source as there is room for."""
+    at, _, source = row.line.partition("  ")
+    if len(row.line) <= width or not source:
+        return row.line
+    room = width - len(at) - len(_GAP)
+    if room >= SHORTEST:
+        return f"{at}  {source[: room - 4].rstrip()} ..."
+    return f"{at}  {source}" if len(source) <= width else f"{at}  {source[: width - 4].rstrip()} ..."
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
@@ -270,34 +350,3 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
         ).rstrip()
         for index in range(height)
     ]
-
-
-def _markdown_table(rows: Sequence[Row]) -> list[str]:
-    lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
-    for row in rows:
-        told = [*map(_cell, row.doing), *map(_plain, row.children)]
-        cells = (_plain(row.label), row.state, "<br>".join(told), _cell(row.at))
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
-def _cell(text: str) -> str:
-    """Text as code, but as plain text with a vertical bar, which would end the cell in code."""
-    return _plain(text) if "|" in text else _code(text)
-
-
-def _code(text: str) -> str:
-    """Text as code; the fence is longer than any run of backticks inside."""
-    if not text:
-        return ""
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
-
-
-def _plain(text: str) -> str:
-    """Text as text: no markup and no tags, also in a cell of a table."""
-    shown = re.sub(r"([\\`*\[\]~])", r"\\\1", text)
-    shown = re.sub(r"(?<![0-9A-Za-z])_+|_+(?![0-9A-Za-z])", lambda run: "\\_" * len(run[0]), shown)
-    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"^(?:(?=[#+-])|(\d+)(?=[.)]))", r"\1\\", shown.replace("|", "&#124;"))

@@ -66,7 +66,7 @@ def wait(kind: type[W], op: str, **facts: Any) -> W:
 
 
 def collective(op: str, seq: int | None = 1, **facts: Any) -> InCollective:
-    """A collective of the default group that the rank stands in."""
+    """A collective that the rank stands in."""
     return wait(InCollective, op, seq=seq, **{"group": "default", **facts})
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ...model.facts import ChildView, RankView, Verdict
+from collections.abc import Sequence
+
+from ...model.facts import Blocker, ChildView, RankView, Verdict
+from ...model.findings import AddressInUse, Owner
 from ...model.port_refusal import is_address_in_use, refused_port
 from ...model.wording import child_phrase, place, sentence, spoken
 from ..events import Event, twins
@@ -36,7 +39,20 @@ def find(facts: Facts) -> Verdict | None:
         where=event.where,
         evidence=(f"{who}: {event.error.text}", *evidence),
         blockers=blockers,
+        finding=AddressInUse(
+            port=port,
+            owner=_kind_of_owner(facts, blockers, owner),
+            runs_module_again=facts.runs_module_again and not blockers,
+        ),
     )
+
+
+def _kind_of_owner(facts: Facts, blockers: Sequence[Blocker], owner: str | None) -> Owner:
+    """Who has the port; an earlier run of the same command is known by its command line."""
+    command = " ".join(facts.snapshot.job.command)
+    if any(blocker.command and blocker.command in command for blocker in blockers):
+        return "earlier run"
+    return "stranger" if blockers else "job" if owner else "unknown"
 
 
 def _owner(facts: Facts, port: int | None) -> tuple[str | None, tuple[str, ...]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...model.clauses import MOST_CLAUSES, Predicate, clauses, every_clause, grouped, verb
-from ...model.facts import Verdict
+from ...model.facts import ProcessView, Verdict
+from ...model.findings import IssuedBy, Mismatch
 from ...model.frames import Frame, innermost_user
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
@@ -56,7 +57,44 @@ def find(facts: Facts) -> Verdict | None:
         culprits=odd,
         where=_where(facts, calls, odd),
         evidence=(*said, *_met_before(facts, diverged)),
+        finding=_finding(facts, calls, odd, diverged),
     )
+
+
+def _finding(
+    facts: Facts,
+    calls: Mapping[int, Communication],
+    odd: Sequence[int],
+    diverged: Divergence | None = None,
+) -> Mismatch:
+    """The calls that do not match, in fields."""
+    first = [process.blocking[0] for process in facts.processes(tuple(odd)) if process.blocking]
+    group, seq, issued = diverged if diverged is not None else (None, None, {})
+    ops = {rank: (wait.op, wait.where) for rank, wait in sorted(calls.items())}
+    for rank, call in sorted(issued.items()):
+        wait = calls.get(rank)
+        there = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
+        ops[rank] = (call.op, wait.where if there and wait is not None else None)
+    waits = [wait for rank in facts.alive for wait in facts.waits(rank)]
+    return Mismatch(
+        group=group,
+        seq=seq,
+        calls=tuple(IssuedBy(tuple(ranks), op, at) for (op, at), ranks in grouped(ops).items()),
+        odd=tuple(odd),
+        messages=bool(first) and all(isinstance(wait, InP2P) for wait in first),
+        collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
+        makes_group=bool(facts.graph.needs.disputed) or any(wait.op == "new_group" for wait in waits),
+        threads=any(_uses_threads(process) for process in facts.processes(tuple(sorted(facts.stuck)))),
+    )
+
+
+def _uses_threads(process: ProcessView) -> bool:
+    """True where two threads of a process communicate in one group: nothing orders their calls."""
+    threads: dict[str | None, set[str]] = {}
+    for wait in process.waits:
+        if isinstance(wait, Communication):
+            threads.setdefault(wait.group, set()).add(wait.thread)
+    return any(len(names) > 1 for names in threads.values())
 
 
 def _met(facts: Facts, event: Event) -> Verdict | None:
@@ -80,6 +118,10 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
         evidence=(
             f"rank {event.rank}: {event.error.text}",
             "before that, one rank has made a call more, or a call less, than another",
+        ),
+        finding=Mismatch(
+            calls=tuple(IssuedBy((rank,), call.op, call.where) for rank, call in sorted(calls.items())),
+            odd=odd,
         ),
     )
 
@@ -127,6 +169,7 @@ def _unequal_groups(facts: Facts) -> Verdict | None:
         culprits=odd,
         where=facts.where((*making, *odd)),
         evidence=(listed,),
+        finding=Mismatch(group=name, odd=odd, makes_group=True),
     )
 
 
@@ -152,6 +195,7 @@ def _in_unseen_groups(facts: Facts) -> Verdict | None:
         culprits=odd,
         where=_where(facts, known, odd),
         evidence=tuple(every_clause(_states(known))),
+        finding=_finding(facts, known, odd),
     )
 
 
@@ -197,7 +241,7 @@ def _summary(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) 
         listed = clauses(_states(calls, root=_roots_differ(calls)))
         if all(isinstance(wait, InP2P) and not wait.sends for wait in calls.values()):
             return f"The ranks all wait to receive and none of them sends: {listed}"
-        return f"The ranks wait in calls that never match: {listed}"
+        return f"The ranks wait in calls that can never match: {listed}"
     states = _states({rank: wait for rank, wait in calls.items() if rank in among})
     then = " and" if len({*states.values()}) == 1 else ", and they"
     return f"{sentence(clauses(states))}{_missed(facts, rest, among, then)}"
@@ -216,17 +260,17 @@ def _missed(facts: Facts, rest: dict[int, Communication], odd: frozenset[int], t
         calls[rank] = needed, to, f"{operation(rest[rank])}{_at(rest[rank])}"
     said, groups = "", sorted(grouped(calls).items(), key=lambda group: group[0][0] != odd)
     for (needed, to, missed), ranks in groups[:MOST_CLAUSES]:
-        never = plural(needed, *(("comes to", "come to") if to else ("answers", "answer")))
+        never = plural(needed, *(("reaches", "reach") if to else ("answers", "answer")))
         if needed != odd:
             never = f", and {spoken(sorted(needed))} never {never}"
         elif said:
-            never = f", nor {'to' if to and groups[0][0][1] else never}"
+            never = ", nor" if to and groups[0][0][1] else f", nor {never}"
         else:
             never = f"{then} never {never}"
-        said += f"{never} {missed}, where {spoken(ranks)} {plural(ranks, 'waits', 'wait')}"
+        said += f"{never} {missed}, where {spoken(ranks)} {plural(ranks, 'is', 'are')} waiting"
     others = [rank for _, ranks in groups[MOST_CLAUSES:] for rank in ranks]
     if others:
-        said += f", and {spoken(others)} {plural(others, 'waits', 'wait')} elsewhere"
+        said += f", and {spoken(others)} {plural(others, 'is', 'are')} waiting elsewhere"
     return said
 
 
@@ -280,10 +324,10 @@ def _states(calls: dict[int, Communication], *, root: bool = False) -> dict[int,
 
 
 def _stands_in(wait: Communication, name: str) -> Predicate:
-    """`is in all_reduce #6 at a.py:9`; one that is enqueued is waited for."""
+    """`is blocked in all_reduce #6 at a.py:9`; one that is enqueued is waited for."""
     if isinstance(wait, InCollective) and wait.enqueued:
         return verb("waits", "wait", f"for {name}{_at(wait)}")
-    return verb("is", "are", f"in {name}{_at(wait)}")
+    return verb("is", "are", f"blocked in {name}{_at(wait)}")
 
 
 def _roots_differ(calls: dict[int, Communication]) -> bool:

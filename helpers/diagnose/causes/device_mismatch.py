@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 from ...model.clauses import clauses, verb
 from ...model.facts import Verdict
-from ...model.wording import place, sentence
+from ...model.findings import DeviceMismatch
+from ...model.wording import place, sentence, stack_of
+from ...program.blocks import function_of, path
 from ..messages import OTHER_DEVICES
 from ..scene import Facts, texts
 
@@ -24,4 +28,17 @@ def find(facts: Facts) -> Verdict | None:
         culprits=tuple(events),
         where=event.where,
         evidence=texts(events) or (event.text,),
+        finding=DeviceMismatch(
+            in_init_module="init_module" in _contexts(facts, tuple(events)),
+            sets_default=event.where is not None and "set_default_device" in event.where.text,
+        ),
     )
+
+
+def _contexts(facts: Facts, ranks: tuple[int, ...]) -> set[str]:
+    """The functions that the `with` blocks call in which the ranks' lines are."""
+    frames = [frame for process in facts.processes(ranks) for frame in stack_of(process) if frame.user]
+    steps = [step for frame in frames if (f := function_of(frame)) for step in path(f, frame.line)]
+    items = [item for step in steps if isinstance(step.node, ast.With) for item in step.node.items]
+    calls = [item.context_expr.func for item in items if isinstance(item.context_expr, ast.Call)]
+    return {getattr(func, "attr", getattr(func, "id", "")) for func in calls}

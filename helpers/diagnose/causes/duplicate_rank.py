@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.clauses import Predicate, clauses, grouped, verb
 from ...model.facts import ChildView, Verdict
+from ...model.findings import DuplicateRank
 from ...model.wording import joined, place, sentence, spoken
 from ..scene import Facts
 
@@ -20,6 +21,7 @@ def find(facts: Facts) -> Verdict | None:
         return None
     twice = dict(reversed(found))
     said = {rank: _runs_again(child) for rank, child in twice.items()}
+    joined_at = next((child.joined_at for _, child in found if child.joined_at), None)
     joins = grouped({rank: _kind(child) for rank, child in twice.items()})
     again = "has joined the process group a second time as"
     return Verdict(
@@ -28,7 +30,8 @@ def find(facts: Facts) -> Verdict | None:
         detail=joined([f"{what} {again} {spoken(ranks)}" for what, ranks in joins.items()]),
         summary=f"{sentence(clauses(said))}.",
         culprits=tuple(sorted(twice)),
-        where=next((child.joined_at for _, child in found if child.joined_at), None),
+        where=joined_at,
+        finding=DuplicateRank(ranks=tuple(sorted(twice)), joined_at=joined_at),
         evidence=tuple(
             f"process {child.process.pid}, a {child.process.kind} of rank {rank}, joined as "
             f"rank {child.joined_as_rank}"

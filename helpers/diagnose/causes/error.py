@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.clauses import Predicate, clauses, every_clause, same
 from ...model.facts import Verdict
+from ...model.findings import Raised
 from ...model.wording import place, sentence
 from ..events import Event
 from ..scene import Facts
@@ -38,6 +39,7 @@ def find(facts: Facts) -> Verdict | None:
         culprits=tuple(sorted(raised)),
         where=event.where,
         evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
+        finding=Raised(event.error.type),
     )
 
 
@@ -59,4 +61,5 @@ def _unreadable_script(facts: Facts, reason: str) -> Verdict:
         summary=f"Python cannot run the script: {reason}.",
         where=facts.snapshot.job.script_line,
         evidence=(reason,),
+        finding=Raised(),
     )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ...model.clauses import clauses, standing, verb
 from ...model.facts import Blocker, Verdict
-from ...model.waits import OnLock
+from ...model.findings import FileLock
+from ...model.waits import InCollective, OnLock
 from ...model.wording import place, sentence
 from ..scene import Facts
 
@@ -57,6 +58,11 @@ def _verdict(facts: Facts, found: Sequence[OnLock]) -> Verdict:
                 f"rank {rank} waits for {_name(wait)} at {place(facts.where([rank]))}"
                 for rank, wait in waiting.items()
             ),
+        ),
+        finding=FileLock(
+            path=found[0].path,
+            left_behind=any(wait.holder == "no process" for wait in waiting.values()),
+            across_call=any(isinstance(w, InCollective) for r in culprits for w in facts.waits(r)),
         ),
         blockers=tuple(
             Blocker(wait.holder, f"holds {_name(wait)}", "")

@@ -7,10 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...model.clauses import Predicate, clauses, grouped, same, standing, verb
 from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
-from ...model.waits import Communication, ForRanks
+from ...model.findings import Missing, WaitsFor
+from ...model.waits import (
+    Communication,
+    ForRanks,
+    InStore,
+    OnCondition,
+    OnInput,
+    OnIO,
+    OnLock,
+    OnThread,
+    Wait,
+)
 from ...model.wording import (
     call,
     doing,
+    functions,
     group_name,
     last_seen,
     operation,
@@ -62,6 +74,7 @@ def _gave_up(facts: Facts, first: Event) -> Verdict | None:
         culprits=absent,
         where=facts.where(absent),
         evidence=(f"{spoken((first.rank,))}: {first.text}",),
+        finding=Missing(ranks=absent, works=True, needed_by=(first.rank,)),
     )
 
 
@@ -130,7 +143,59 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
             *(_evidence(facts, rank) for rank in (*ranks, *waiting)),
             *(told for rank in ranks for told in _failed_below(facts, rank)),
         ),
+        finding=_finding(facts, ranks, waiting),
     )
+
+
+def _finding(facts: Facts, ranks: Sequence[int], waiting: Mapping[int, frozenset[int]]) -> Missing:
+    """What keeps the ranks, in fields."""
+    processes = facts.processes(tuple(ranks))
+    blocking = [wait for process in processes for wait in process.blocking]
+    tested = next((wait for wait in blocking if isinstance(wait, OnCondition)), None)
+    calls = [_call_for(facts, rank, needed) for rank, needed in waiting.items()]
+    return Missing(
+        ranks=tuple(ranks),
+        waits_for=_waits_for(facts, ranks, blocking),
+        works=not blocking and not any(process.state == "stopped" for process in processes),
+        tested=tested.op if tested is not None else "",
+        changed=functions(tested.changed_at) if tested is not None else "",
+        met=_met(facts, ranks, [*waiting]),
+        needed_by=tuple(waiting),
+        awaited=next((call(wait) for wait in calls if wait is not None), ""),
+    )
+
+
+def _waits_for(facts: Facts, ranks: Sequence[int], blocking: Sequence[Wait]) -> WaitsFor:
+    """What the first of the ranks waits for that waits."""
+    processes = facts.processes(tuple(ranks))
+    if any(one.state == "stopped" and not one.stopped_for_memory for one in processes):
+        return "signal"
+    children = [child.process for rank in ranks for child in facts.graph.ranks[rank].children]
+    if any(isinstance(wait, OnIO) and wait.op == "write" for one in children for wait in one.waits):
+        return "pipe"
+    for wait in blocking:
+        match wait:
+            case OnCondition():
+                return "condition"
+            case OnInput():
+                return "input"
+            case InStore():
+                return "key"
+            case OnLock(path=None) | OnThread(circular=True):
+                return "lock"
+            case OnThread():
+                return "thread"
+    return "other" if blocking else ""
+
+
+def _met(facts: Facts, ranks: Sequence[int], waiting: Sequence[int]) -> int:
+    """How many calls of a group the ranks have completed together with those that wait for them."""
+    done = [
+        {(call.group, call.seq) for call in process.collectives if call.done}
+        for process in facts.processes((*ranks, *waiting))
+    ]
+    newest = max((seq for _, seq in set.intersection(*done)), default=0) if done else 0
+    return newest if waiting else 0
 
 
 def _state(view: RankView) -> Predicate:
@@ -156,12 +221,12 @@ def _awaited(
     if more or len(needed) < len(states):
         said = {ranks[0]: _needs(needed, calls[ranks[0]]) for (needed, _), ranks in needs.items()}
         return f", and {clauses({r: said[ranks[0]] for ranks in needs.values() for r in ranks})}"
-    need = f"{spoken([*waiting])} {plural(waiting, 'waits', 'wait')}"
+    need = f"{spoken([*waiting])} {plural(waiting, 'is', 'are')} waiting"
     has, them = plural(states, ("has", "it"), ("have", "them"))
     if to is None:
         return f", and {need} for {them}"
     then = " and" if len({*states.values()}) == 1 else ", and they"
-    return f"{then} {has} not come to {to}, where {need}"
+    return f"{then} {has} not reached {to}, where {need}"
 
 
 def _call_for(facts: Facts, rank: int, needed: frozenset[int]) -> Communication | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 from ...model.facts import Verdict
-from ...model.wording import FROZEN, place, plural, sentence, spoken
+from ...model.findings import OutOfMemory
+from ...model.wording import FROZEN, place, plural, sentence, spoken, stack_of
 from ..events import Event
 from ..messages import NO_MEMORY, NO_SHARED_MEMORY
 from ..scene import Facts
+
+_LOADS = ("load", "load_state_dict", "load_checkpoint", "from_pretrained")
+"""Functions of torch, Lightning and transformers that read a model or a checkpoint."""
 
 _TYPES = ("MemoryError", "OutOfMemoryError")
 
@@ -54,7 +59,18 @@ def find(facts: Facts) -> Verdict | None:
         culprits=culprits,
         where=event.where,
         evidence=evidence,
+        finding=OutOfMemory(
+            of="rank" if event.own else "worker",
+            while_loading=_was_loading(facts, culprits),
+            limited=facts.snapshot.limit is not None,
+        ),
     )
+
+
+def _was_loading(facts: Facts, ranks: Sequence[int]) -> bool:
+    """True where one of the ranks was reading a model or a checkpoint."""
+    names = {frame.function for process in facts.processes(ranks) for frame in stack_of(process)}
+    return not names.isdisjoint(_LOADS)
 
 
 def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
@@ -79,6 +95,7 @@ def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
         culprits=(event.rank,),
         where=event.where,
         evidence=(f"{who}: {texts[0]}",),
+        finding=OutOfMemory(of="shared memory"),
     )
 
 
@@ -117,4 +134,5 @@ def _frozen(facts: Facts) -> Verdict | None:
         culprits=ranks,
         where=facts.where(ranks),
         evidence=(f"{spoken(ranks)}: {FROZEN}",),
+        finding=OutOfMemory(while_loading=_was_loading(facts, ranks), limited=True),
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...model.facts import Verdict
+from ...model.findings import RankCrashed
 from ...model.wording import last_seen, plural, signal_name, spoken
+from ..events import FROM_OUTSIDE
 from ..scene import Facts
 
 
@@ -25,4 +27,5 @@ def find(facts: Facts) -> Verdict | None:
         culprits=(event.rank,),
         where=event.where,
         evidence=(f"rank {event.rank} ended by signal {event.by_signal} ({name})",),
+        finding=RankCrashed(signal=name, from_outside=event.by_signal in FROM_OUTSIDE),
     )

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from ...model.clauses import clauses, same, verb
 from ...model.facts import ProcessView, RankView, Verdict
+from ...model.findings import RankExited
 from ...model.frames import Frame
 from ...model.waits import InStore
-from ...model.wording import END_UNSEEN, last_seen, place, plural, sentence, spoken
+from ...model.wording import END_UNSEEN, last_seen, place, plural, sentence, spoken, stack_of
+from ...program.blocks import function_of, path
+from ...program.syntax import Loop
 from ..events import Event
 from ..scene import Facts
 
@@ -93,6 +96,8 @@ def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
     how = {rank: same(_how(facts.graph.ranks[rank].process)) for rank in left}
     where = facts.where(left[:1])
     them = plural(left, "it", "them")
+    failed = () if first is None or first.rank is None or first.rank in left else (first.rank,)
+    needed_by = tuple(waiting) or failed
     after = ""
     if waiting:
         after = f" while {spoken(waiting)} still {plural(waiting, 'needs', 'need')} {them}"
@@ -108,7 +113,17 @@ def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
         culprits=_odd(facts, left),
         where=where or _needed_at(facts, waiting),
         evidence=tuple(f"rank {rank} {said.one}" for rank, said in how.items()),
+        finding=RankExited(left, needed_by, _needed_at(facts, waiting), at_end=_at_end(facts, left)),
     )
+
+
+def _at_end(facts: Facts, left: tuple[int, ...]) -> bool:
+    """True where the ranks came to the end of the program, and no other was in a loop of it."""
+    through = all(p.exit_code == 0 and p.where is None for p in facts.processes(left))
+    stacks = [stack_of(process) for process in facts.processes(tuple(facts.graph.ranks))]
+    lines = [(function_of(frame), frame.line) for stack in stacks for frame in stack if frame.user]
+    steps = [step for function, line in lines if function is not None for step in path(function, line)]
+    return through and not any(isinstance(step.node, Loop) for step in steps)
 
 
 def _last_seen(facts: Facts, left: Sequence[int]) -> str:

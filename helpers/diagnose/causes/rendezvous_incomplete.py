@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ...model.clauses import Predicate, clauses, same, standing, verb
-from ...model.facts import UNTOLD, RankView, Verdict
+from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
+from ...model.findings import RendezvousIncomplete
 from ...model.network import StoreView
-from ...model.waits import JoinsRPC, OnLock
+from ...model.waits import ForRanks, JoinsRPC, OnLock
 from ...model.wording import plural, sentence, spoken
 from ..events import Event
 from ..launchers import launchers_wait
 from ..matching import addresses
-from ..messages import JOINED, NO_STORE, NOT_ALL_JOINED
+from ..messages import CANNOT_CONNECT, JOINED, NO_INTERFACE, NO_STORE, NOT_ALL_JOINED
 from ..network import (
     SET_INTERFACE,
     in_words,
@@ -29,6 +31,46 @@ from ..scene import Facts, minority
 
 def find(facts: Facts) -> Verdict | None:
     """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
+    verdict = _find(facts)
+    return verdict and replace(verdict, finding=_finding(facts, verdict))
+
+
+def _finding(facts: Facts, verdict: Verdict) -> RendezvousIncomplete:
+    """How ranks are absent, and what keeps those that are not from meeting."""
+    snapshot, ranks = facts.snapshot, facts.graph.ranks
+    absent = facts.processes(tuple(rank for rank in verdict.culprits if rank in ranks))
+    never = any(ranks[rank].state == "missing" for rank in verdict.culprits if rank in ranks)
+    cut_off = _connects_nowhere(facts)
+    meets = any(process.rendezvous for process in snapshot.launchers if process.awaits_nodes)
+    return RendezvousIncomplete(
+        absent=verdict.culprits,
+        never_started=never,
+        alone=never and len(facts.processes(tuple(ranks))) == 1 and snapshot.job.launcher == "python",
+        ended=not cut_off and any(not process.alive for process in absent),
+        late=any(
+            p.alive and p.where and not any(isinstance(w, ForRanks) for w in p.waits) for p in absent
+        ),
+        other_nodes=not cut_off and (meets or bool(facts.unseen)),
+        wrong_interface=cut_off,
+        other_job=bool(verdict.blockers),
+    )
+
+
+def _is_late(process: ProcessView) -> bool:
+    """True for a rank that is at a line of its own before it joins."""
+    joins = any(isinstance(wait, ForRanks) for wait in process.waits)
+    return process.alive and process.where is not None and not joins
+
+
+def _connects_nowhere(facts: Facts) -> bool:
+    """True where ranks have found the store, and cannot connect to each other."""
+    ranks = facts.processes(tuple(facts.graph.ranks))
+    said = [process.error.message for process in ranks if process.error is not None]
+    cannot = any(CANNOT_CONNECT.search(text) or NO_INTERFACE.search(text) for text in said)
+    return cannot or bool(unanswered(facts, facts.alive))
+
+
+def _find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is not None:
         # What follows from something may be seen before what it follows from.

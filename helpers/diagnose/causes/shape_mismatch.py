@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ...model.clauses import clauses, every_clause, verb
-from ...model.facts import Collective, Verdict
+from ...model.facts import Collective, ProcessView, Verdict
+from ...model.findings import Lines, ShapeMismatch
+from ...model.frames import Frame, innermost_user
 from ...model.waits import InCollective, Sizes
-from ...model.wording import place, plural, spoken
+from ...model.wording import place, plural, spoken, stack_of
 from ..aborted_calls import aborted_calls, classes
 from ..events import line_of_call
 from ..matching import SAME_SIZE, differ
@@ -37,8 +40,48 @@ def find(facts: Facts) -> Verdict | None:
             culprits=_failing(facts),
             where=event.where,
             evidence=(f"rank {event.rank}: {event.error.text}",),
+            finding=_finding(facts, [call.op for call in calls.values()]),
         )
     return _stuck(facts)
+
+
+def _finding(facts: Facts, ops: Sequence[str]) -> ShapeMismatch:
+    """What has other sizes: what is reduced cannot be padded, since what is added would count."""
+    ranks = facts.processes(tuple(facts.graph.ranks))
+    lines = _lines(ranks)
+    known: Lines = "unknown" if not lines else "same" if len(lines) == 1 else "different"
+    frames = [frame for process in ranks for frame in stack_of(process)]
+    in_ddp = any(f.function == "__init__" and f.file.endswith("parallel/distributed.py") for f in frames)
+    if in_ddp and known != "different":
+        return ShapeMismatch("parameters", known)
+    reduces = any(op.startswith(("all_reduce", "reduce")) for op in ops)
+    return ShapeMismatch("reduction" if reduces else "data", known)
+
+
+def _lines(ranks: Sequence[ProcessView]) -> set[Frame]:
+    """The lines of the calls that have met, if all are known.
+
+    A rank that has come out of its own is in a later one now, or in none. Where the ranks are in
+    different groups, their numbers do not tell which call that was.
+    """
+    newest = [process.collectives[-1] for process in ranks if process.collectives]
+    if len({call.group for call in newest}) > 1:
+        return set()
+    met = min(newest, key=lambda call: call.seq, default=None)
+    lines = {_line_of(process, met) for process in ranks}
+    return {frame for frame in lines if frame is not None} if None not in lines else set()
+
+
+def _line_of(process: ProcessView, met: Collective | None) -> Frame | None:
+    """The user's line of a call: as its history tells where the rank is past it, else as it was seen."""
+    newest = process.collectives[-1:]
+    if met is None or all((call.group, call.seq) == (met.group, met.seq) for call in newest):
+        return line_of_call(process)
+    for issued in process.issued:
+        at = met.seq - issued.first
+        if issued.group == met.group and 0 <= at < len(issued.calls):
+            return innermost_user(issued.calls[at].stack)
+    return None
 
 
 def _failing(facts: Facts) -> tuple[int, ...]:
@@ -123,6 +166,7 @@ def _stuck(facts: Facts) -> Verdict | None:
                 culprits=culprits,
                 where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
                 evidence=tuple(f"{op} #{seq}: {clause}" for clause in every_clause(have)),
+                finding=_finding(facts, [op]),
             )
     return _uneven(facts)
 
@@ -156,6 +200,7 @@ def _uneven(facts: Facts) -> Verdict | None:
                     culprits=tuple(sorted(calls)),
                     where=facts.where(sorted(calls)),
                     evidence=(said,),
+                    finding=_finding(facts, []),
                 )
     return None
 

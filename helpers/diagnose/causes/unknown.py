@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 
 from ...model.clauses import Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import UNTOLD, Verdict
+from ...model.findings import Unexplained
 from ...model.waits import InCollective, Wait
 from ...model.wording import END_UNSEEN, operation, place, plural, sentence, spoken
 from ..events import Event
@@ -16,6 +18,12 @@ from ..scene import Facts, passed_unnumbered
 
 def find(facts: Facts) -> Verdict | None:
     """Something failed, or ranks are stuck, and no other cause applies."""
+    verdict = _find(facts)
+    blind, on_gpus = bool(facts.snapshot.not_seen), facts.snapshot.job.hardware == "cuda"
+    return verdict and replace(verdict, finding=Unexplained(blind=blind, on_gpus=on_gpus))
+
+
+def _find(facts: Facts) -> Verdict | None:
     event = facts.first
     job = facts.snapshot.job
     if event is not None and facts.follows_from_unseen and facts.unseen and job.command:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ...model.clauses import clauses, grouped, standing, verb
 from ...model.facts import ChildView, ErrorView, Verdict
+from ...model.findings import WorkerStall
 from ...model.waits import DATA_LOADER
-from ...model.wording import child_phrase, doing, joined, place, sentence, spoken
-from ..events import Event
+from ...model.wording import child_phrase, doing, joined, place, sentence, signal_name, spoken
+from ..events import FROM_OUTSIDE, Event
 from ..messages import WORKER_LATE, WORKERS
 from ..scene import Facts
 
@@ -43,6 +44,7 @@ def _stalled(facts: Facts) -> Verdict | None:
             f"{child_phrase(c)} of rank {r} has not moved for a while: {doing(c.process)}"
             for r, c in waiting.items()
         ),
+        finding=WorkerStall("stuck", runs_module_again=facts.runs_module_again),
     )
 
 
@@ -63,7 +65,9 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     if event.own:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
-        name, how, where = "a DataLoader worker", "ended", event.where
+        by = _sent_to_all(facts, event.rank)
+        name, where = "a DataLoader worker", event.where
+        how = f"ended by {by} from outside" if by else "ended"
     elif child is not None and child.process.kind == "dataloader-worker":
         name, how, where = child_phrase(child), event.text, event.where
     elif child is not None and _named(facts, child):
@@ -81,7 +85,19 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
         culprits=(event.rank,),
         where=where,
         evidence=(f"{name} of rank {event.rank}: {event.text}",),
+        finding=WorkerStall("ended", _sent_to_all(facts, event.rank), facts.runs_module_again),
     )
+
+
+def _sent_to_all(facts: Facts, rank: int) -> str:
+    """The signal by which somebody else has ended all DataLoader workers of a rank, two at least.
+
+    A rank ends those that are left once one has died, and one alone may have sent it to itself.
+    """
+    children = [child.process for child in facts.graph.ranks[rank].children]
+    signals = [process.signal for process in children if process.kind == "dataloader-worker"]
+    number = signals[0] if len(signals) > 1 and len({*signals}) == 1 else None
+    return signal_name(number) if number in FROM_OUTSIDE and not facts.snapshot.memory_kills else ""
 
 
 def _named(facts: Facts, child: ChildView) -> bool:
@@ -107,6 +123,7 @@ def _late(facts: Facts, rank: int, event: Event) -> Verdict:
         culprits=(rank,),
         where=where,
         evidence=(f"rank {rank}: {event.text}",),
+        finding=WorkerStall("late", runs_module_again=facts.runs_module_again),
     )
 
 

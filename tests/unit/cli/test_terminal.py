@@ -69,7 +69,7 @@ def test_many_ranks_that_are_alike_share_a_row_of_the_live_table() -> None:
 
     assert many == [
         *("16,383 ranks: 0-16, 18-16383", "2,048 nodes", "⏸ waiting", "train.py:10"),
-        *("all_reduce #7 of the default group", "0-2", "0-16383", ""),
+        *("all_reduce #7", "0-2", "0-16383", ""),
     ]
     assert odd == ["17", "node 2 (host n2)", "▶ running", "prep.py:12", "asleep", "0", "0", "4711 store"]
 

@@ -10,7 +10,7 @@ import pytest
 from looks import FakeEyes, FakeJob
 
 from helpers.cli.interrupts import Received, Signals
-from helpers.cli.watch import watch
+from helpers.cli.watch import Forms, watch
 from helpers.model.facts import Report
 from helpers.observe.look import Look, Watched
 from helpers.session import Session
@@ -35,5 +35,5 @@ def test_after_an_interrupt_the_run_is_interrupted_however_soon_the_job_ends(
     file = tmp_path / "report.json"
     signals = Signals()
     signals.add(Received(number, 0.0, 0))
-    assert watch(run, signals, str(file), grace=1.0) == code
+    assert watch(run, signals, Forms(str(file)), grace=1.0) == code
     assert json.loads(file.read_text())["interrupted"] is (code == 130)

@@ -9,7 +9,7 @@ import pytest
 from histories import ended, error, issued, snapshot, steady
 
 from helpers.diagnose.diagnose import diagnose
-from helpers.diagnose.fitting.fixes import fitting
+from helpers.diagnose.fixes import fitting
 from helpers.diagnose.pages import page
 from helpers.model.facts import RankView, Verdict
 from helpers.model.frames import Frame, innermost_user

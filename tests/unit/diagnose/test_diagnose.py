@@ -1272,7 +1272,7 @@ COLLECTIVE_MISMATCH = [
         (1,),
         where="train.py:55 extra",
         says=(
-            "Rank 1 is in all_reduce #1 of the default group at train.py:55 and never comes to barrier",
+            "Rank 1 is in all_reduce #1 at train.py:55 and never reaches barrier",
             "where ranks 0 and 2 wait.",
         ),
     ),
@@ -1380,7 +1380,7 @@ COLLECTIVE_MISMATCH = [
         "collective-mismatch",
         (3,),
         where="train.py:70 end",
-        says=("Rank 3 is in barrier #1", "never comes to new_group", "where rank 2 waits"),
+        says=("Rank 3 is in barrier #1", "never reaches new_group", "where rank 2 waits"),
     ),
     Case(
         "two groups are used in opposite order",
@@ -1460,7 +1460,7 @@ COLLECTIVE_MISMATCH = [
         "hang",
         "collective-mismatch",
         (0, 1),
-        says=("rank 0 is in broadcast #1 of the default group with root 1", "with root 0"),
+        says=("rank 0 is in broadcast #1 with root 1", "with root 0"),
     ),
     Case(
         "objects scattered by one rank and broadcast by another",
@@ -1551,7 +1551,7 @@ COLLECTIVE_MISMATCH = [
         "hang",
         "collective-mismatch",
         (0, 1),
-        says=("broadcast #1 of the default group, called by a library",),
+        says=("broadcast #1, called by a library",),
     ),
     Case(
         "a rank that waits for a key is behind the two that part",
@@ -2074,7 +2074,7 @@ HEALTHY = [
         proved=False,
         where="prep.py:12 tokenize",
         final=True,
-        says=("Rank 1 is", "has not come to all_reduce", "ranks 0 and 2 wait"),
+        says=("Rank 1 is", "has not reached all_reduce", "ranks 0 and 2 wait"),
     ),
     Case(
         "it may set the key for which another has waited so long",
@@ -2195,7 +2195,7 @@ HEALTHY = [
         (0,),
         proved=False,
         final=True,
-        says=("Rank 0 is", "has not come to all_reduce"),
+        says=("Rank 0 is", "has not reached all_reduce"),
     ),
     Case(
         "a rank waits for a build that uses CPU, the others for its lock",

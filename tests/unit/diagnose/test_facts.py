@@ -66,7 +66,7 @@ def test_how_ranks_are_spoken_of(ranks: list[int], text: str) -> None:
 
 
 OPERATIONS = [
-    (collective("all_reduce", 7), "all_reduce #7 of the default group"),
+    (collective("all_reduce", 7), "all_reduce #7"),
     (collective("barrier", None, group="tp"), "barrier of group tp"),
     (wait(InCollective, "barrier"), "barrier"),
     (recv(1), "recv from rank 1"),

@@ -10,7 +10,7 @@ import pytest
 from histories import in_collective, joining, rank, snapshot
 
 from helpers.diagnose.diagnose import diagnose
-from helpers.diagnose.fitting.fixes import fitting
+from helpers.diagnose.fixes import fitting
 from helpers.diagnose.pages import page
 from helpers.model.facts import ErrorView, Job, Port, ProcessView, RankView, Snapshot, Verdict
 from helpers.model.frames import Frame

@@ -65,11 +65,11 @@ ALIVE = {
     ),
     "in a barrier": Kind(
         lambda n, at, world: still(in_collective(n, "barrier", members=tuple(range(world)), at=at)),
-        "in barrier #1 of the default group",
+        "in barrier #1",
     ),
     "reducing": Kind(
         lambda n, at, world: still(in_collective(n, "all_reduce", members=tuple(range(world)), at=at)),
-        "in all_reduce #1 of the default group",
+        "in all_reduce #1",
     ),
     "joining": Kind(
         lambda n, at, _: still(rank(n, joining(), at=at)), "in the rendezvous (init_process_group)"
@@ -273,7 +273,7 @@ def test_what_is_said_of_a_rank_is_true_of_it(job: list[tuple[str, str]], final:
 
 
 BARRIER = ("in a barrier", "a.py:1")
-NOT_COME = "they have not come to barrier #1 of the default group, where rank 0 waits."
+NOT_COME = "they have not reached barrier #1, where rank 0 waits."
 
 TOGETHER: list[tuple[str, list[tuple[str, str]], str]] = [
     (

@@ -49,7 +49,7 @@ MAIN = frame("<module>", line=20)
 CALLS: list[tuple[str, list[Frame], dict[str, Any] | None]] = [
     ("no torch", [frame("load")], None),
     (
-        "a collective of the default group: the function has put it in itself",
+        "a collective: the function has put it in itself",
         [frame("all_reduce", C10D, group=GROUP), wrapper(), frame("step")],
         {"kind": "collective", "op": "all_reduce", "group": "default"},
     ),

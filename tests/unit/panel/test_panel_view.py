@@ -87,7 +87,7 @@ def two_ranks(**more: object) -> Snapshot:
 
 def test_two_rank_table_says_who_stands_where() -> None:
     shown = text_of(rank_table(two_ranks()))
-    waits = "all_reduce #7 in group default, sizes [1]"
+    waits = "all_reduce #7, sizes [1]"
     assert f"rank 0 ◆ waiting train.py:41 validate {waits} 0 % 312 MB 41001 store" in shown
     assert "rank 1 ▶ running prep.py:12 main 100 %" in shown
 
@@ -125,7 +125,7 @@ def test_many_ranks_that_are_alike_share_a_row() -> None:
 
     assert rows(rank_table(snapshot(*on_nodes(views, 8)))) == [
         "16,383 ranks 0-16, 18-16383 2,048 nodes ◆ waiting train.py:10 step "
-        "all_reduce #7 in group default 0-2 % 300-16683 MB",
+        "all_reduce #7 0-2 % 300-16683 MB",
         "rank 17 node 2 (host n2) ▶ running prep.py:12 f 0 % 5 MB 4711 store",
     ]
 

@@ -393,7 +393,7 @@ def test_equal_ranks_share_a_row() -> None:
     text = to_text(hang())
 
     row = next(line for line in text.splitlines() if line.startswith("1, 2 "))
-    assert "all_reduce #7 in group default, sizes [1, 4]" in row
+    assert "all_reduce #7, sizes [1, 4]" in row
     assert row.endswith("train.py:30 step")
     assert sum("all_reduce #7 in group" in line for line in text.splitlines()) == 1
 

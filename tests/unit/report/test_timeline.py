@@ -103,7 +103,7 @@ def held() -> RankView:
         (importing(0), "importing", "importing"),
         (rank(0, joining()), "rendezvous", "in the rendezvous (init_process_group)"),
         (working(0), "running", "running"),
-        (in_collective(0, "barrier", start=7), "collective", "in barrier #7 of the default group"),
+        (in_collective(0, "barrier", start=7), "collective", "in barrier #7"),
         (rank(0, recv(1)), "waiting", "in recv from rank 1"),
         (rank(0, key("k")), "waiting", "waiting for the store key 'k'"),
         (rank(0, key("k"), asleep="nanosleep"), "waiting", "waiting for the store key 'k'"),
@@ -156,7 +156,7 @@ def test_a_number_that_becomes_known_later_does_not_split_a_collective() -> None
     unnumbered = rank(0, replace(in_wait(), seq=None))
     (lane,) = lanes(run([unnumbered], [in_collective(0, "barrier", start=4)]))
 
-    assert [(s.text, s.seq) for s in lane.segments] == [("in barrier #4 of the default group", 4)]
+    assert [(s.text, s.seq) for s in lane.segments] == [("in barrier #4", 4)]
 
 
 def in_wait() -> Any:
@@ -252,8 +252,8 @@ def test_many_ranks_share_a_lane_where_they_are_alike_at_the_end(ranks: int) -> 
         (f"rank {odd}", 1),
     ]
     assert [lane.segments[-1].text for lane in found] == [
-        "in all_reduce #7 of the default group",
-        "in barrier #7 of the default group",
+        "in all_reduce #7",
+        "in barrier #7",
     ]
 
 
@@ -273,12 +273,11 @@ def test_a_lane_of_several_ranks_says_how_many_which_and_where(many: str) -> Non
     }
     assert [e.text for e in of_class(many, "named")] == ["rank 17"]
     assert any(
-        title.startswith("16,383 ranks, drawn as rank 0: in all_reduce #7 of the default group")
-        for title in titles(many)
+        title.startswith("16,383 ranks, drawn as rank 0: in all_reduce #7") for title in titles(many)
     )
     assert described(many).startswith(
-        "ranks 0-16 and 18-16383: in all_reduce #7 of the default group at train.py:30 step; "
-        "rank 17: in barrier #7 of the default group at train.py:19 save from 1.0 s. "
+        "ranks 0-16 and 18-16383: in all_reduce #7 at train.py:30 step; "
+        "rank 17: in barrier #7 at train.py:19 save from 1.0 s. "
         "First difference at #7 of the default group: ranks 0-16 and 18-16383 all_reduce, "
         "rank 17 barrier."
     )
@@ -477,7 +476,7 @@ def test_a_picture_that_does_not_reveal_shows_only_what_was_seen() -> None:
     for look in ("pin", "arrow", "odd", "named"):
         assert not of_class(svg, look)
     assert not re.search("Verdict|First difference|Stall|mismatch", described(svg))
-    assert "rank 1: in all_reduce #2 of the default group" in described(svg)
+    assert "rank 1: in all_reduce #2" in described(svg)
 
 
 def test_the_verdict_is_pinned_where_it_was_reached() -> None:
@@ -547,7 +546,7 @@ def test_the_description_puts_equal_ranks_together() -> None:
     views[2] = sleeping(2, "prep.py:12 main", still=3.0)
 
     assert described(timeline([snapshot(*views, time=20.0)])) == (
-        "ranks 0, 1 and 3: in all_reduce #7 of the default group at train.py:10 step from 18.0 s; "
+        "ranks 0, 1 and 3: in all_reduce #7 at train.py:10 step from 18.0 s; "
         "rank 2: asleep at prep.py:12 main from 17.0 s."
     )
 

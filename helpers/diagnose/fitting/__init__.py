@@ -1,1 +1,0 @@
-"""Which fix of a cause's page fits a case. No I/O."""

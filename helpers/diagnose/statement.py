@@ -1,0 +1,200 @@
+"""The statement at which ranks parted, in the fields that a fix may ask for and name. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model.clauses import grouped
+from ..model.facts import Verdict
+from ..model.frames import Frame
+from ..model.parting import Guard, Parting
+from ..model.redaction import Source
+from ..model.wording import one_line, place, spoken
+from ..program.blocks import function_of, path
+from ..program.syntax import dotted, parsed
+from .scene import Facts
+
+_OF_RANK = re.compile(
+    r"(^|_)(rank|local_rank|global_rank|process_index)(\(\))?$|global_zero|main_process|world_process_zero"
+)
+"""How torch, Lightning, accelerate and transformers call what only one rank is, or a rank's number."""
+
+_TELLS_RANK = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call, ast.Name, ast.Attribute)
+"""What a rank's number is stored or compared by; anything else makes something new of it."""
+
+LONGEST_CALL = 60
+"""Characters of a call that are quoted."""
+
+_WRAPPED = ("parallel/distributed.py", "fsdp/")
+"""Files of torch whose `forward` communicates."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What decided which way each rank went; all is empty or false where no statement is known.
+
+    Attributes:
+        statement: as it is written; parted: its place; values: those that differ, in words.
+        loop, condition: whether it is a loop, or not; handler: a `try` or `with` that lets an exception
+            pass; leaves: a `return` or an exit.
+        by_rank: True where it asks which rank it is.
+        near: True where a rank was still in its function at the call at which they came apart; inside:
+            where that call was made in it; both: where all have, each in its own part.
+        call, call_at: that call, as it is written, and its place.
+        forward: True where that is the forward pass of a wrapped model.
+        guards: the statements of which one has decided, where no single one is known; guards_by_rank:
+            True where each asks which rank it is.
+    """
+
+    statement: str = ""
+    parted: str = ""
+    values: str = ""
+    loop: bool = False
+    handler: bool = False
+    leaves: bool = False
+    condition: bool = False
+    by_rank: bool = False
+    near: bool = False
+    inside: bool = False
+    both: bool = False
+    call: str = ""
+    call_at: str = ""
+    forward: bool = False
+    guards: str = ""
+    guards_by_rank: bool = False
+
+
+def statement(facts: Facts, verdict: Verdict) -> Statement:
+    """What is known of the statement of a verdict."""
+    parting = verdict.parting
+    if parting is None or parting.where is None:
+        at = verdict.where
+        call, call_at = (_called(at, ()), place(at)) if at is not None else ("", "")
+        guards = parting.guards if parting is not None else ()
+        by_rank = bool(guards) and all(map(_asks_rank, guards))
+        return Statement(call=call, call_at=call_at, guards=_in_markdown(guards), guards_by_rank=by_rank)
+    below, frame = _split(facts, parting, parting.where)
+    loop, leaves = parting.kind in ("for", "while"), parting.kind in ("return", "exit")
+    handler = parting.kind in ("try", "with")
+    labels = [way.label for way in parting.branches]
+    asked = parting.differ or parting.asked or _asked(parting.source)
+    told = {name: parting.values.get(name, {}) for name in asked}
+    text = parting.where.text
+    forward = {frame.file for frame in below if "forward" in frame.function}
+    return Statement(
+        statement=Source(parting.source.rstrip(":")),
+        parted=place(parting.where),
+        values=_values(parting),
+        loop=loop,
+        handler=handler,
+        leaves=leaves,
+        condition=not loop,
+        by_rank=any(_of_rank(name, values, text) for name, values in told.items()),
+        near=_is_near(facts, parting, parting.where),
+        inside=frame is not None and _is_inside(parting.where, frame),
+        both=len(labels) > 1 and all(label.startswith("in its") for label in labels),
+        call="" if frame is None else _called(frame, [one.function for one in below]),
+        call_at="" if frame is None else place(frame),
+        forward=any(part in file for file in forward for part in _WRAPPED),
+    )
+
+
+def _in_markdown(guards: Sequence[Guard]) -> str:
+    """``if a` (train.py:3) or `if b` (train.py:9)``."""
+    return " or ".join(f"`{_quotable(g.source.rstrip(':'))}` ({place(g.where)})" for g in guards)
+
+
+def _asks_rank(guard: Guard) -> bool:
+    """True for an `if` that asks which rank it is."""
+    return any(_of_rank(name, {}, guard.where.text) for name in _asked(guard.source))
+
+
+def _asked(source: str) -> list[str]:
+    """The names in the condition of a statement in one line."""
+    condition = re.match(r"(?:el)?(?:if|while) (.*?)(?::|$)", source)
+    tree = parsed(condition[1]) if condition else None
+    nodes = ast.walk(tree) if tree is not None else ()
+    names = (dotted(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute))
+    return [name for name in names if name]
+
+
+def _quotable(source: str) -> str:
+    return one_line(Source(source)).replace("`", "'")
+
+
+def _split(facts: Facts, parting: Parting, where: Frame) -> tuple[Sequence[Frame], Frame | None]:
+    """The frame in the function of the statement, of a rank that took its first way, and those below."""
+    if not parting.branches:
+        return (), None
+    stack = _stack(facts, parting.branches[0].ranks[0])
+    for inner, frame in enumerate(stack):
+        if (frame.file, frame.function) == (where.file, where.function):
+            return stack[:inner], frame
+    return (), None
+
+
+def _stack(facts: Facts, rank: int) -> Sequence[Frame]:
+    """The stack of a rank, innermost first, at the call at which its group's calls have come apart."""
+    for apart in facts.apart:
+        if rank in apart.calls:
+            return apart.calls[rank].stack
+    view = facts.graph.ranks.get(rank)
+    return view.process.stack if view is not None and view.process is not None else ()
+
+
+def _is_near(facts: Facts, parting: Parting, where: Frame) -> bool:
+    """True where a rank is in the function of the statement still."""
+    stacks = [_stack(facts, rank) for way in parting.branches for rank in way.ranks]
+    return any((f.file, f.function) == (where.file, where.function) for s in stacks for f in s)
+
+
+def _is_inside(where: Frame, frame: Frame) -> bool:
+    """True where the line of a frame is a part of the statement at `where`."""
+    function = function_of(frame)
+    steps = path(function, frame.line) if function is not None else ()
+    return any(getattr(step.node, "lineno", None) == where.line for step in steps)
+
+
+def _values(parting: Parting) -> str:
+    """`loss is 2.0 on rank 0, 1.0 on rank 1`, of what differs."""
+    said = []
+    for name in parting.differ:
+        by_value = grouped(parting.values[name]).items()
+        said.append(f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in by_value))
+    return "; ".join(said)
+
+
+def _of_rank(name: str, values: Mapping[int, str], text: str, depth: int = 2) -> bool:
+    """True for a name that says which rank it is, or that a source sets to what says so."""
+    last = name.rpartition(".")[2]
+    if _OF_RANK.search(last) or (len(values) > 1 and all(v == str(r) for r, v in values.items())):
+        return True
+    tree = parsed(text) if depth else None
+    for node in ast.walk(tree) if tree is not None else ():
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if any((dotted(target) or "").rpartition(".")[2] == last for target in targets):
+            value = node.value if isinstance(node, ast.Assign) else None
+            parts = ast.walk(value) if isinstance(value, _TELLS_RANK) else ()
+            names = {dotted(part) or "" for part in parts if isinstance(part, ast.Name | ast.Attribute)}
+            if any(_of_rank(one, {}, text, depth - 1) for one in names - {name, ""}):
+                return True
+    return False
+
+
+def _called(frame: Frame, below: Sequence[str]) -> str:
+    """What a line calls, as it is written: the call that has led to the frames below it.
+
+    Args:
+        below: their functions, innermost first.
+    """
+    function = function_of(frame)
+    steps = path(function, frame.line) if function is not None else ()
+    calls = [node for node in ast.walk(steps[-1].node) if isinstance(node, ast.Call)] if steps else []
+    names = dict.fromkeys(ast.unparse(call.func) for call in calls)
+    known = [name for name in names if name not in vars(builtins)]
+    leading = [name for name in known if name.rpartition(".")[2] in below] or known
+    return leading[0] if leading and len(leading[0]) <= LONGEST_CALL else ""

@@ -1,0 +1,255 @@
+"""What each cause has found, in typed fields: what its page says of a case is made of these alone.
+
+A field is false, empty or None where nothing shows it, and says so: a fix that needs it is not given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from .frames import Frame
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found. `kind` is its name in JSON."""
+
+    kind: ClassVar[str] = "unexplained"
+
+
+Owner = Literal["stranger", "earlier run", "job", "unknown"]
+"""Who has a port that a process wants; an earlier run is one of the same command."""
+
+
+@dataclass(frozen=True)
+class AddressInUse(Finding):
+    """A process could not listen on a port.
+
+    Attributes:
+        port: 0 where the kernel was to choose one, and had none.
+        owner: who has it.
+        runs_module_again: True where a child of `multiprocessing` has run the launching code again.
+    """
+
+    kind = "address-in-use"
+    port: int | None = None
+    owner: Owner = "unknown"
+    runs_module_again: bool = False
+
+
+@dataclass(frozen=True)
+class DuplicateRank(Finding):
+    """Children of ranks have joined in their place, at a line that both have run."""
+
+    kind = "duplicate-rank"
+    ranks: tuple[int, ...] = ()
+    joined_at: Frame | None = None
+
+
+@dataclass(frozen=True)
+class OutOfMemory(Finding):
+    """Memory was used up: a rank's own, that of its DataLoader's worker, or `/dev/shm`.
+
+    Attributes:
+        while_loading: True where a model or a checkpoint was being loaded.
+        limited: True where the job had a limit of its own.
+    """
+
+    kind = "out-of-memory"
+    of: Literal["rank", "worker", "shared memory"] = "rank"
+    while_loading: bool = False
+    limited: bool = False
+
+
+@dataclass(frozen=True)
+class WorkerStall(Finding):
+    """A DataLoader's worker is stuck, was late or has ended.
+
+    Attributes:
+        signal: name of the one that somebody else has sent to all workers of a rank; empty for none.
+        runs_module_again: True where a worker has run the launching code again.
+    """
+
+    kind = "worker-stall"
+    state: Literal["stuck", "late", "ended"] = "ended"
+    signal: str = ""
+    runs_module_again: bool = False
+
+
+Lines = Literal["same", "different", "unknown"]
+
+
+@dataclass(frozen=True)
+class ShapeMismatch(Finding):
+    """Sizes differ in one call: in the parameters that DDP compares, in what is reduced, or in data.
+
+    Attributes:
+        lines: whether all ranks have made that call from one line, as far as each line is known.
+    """
+
+    kind = "shape-mismatch"
+    of: Literal["parameters", "reduction", "data"] = "data"
+    lines: Lines = "unknown"
+
+
+@dataclass(frozen=True)
+class DeviceMismatch(Finding):
+    """Operands are on different devices.
+
+    Attributes:
+        in_init_module: True where the line is inside `init_module`.
+        sets_default: True where the program sets a default device.
+    """
+
+    kind = "device-mismatch"
+    in_init_module: bool = False
+    sets_default: bool = False
+
+
+@dataclass(frozen=True)
+class RankCrashed(Finding):
+    """A signal has ended a rank: SIGKILL and SIGTERM come from outside, others from what it did."""
+
+    kind = "rank-crashed"
+    signal: str = ""
+    from_outside: bool = False
+
+
+@dataclass(frozen=True)
+class RankExited(Finding):
+    """Ranks have ended while others need them.
+
+    Attributes:
+        needed_by, needed_at: the ranks that do, and the line where the first of them does.
+        at_end: True where they came to the end of the program, and no rank is in a loop.
+    """
+
+    kind = "rank-exited"
+    ranks: tuple[int, ...] = ()
+    needed_by: tuple[int, ...] = ()
+    needed_at: Frame | None = None
+    at_end: bool = False
+
+
+@dataclass(frozen=True)
+class RendezvousIncomplete(Finding):
+    """The ranks do not meet.
+
+    Attributes:
+        absent: those that have not joined.
+        never_started: True where one of them has no process; alone: where the only process was started
+            by hand, and its variables speak of more.
+        ended: True where one of them has ended; late: where one is at a line of its own.
+        other_nodes: True where other machines are waited for.
+        wrong_interface: True where ranks have found the store, and cannot connect to each other.
+        other_job: True where the rendezvous belongs to another job.
+    """
+
+    kind = "rendezvous-incomplete"
+    absent: tuple[int, ...] = ()
+    never_started: bool = False
+    alone: bool = False
+    ended: bool = False
+    late: bool = False
+    other_nodes: bool = False
+    wrong_interface: bool = False
+    other_job: bool = False
+
+
+@dataclass(frozen=True)
+class IssuedBy:
+    """A call, and the ranks that have issued it."""
+
+    ranks: tuple[int, ...]
+    op: str
+    where: Frame | None = None
+
+
+@dataclass(frozen=True)
+class Mismatch(Finding):
+    """The ranks do not make the same calls.
+
+    Attributes:
+        group, seq: the place at which they first differ, where that is known.
+        calls: what they have issued instead of each other's.
+        odd: the ranks to look at first.
+        messages: True where sends and receives do not meet.
+        makes_group: True where some are in `new_group`, or know a group with other members.
+        collective: True where no rank waits for a message, or makes a group.
+        threads: True where several threads of a rank use the group.
+    """
+
+    kind = "mismatch"
+    group: str | None = None
+    seq: int | None = None
+    calls: tuple[IssuedBy, ...] = ()
+    odd: tuple[int, ...] = ()
+    messages: bool = False
+    makes_group: bool = False
+    collective: bool = True
+    threads: bool = False
+
+
+@dataclass(frozen=True)
+class FileLock(Finding):
+    """Ranks wait for a lock.
+
+    Attributes:
+        left_behind: True where no process holds it.
+        across_call: True where the rank that holds it waits for others.
+    """
+
+    kind = "file-lock"
+    path: str | None = None
+    left_behind: bool = False
+    across_call: bool = False
+
+
+WaitsFor = Literal["", "condition", "input", "signal", "key", "lock", "thread", "pipe", "other"]
+"""What keeps a rank: a condition that it tests, what a person types, a signal that has stopped it, a key
+of the store, a lock that it or nobody can release, another thread of its process, a child that cannot
+write, something outside."""
+
+
+@dataclass(frozen=True)
+class Missing(Finding):
+    """A rank is alive, and does not arrive where others wait.
+
+    Attributes:
+        waits_for: what keeps the first of the ranks that waits; empty where none does.
+        works: True where it computes or sleeps.
+        tested: the condition; changed: the functions that change it.
+        met: how many calls of a group these ranks and those that wait have completed together.
+        needed_by: the ranks that wait; awaited: the call in which they do.
+    """
+
+    kind = "missing"
+    ranks: tuple[int, ...] = ()
+    waits_for: WaitsFor = ""
+    works: bool = False
+    tested: str = ""
+    changed: str = ""
+    met: int = 0
+    needed_by: tuple[int, ...] = ()
+    awaited: str = ""
+
+
+@dataclass(frozen=True)
+class Raised(Finding):
+    """An exception that was not caught; without a type where Python could not run the script."""
+
+    kind = "raised"
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Unexplained(Finding):
+    """Nothing explains what was seen.
+
+    Attributes:
+        blind: True where something could not be seen; on_gpus: where the job runs on GPUs.
+    """
+
+    blind: bool = False
+    on_gpus: bool = False

@@ -28,7 +28,7 @@ from .model.facts import Report, Snapshot, Verdict
 from .observe import locks
 from .observe.daemons import daemons
 from .observe.logs import Logs
-from .observe.look import AnyQuestion, Look, Watched, merged
+from .observe.look import AnyQuestion, Look, Printed, Watched, merged
 from .observe.observer import Observer
 from .observe.recording import Keeper
 from .observe.relay import Relay, Sink
@@ -455,8 +455,8 @@ def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:
         look = eyes.look(wanted)
         snapshot = observer.take(look)
         seen = look if seen is None else merged(seen, look)
-        if observer.wanted <= wanted:
-            break
+        if all(question in wanted or isinstance(question, Printed) for question in observer.wanted):
+            break  # what ranks have printed is in time for the next look
     assert seen is not None
     return seen, snapshot
 

@@ -188,6 +188,7 @@ class ProcessView:
         recorded: True when its Flight Recorder has been read.
         ended: seconds at which it was seen to have ended, else None.
         signal: number of the signal that ended it.
+        communicates: each thread that is in a collective, a send or a receive, and the group of that.
         handling: the exception that it is handling while it stands where it is.
         interpreter_finished: True once that has happened without an exception; a launcher's signal may
             still hit the process after that.
@@ -232,6 +233,7 @@ class ProcessView:
     exit_code: int | None = None
     signal: int | None = None
     error: ErrorView | None = None
+    communicates: tuple[tuple[str, str], ...] = ()
     handling: ErrorView | None = None
     interpreter_finished: bool = False
     acting_thread: str | None = None

@@ -130,6 +130,14 @@ def _kernel(row: Row, now: float, seen: float) -> Evidence:
     return Evidence(Source.KERNEL, seen, now - row.idle(now), waits=tuple(pending), asleep=asleep)
 
 
+def _communicating(record: Record) -> Iterator[tuple[str, str]]:
+    """Each thread that is in a call of a group, and that group."""
+    for thread in record["threads"]:
+        call = thread["call"]
+        if call is not None and call["kind"] in ("collective", "p2p"):
+            yield thread["name"], call["group"] or "default"
+
+
 def with_evidence(
     view: ProcessView,
     record: Record | None,
@@ -177,6 +185,7 @@ def with_evidence(
         issued=issued(record, sources),
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,
+        communicates=() if over else tuple(_communicating(record)),
         interpreter_finished=record["ended"] and evidence.error is None,
         acting_thread=acting_thread(record, sources) if pending else None,
         groups=groups.groups(record),

@@ -7,7 +7,7 @@ from marks import about_to_block
 
 def load(rank: int) -> torch.Tensor:
     if rank == 1:
-        raise ValueError("batch 7 is empty")
+        raise ValueError("batch 7 is empty")  # <- culprit
     return torch.ones(4)
 
 
@@ -15,7 +15,7 @@ def step() -> None:
     try:  # <- parted
         batch = load(dist.get_rank())
         about_to_block()
-        dist.all_reduce(batch)  # <- culprit, rank 0
+        dist.all_reduce(batch)  # <- rank 0
     except ValueError:
         about_to_block()
         dist.barrier()  # <- rank 1

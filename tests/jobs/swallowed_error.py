@@ -14,7 +14,7 @@ def decode(sample: bytes) -> torch.Tensor:
 def train(samples: list[bytes]) -> None:
     weight = torch.zeros(4)
     for sample in samples:
-        try:
+        try:  # <- parted
             batch = decode(sample)
             about_to_block()
             dist.all_reduce(batch)  # <- rank 0, rank 2

@@ -90,11 +90,8 @@ def _finding(
 
 def _uses_threads(process: ProcessView) -> bool:
     """True where two threads of a process communicate in one group: nothing orders their calls."""
-    threads: dict[str | None, set[str]] = {}
-    for wait in process.waits:
-        if isinstance(wait, Communication):
-            threads.setdefault(wait.group, set()).add(wait.thread)
-    return any(len(names) > 1 for names in threads.values())
+    groups = [group for _, group in {*process.communicates}]
+    return len({*groups}) < len(groups)
 
 
 def _met(facts: Facts, event: Event) -> Verdict | None:
@@ -283,7 +280,7 @@ def _parted(calls: dict[int, Communication], diverged: Divergence | None) -> str
         return ""
     by_op = grouped({rank: call.op for rank, call in issued.items()})
     listed = ", ".join(f"{op} on {spoken(ranks)}" for op, ranks in by_op.items())
-    return f"; they part at #{seq} of {group_name(group)}: {listed}"
+    return f"; their calls first differ at #{seq} of {group_name(group)}: {listed}"
 
 
 def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:

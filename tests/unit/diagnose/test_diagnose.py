@@ -1272,8 +1272,8 @@ COLLECTIVE_MISMATCH = [
         (1,),
         where="train.py:55 extra",
         says=(
-            "Rank 1 is in all_reduce #1 at train.py:55 and never reaches barrier",
-            "where ranks 0 and 2 wait.",
+            "Rank 1 is blocked in all_reduce #1 at train.py:55 and never reaches barrier",
+            "where ranks 0 and 2 are waiting.",
         ),
     ),
     Case(
@@ -1380,7 +1380,7 @@ COLLECTIVE_MISMATCH = [
         "collective-mismatch",
         (3,),
         where="train.py:70 end",
-        says=("Rank 3 is in barrier #1", "never reaches new_group", "where rank 2 waits"),
+        says=("Rank 3 is blocked in barrier #1", "never reaches new_group", "where rank 2 is waiting"),
     ),
     Case(
         "two groups are used in opposite order",
@@ -1436,7 +1436,10 @@ COLLECTIVE_MISMATCH = [
         (0, 1),
         where="eval.py:5 score",
         detail="all_reduce against barrier at #1 of group tp",
-        says=("rank 0 is in all_reduce #1 of group tp", "rank 1 is in barrier #1 of group tp"),
+        says=(
+            "rank 0 is blocked in all_reduce #1 of group tp",
+            "rank 1 is blocked in barrier #1 of group tp",
+        ),
     ),
     Case(
         "a ring over four groups of two",
@@ -1449,7 +1452,10 @@ COLLECTIVE_MISMATCH = [
         "hang",
         "collective-mismatch",
         (0, 1, 2, 3),
-        says=("ranks 0 and 3 are in all_reduce #1 of group tp", "ranks 1 and 2 are in all_reduce"),
+        says=(
+            "ranks 0 and 3 are blocked in all_reduce #1 of group tp",
+            "ranks 1 and 2 are blocked in all_reduce",
+        ),
     ),
     Case(
         "each takes another rank for the source of one broadcast",
@@ -1460,7 +1466,7 @@ COLLECTIVE_MISMATCH = [
         "hang",
         "collective-mismatch",
         (0, 1),
-        says=("rank 0 is in broadcast #1 with root 1", "with root 0"),
+        says=("rank 0 is blocked in broadcast #1 with root 1", "with root 0"),
     ),
     Case(
         "objects scattered by one rank and broadcast by another",
@@ -1504,7 +1510,10 @@ COLLECTIVE_MISMATCH = [
         "collective-mismatch",
         (0,),
         where="pp.py:30 main",
-        says=("Rank 0 is in barrier", "never answers recv from rank 0 at pp.py:19, where rank 1 waits."),
+        says=(
+            "Rank 0 is blocked in barrier",
+            "never answers recv from rank 0 at pp.py:19, where rank 1 is waiting.",
+        ),
     ),
     Case(
         "two threads of each rank have come in different order",
@@ -1543,7 +1552,10 @@ COLLECTIVE_MISMATCH = [
         "collective-mismatch",
         (0,),
         detail="all_reduce against barrier at #2",
-        says=("they part at #2 of the default group: all_reduce on rank 0, barrier on ranks 1 and 2",),
+        says=(
+            "their calls first differ at #2 of the default group: all_reduce on rank 0, "
+            "barrier on ranks 1 and 2",
+        ),
     ),
     Case(
         "a call that a library makes has no line of the user's",
@@ -1741,7 +1753,7 @@ MISSING_RANK = [
         where="train.py:12 fit",
         proved=False,
         final=True,
-        says=("Rank 1", "stopped by a signal", "train.py:12", "rank 0 waits"),
+        says=("Rank 1", "stopped by a signal", "train.py:12", "rank 0 is waiting"),
     ),
     Case(
         "a rank of four reads an input that never comes",
@@ -1753,7 +1765,7 @@ MISSING_RANK = [
         "missing-rank",
         (3,),
         where="debug.py:9 ask",
-        says=("input", "ranks 0-2 wait"),
+        says=("input", "ranks 0-2 are waiting"),
     ),
     Case(
         "a rank waits for a key that nobody sets",
@@ -1781,7 +1793,7 @@ MISSING_RANK = [
         where="prep.py:12 wait_a_bit",
         proved=False,
         final=True,
-        says=("Rank 1", "asleep", "ranks 0 and 2 wait"),
+        says=("Rank 1", "asleep", "ranks 0 and 2 are waiting"),
     ),
     Case(
         "a rank inside a C call that holds the interpreter lock",
@@ -1904,7 +1916,7 @@ MISSING_RANK = [
         (1,),
         proved=False,
         final=True,
-        says=("a change of `not path.exists()` (path = 'go')", "rank 0 waits"),
+        says=("a change of `not path.exists()` (path = 'go')", "rank 0 is waiting"),
     ),
     Case(
         "one is asleep, and the other is stopped by a signal",
@@ -2074,7 +2086,7 @@ HEALTHY = [
         proved=False,
         where="prep.py:12 tokenize",
         final=True,
-        says=("Rank 1 is", "has not reached all_reduce", "ranks 0 and 2 wait"),
+        says=("Rank 1 is", "has not reached all_reduce", "ranks 0 and 2 are waiting"),
     ),
     Case(
         "it may set the key for which another has waited so long",
@@ -2214,7 +2226,7 @@ HEALTHY = [
         (0,),
         proved=False,
         final=True,
-        says=("Rank 0 is waiting for a child process", "rank 1 waits for it"),
+        says=("Rank 0 is waiting for a child process", "rank 1 is waiting for it"),
     ),
     Case(
         "a lock whose holder works",
@@ -2316,7 +2328,7 @@ HEALTHY = [
         where="prep.py:12 wait_a_bit",
         proved=False,
         final=True,
-        says=("Rank 1 is asleep", "rank 0 waits"),
+        says=("Rank 1 is asleep", "rank 0 is waiting"),
     ),
     Case(
         "a rank that works may give back the memory for which another is blocked",

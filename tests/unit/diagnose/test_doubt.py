@@ -158,7 +158,7 @@ def test_a_call_to_which_all_have_come_may_still_finish() -> None:
     both = [in_collective(number, "all_reduce", members=(0, 1)) for number in (0, 1)]
     assert doubted(*both) == (
         "Probably a hang: ranks 0 and 1 have not moved from train.py:10 for 40 s; whether all_reduce #1 "
-        "of the default group still finishes is not known."
+        "still finishes is not known."
     )
 
 

@@ -242,8 +242,8 @@ def test_calls_of_groups_that_cannot_be_seen_differ_where_no_rank_is_in_anything
     assert judged(*ranks).outcome == "running"
     verdict = suspected(*ranks)
     assert (verdict.cause, verdict.culprits, verdict.proved) == ("collective-mismatch", (0,), False)
-    assert "Rank 0 is in barrier" in verdict.summary
-    assert "ranks 1 and 2 wait" in verdict.summary
+    assert "Rank 0 is blocked in barrier" in verdict.summary
+    assert "ranks 1 and 2 are waiting" in verdict.summary
     assert suspected(seen(0, "barrier", group), sleeping(1)).cause != "collective-mismatch"
 
 

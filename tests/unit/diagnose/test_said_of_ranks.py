@@ -172,7 +172,9 @@ def waits_for(truth: Truth, number: int, peers: str, state: str | None) -> bool:
     return {*named} <= truth.graph.waited_for[number] and told
 
 
-@rule(r"waits?(?: for (?:it|them)| elsewhere|, nor .*)?|still (?:needs?|waits? for) (?:it|them)")
+@rule(
+    r"(?:waits?|(?:is|are) waiting)(?: for (?:it|them)| elsewhere|, nor .*)?|still (?:needs?|waits? for) (?:it|them)"
+)
 def is_blocked(truth: Truth, number: int) -> bool:
     return bool(truth.graph.waits(number))
 
@@ -204,7 +206,9 @@ def is_in_the_rendezvous(truth: Truth, number: int) -> bool:
     return truth.job[number][0] == "joining"
 
 
-@rule(r"(?:(.+?)(?:,? and(?: they)?)? )?(?:(?:has|have) not come to|never (?:comes? to|answers?)) (.+)")
+@rule(
+    r"(?:(.+?)(?:,? and(?: they)?)? )?(?:(?:has|have) not reached|never (?:reach(?:es)?|answers?)) (.+)"
+)
 def does_and_has_not_come(truth: Truth, number: int, does: str | None, call: str) -> bool:
     return (does is None or truth.holds(number, does)) and truth.state(
         number
@@ -222,7 +226,7 @@ ALSO = {
 """What else may be said of a rank that is over."""
 
 
-@rule(r"(?:(?:is|are|was|were|has|have) )?(.+?)(?:, unmoved for \d+ s)?")
+@rule(r"(?:(?:is|are|was|were|has|have) )?(?:blocked (?=in ))?(.+?)(?:, unmoved for \d+ s)?")
 def is_in_its_state(truth: Truth, number: int, said: str) -> bool:
     kind, at = truth.job[number]
     state = truth.state(number)
@@ -273,7 +277,7 @@ def test_what_is_said_of_a_rank_is_true_of_it(job: list[tuple[str, str]], final:
 
 
 BARRIER = ("in a barrier", "a.py:1")
-NOT_COME = "they have not reached barrier #1, where rank 0 waits."
+NOT_COME = "they have not reached barrier #1, where rank 0 is waiting."
 
 TOGETHER: list[tuple[str, list[tuple[str, str]], str]] = [
     (

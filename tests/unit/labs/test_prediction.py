@@ -57,7 +57,7 @@ def test_a_hang_asks_for_the_rank_the_call_and_the_line() -> None:
     assert line.choices == ("train.py:10: line 10", "train.py:41: line 41")
     assert line.right == {"train.py:41: line 41"}
     assert rank.several and not call.several and not line.several
-    assert rank.why.startswith("Rank 1 is in barrier #1") and "barrier" in call.why
+    assert rank.why.startswith("Rank 1 is blocked in barrier #1") and "barrier" in call.why
 
 
 def test_where_all_disagree_every_call_would_be_right_so_none_is_asked() -> None:

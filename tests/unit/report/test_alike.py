@@ -23,7 +23,7 @@ from helpers.model.facts import RankView, Report, Verdict
 from helpers.report.alike import one_by_one, spread, together
 from helpers.report.page import to_html
 from helpers.report.parts import table
-from helpers.report.text import to_markdown, to_text
+from helpers.report.report import to_markdown, to_text
 
 MANY = 16_384
 

@@ -375,8 +375,9 @@ def test_every_cause_weaves_its_page_in(cause: str) -> None:
     assert page(cause).fix in report.fix
     assert page(cause).confirm in report.confirm
     assert report.references == page(cause).references
-    for show in (to_text, to_markdown, to_html):
+    for show in (to_markdown, to_html):
         assert report.references[0] in show(report)
+    assert f"stuck-ranks explain {cause}" in to_text(report)
 
 
 # Text
@@ -395,7 +396,7 @@ def test_equal_ranks_share_a_row() -> None:
     row = next(line for line in text.splitlines() if line.startswith("1, 2 "))
     assert "all_reduce #7, sizes [1, 4]" in row
     assert row.endswith("train.py:30 step")
-    assert sum("all_reduce #7 in group" in line for line in text.splitlines()) == 1
+    assert sum("all_reduce #7, sizes" in line for line in text.splitlines()) == 1
 
 
 def test_text_shows_the_children_that_matter_under_their_rank() -> None:

@@ -113,7 +113,7 @@ def test_the_readme_shows_what_is_said_of_its_job_today() -> None:
     said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout
     said = " ".join(said.replace("own_early_stop.py", "train.py").split())
     shown = [" ".join(part.split()) for part in example().split("...\n")]
-    assert len(shown) > 2
+    assert len(shown) > 1
     assert not [part for part in shown if part not in said]
 
 

@@ -236,7 +236,7 @@ def test_a_mismatch_is_found_though_each_node_sees_a_part(tmp_path: Path, hosts:
     assert places(whole) == [(0, 0, hosts[0]), (1, 0, hosts[0]), (2, 1, hosts[1])]
     assert [view["state"] for view in whole["ranks"]] == ["waiting"] * 3
     assert whole["job"]["nodes_seen"] == 2
-    assert f"Look first at: rank 1 on node 0 (host {hosts[0]})" in text
+    assert f"Odd one out:     rank 1 on node 0 (host {hosts[0]})" in text
 
 
 def test_a_mismatch_of_four_nodes_is_found_by_attaching_to_each(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_node_that_is_switched_off_is_named(tmp_path: Path) -> None:
     assert "stuck-ranks read FOLDER" in alone["summary"]
     assert [view["state"] for view in alone["ranks"]] == ["exited", "unseen", "unseen"]
     assert found(whole) == ("error", "rank-exited", [1, 2])
-    assert "Look first at: rank 1, 2 on node 1 (host n1)" in text
+    assert "Odd one out:     rank 1, 2 on node 1 (host n1)" in text
 
 
 def test_a_node_that_never_comes_is_named(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_the_wrong_interface_of_a_node_is_named(
     assert found(whole) == ("error", "rendezvous-incomplete", [2, 3])
     assert whole["detail"].startswith("wrong network interface: ")
     assert says in whole["summary"]
-    assert "Look first at: rank 2, 3 on node 1 (host n1)" in text
+    assert "Odd one out:     rank 2, 3 on node 1 (host n1)" in text
     assert found(alone)[:2] == ("error", "rendezvous-incomplete")
     assert alone["culprits"] == ([2, 3] if "eth9" in says else [])
 
@@ -420,7 +420,7 @@ def test_a_stuck_worker_of_a_loader_is_found_on_its_node(tmp_path: Path) -> None
         whole, text = job.decided()
         first, second = job.alone(0), job.alone(1)
     assert found(whole) == ("hang", "worker-stall", [1])
-    assert "Look first at: rank 1 on node 1 (host n1)" in text
+    assert "Odd one out:     rank 1 on node 1 (host n1)" in text
     assert found(second) == ("hang", "worker-stall", [1])
     assert first["culprits"] == []
     assert first["cause"] in ("none", "unknown")

@@ -173,7 +173,8 @@ def waits_for(truth: Truth, number: int, peers: str, state: str | None) -> bool:
 
 
 @rule(
-    r"(?:waits?|(?:is|are) waiting)(?: for (?:it|them)| elsewhere|, nor .*)?|still (?:needs?|waits? for) (?:it|them)"
+    r"(?:waits?|(?:is|are) waiting)(?: for (?:it|them)| elsewhere|, nor .*)?"
+    r"|still (?:needs?|waits? for) (?:it|them)"
 )
 def is_blocked(truth: Truth, number: int) -> bool:
     return bool(truth.graph.waits(number))

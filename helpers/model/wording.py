@@ -299,7 +299,17 @@ def wait_text(wait: Wait) -> str:
     text = " ".join(parts)
     if isinstance(wait, Communication) and wait.sizes:
         text += ", sizes " + " ".join(str(list(size)) for size in wait.sizes)
+    if isinstance(wait, Communication) and (through := _through(wait.within)):
+        text += f", in {through}"
     return one_line(text if wait.blocking else f"pending: {text}")
+
+
+def _through(within: Sequence[str]) -> str:
+    """`Trainer.fit > ... > Accelerator.gather`: the first and the last of a library's functions."""
+    named = [name for name in within if "<" not in name]
+    public = [name for name in named if "." in name and not name.startswith("_")]
+    ends = list(dict.fromkeys((*public[:1], *named[-1:])))
+    return (" > ... > " if len(named) > len(ends) else " > ").join(ends)
 
 
 def subject(wait: Wait) -> str | None:

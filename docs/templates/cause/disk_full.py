@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...model.facts import Verdict
+from ...model.findings import Finding
 from ...model.wording import place, sentence, spoken
 from ..messages import NO_SPACE
 from ..scene import Facts
+
+
+@dataclass(frozen=True)
+class DiskFull(Finding):
+    """No space is left; `of_several` is True where several ranks have found none."""
+
+    kind = "disk-full"
+    of_several: bool = False
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -22,4 +33,5 @@ def find(facts: Facts) -> Verdict | None:
         culprits=ranks,
         where=event.where,
         evidence=(f"rank {event.rank}: {event.error.text}",),
+        finding=DiskFull(of_several=len(ranks) > 1),
     )

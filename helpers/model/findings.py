@@ -30,12 +30,14 @@ class AddressInUse(Finding):
         port: 0 where the kernel was to choose one, and had none.
         owner: who has it.
         runs_module_again: True where a child of `multiprocessing` has run the launching code again.
+        same_rank: True where two processes act as the rank that could not listen.
     """
 
     kind = "address-in-use"
     port: int | None = None
     owner: Owner = "unknown"
     runs_module_again: bool = False
+    same_rank: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class RendezvousIncomplete(Finding):
         ended: True where one of them has ended; late: where one is at a line of its own.
         other_nodes: True where other machines are waited for.
         wrong_interface: True where ranks have found the store, and cannot connect to each other.
+        addresses: True where they look for the store at different addresses.
         other_job: True where the rendezvous belongs to another job.
     """
 
@@ -154,6 +157,7 @@ class RendezvousIncomplete(Finding):
     late: bool = False
     other_nodes: bool = False
     wrong_interface: bool = False
+    addresses: bool = False
     other_job: bool = False
 
 

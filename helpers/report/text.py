@@ -39,6 +39,8 @@ HEAD = ("rank", "state", "waits in, or ended with", "at")
 SHORTEST = 24
 """Letters of a line of source that are shown, if it is longer, at least."""
 
+_UNMOVED = re.compile(r", unmoved for \d+ s$")
+
 _LINKS = frozenset(
     (
         *("a", "again", "against", "and", "are", "at", "by", "from", "group", "has", "have", "in", "is"),
@@ -287,7 +289,7 @@ def _has_row(where: Frame | None, rows: Sequence[Row]) -> bool:
 
 def _adds(text: str, known: str) -> bool:
     """True for a sentence with a word or a number that has not been said."""
-    return not _words(text) <= _words(known) | _LINKS
+    return not _words(_UNMOVED.sub("", text)) <= _words(known) | _LINKS
 
 
 def _words(text: str) -> set[str]:

@@ -42,9 +42,16 @@ def find(facts: Facts) -> Verdict | None:
         finding=AddressInUse(
             port=port,
             owner=_kind_of_owner(facts, blockers, owner),
+            same_rank=_is_twin(facts, event),
             runs_module_again=facts.runs_module_again and not blockers,
         ),
     )
+
+
+def _is_twin(facts: Facts, event: Event) -> bool:
+    """True for a process that acts as a rank beside another one."""
+    view = facts.graph.ranks.get(event.rank) if event.rank is not None else None
+    return view is not None and event.process.pid in twins(view)
 
 
 def _kind_of_owner(facts: Facts, blockers: Sequence[Blocker], owner: str | None) -> Owner:

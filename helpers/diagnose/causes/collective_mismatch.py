@@ -70,7 +70,9 @@ def _finding(
     """The calls that do not match, in fields."""
     first = [process.blocking[0] for process in facts.processes(tuple(odd)) if process.blocking]
     group, seq, issued = diverged if diverged is not None else (None, None, {})
-    ops = {rank: (wait.op, wait.where) for rank, wait in sorted(calls.items())}
+    name = _rooted if _roots_differ(dict(calls)) else _op
+    name = operation if len({wait.group for wait in calls.values()}) > 1 else name
+    ops = {rank: (name(wait), wait.where) for rank, wait in sorted(calls.items())}
     for rank, call in sorted(issued.items()):
         wait = calls.get(rank)
         there = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
@@ -338,6 +340,10 @@ def _rooted(wait: Communication) -> str:
     if isinstance(wait, InCollective) and wait.root is not None:
         return f"{operation(wait)} with root {wait.root}"
     return operation(wait)
+
+
+def _op(wait: Communication) -> str:
+    return wait.op
 
 
 def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:

@@ -32,7 +32,9 @@ from ..scene import Facts, minority
 def find(facts: Facts) -> Verdict | None:
     """A rank is stuck in the rendezvous, or its rendezvous has timed out."""
     verdict = _find(facts)
-    return verdict and replace(verdict, finding=_finding(facts, verdict))
+    if verdict is None or verdict.finding is not None:
+        return verdict
+    return replace(verdict, finding=_finding(facts, verdict))
 
 
 def _finding(facts: Facts, verdict: Verdict) -> RendezvousIncomplete:
@@ -47,9 +49,7 @@ def _finding(facts: Facts, verdict: Verdict) -> RendezvousIncomplete:
         never_started=never,
         alone=never and len(facts.processes(tuple(ranks))) == 1 and snapshot.job.launcher == "python",
         ended=not cut_off and any(not process.alive for process in absent),
-        late=any(
-            p.alive and p.where and not any(isinstance(w, ForRanks) for w in p.waits) for p in absent
-        ),
+        late=any(map(_is_late, absent)),
         other_nodes=not cut_off and (meets or bool(facts.unseen)),
         wrong_interface=cut_off,
         other_job=bool(verdict.blockers),
@@ -210,6 +210,7 @@ def _apart(facts: Facts, found: Mapping[str, list[int]], problems: Mapping[str, 
         culprits=culprits,
         where=facts.where(culprits),
         evidence=(listed,),
+        finding=RendezvousIncomplete(addresses=True),
     )
 
 

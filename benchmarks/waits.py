@@ -160,7 +160,9 @@ def _clicks() -> Iterator[str]:
             answered.append(time.monotonic() - clicked)
             panel.locator(RANK_SHOWN).first.wait_for()
             ranks.append(time.monotonic() - clicked)
-            panel.get_by_text("Run fixed has ended, nothing left").first.wait_for()
+            panel.get_by_text(
+                "The run of fixed has finished; no process is left behind"
+            ).first.wait_for()
     yield (
         f"In Chromium, from a click on *Run fixed* of lab 05, the median of {CLICKS}: "
         f"{_seconds(statistics.median(answered))} until *Stop* can be pressed, "

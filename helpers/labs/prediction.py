@@ -100,7 +100,7 @@ def _open(asked: Asked) -> bool:
 def _ranks(report: Report) -> Asked:
     numbers = [view.rank for view in by_number(report.snapshot.ranks) if view.rank is not None]
     return Asked(
-        "Which rank is the odd one out? Where no majority agrees, all of them are.",
+        "Which rank is the odd one out? If there is no majority, tick all of them.",
         (*(spoken([number]) for number in numbers), NOBODY),
         frozenset(spoken([culprit]) for culprit in report.verdict.culprits) or frozenset([NOBODY]),
         report.verdict.summary,

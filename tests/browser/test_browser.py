@@ -81,7 +81,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     panel = panel_on(page)
     keys.press(panel.get_by_role("button", name="Run broken"))
     expect(panel).to_contain_text("What is yours?")
-    expect(panel).to_contain_text("Run broken has ended, nothing left")
+    expect(panel).to_contain_text("The run of broken has finished; no process is left behind")
     expect(panel).not_to_contain_text("address-in-use")
     keep_picture(page, "lab05-predict")
 
@@ -98,7 +98,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     expect(panel).to_contain_text("You were at run fixed, 2 of 5 steps done.")
     keys.press(panel.get_by_role("button", name="Go on"))
     keys.press(panel.get_by_role("button", name="Run fixed"))
-    expect(panel).to_contain_text("Run fixed has ended, nothing left")
+    expect(panel).to_contain_text("The run of fixed has finished; no process is left behind")
     expect(panel.get_by_role("status").filter(has_text="✓ ok")).to_be_visible()
     keep_picture(page, "lab05-fixed")
 
@@ -133,13 +133,13 @@ def test_stop_answers_at_once_and_leaves_nothing(
     expect(panel).to_contain_text("Running fixed")
     panel.evaluate(WATCH)
     panel.get_by_role("button", name="Stop").click()
-    expect(panel).to_contain_text("stopped, nothing left")
+    expect(panel).to_contain_text("stopped; no process is left behind")
     expect(cell.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]"))
     told = page.evaluate("window.told")
     words = [what for what, _ in told]
     answer = words.index("stopping...")
     assert words[0] == "click"
-    assert words[answer:] == ["stopping...", "stopped, nothing left"]
+    assert words[answer:] == ["stopping...", "stopped; no process is left behind"]
     assert all(what.startswith("Running fixed") for what in words[1:answer]), "what was on its way"
     print(f"from the click to 'stopping...': {told[answer][1] - told[0][1]:.0f} ms")
     assert processes_left() == []
@@ -153,7 +153,7 @@ def test_stop_answers_at_once_and_leaves_nothing(
     page.keyboard.press("Control+Enter")
     expect(panel).to_contain_text("A cell without `await` is running")
     panel.get_by_role("button", name="Stop").click()
-    expect(panel).to_contain_text("stopped, nothing left")
+    expect(panel).to_contain_text("stopped; no process is left behind")
     assert processes_left() == []
 
 

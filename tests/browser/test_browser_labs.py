@@ -71,7 +71,7 @@ def test_a_lab_from_broken_to_checked(
         expect(panel).to_have_count(1)
         panel.get_by_role("button", name="Run fixed").click()
         expect(verdict.filter(has_text="✓ ok")).to_be_visible()
-        expect(panel).to_contain_text("Run fixed has ended, nothing left")
+        expect(panel).to_contain_text("The run of fixed has finished; no process is left behind")
 
         panel.get_by_role("button", name="Make my copy").click()
         come_back(page)

@@ -122,7 +122,7 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
     expect(panel).to_contain_text("passed: 7 checks")
     assert violations(page) == []
     keys.press(panel.get_by_role("button", name="Run fixed"))
-    expect(panel).to_contain_text("Run fixed has ended, nothing left.")
+    expect(panel).to_contain_text("The run of fixed has finished; no process is left behind.")
     assert violations(page) == []
 
     assert page.evaluate("window.regions.every(region => region.isConnected)"), "they stay in the page"

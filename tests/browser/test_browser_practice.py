@@ -42,7 +42,7 @@ def test_a_hang_is_solved_and_the_next_one_runs_live(
         expect(cell).to_contain_text(BESIDE)
         panel = panel_on(page)
         expect(panel).to_contain_text("Hang 01")
-        expect(panel).to_contain_text("The verdict is there, and held back.")
+        expect(panel).to_contain_text("The verdict is ready. Answer first to see it.")
         expect(panel).not_to_contain_text("Evidence")
         assert violations(page, ".sr-panel") == []
         keep_picture(page, "practice-asked")
@@ -60,7 +60,7 @@ def test_a_hang_is_solved_and_the_next_one_runs_live(
         panel.get_by_role("button", name="Next hang").click()
         expect(panel).to_contain_text("Hang 02")
         panel.get_by_role("button", name="Run it live").click()
-        expect(panel).to_contain_text("Run hang 02 has ended, nothing left.")
-        expect(panel).to_contain_text("The verdict is there, and held back.")
+        expect(panel).to_contain_text("The run of hang 02 has finished; no process is left behind.")
+        expect(panel).to_contain_text("The verdict is ready. Answer first to see it.")
         keep_picture(page, "practice-live")
         assert processes_left() == []

@@ -166,7 +166,9 @@ class RunPanel(Framed):
         self._export.offer(finished)
         self._take(finished)
         self._screen.say(
-            "stopped, nothing left" if run.stopping else f"Run {self._name} has ended, nothing left."
+            "stopped; no process is left behind"
+            if run.stopping
+            else f"The run of {self._name} has finished; no process is left behind."
         )
 
     def _take(self, finished: Finished) -> None:

@@ -88,7 +88,7 @@ def result(report: Report) -> str:
 
 def held_back() -> str:
     """What is shown while a verdict is held back."""
-    return html("announced", "The verdict is there, and held back.")
+    return html("announced", "The verdict is ready. Answer first to see it.")
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import weakref
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from helpers.beacon import scalars, stacks
+from helpers.beacon import exits, scalars, stacks
 
 limit = 7
 
@@ -137,6 +138,32 @@ def test_the_exception_that_is_handled_is_told() -> None:
         raise UnspeakableError("x" * 500)
     except UnspeakableError:
         assert scalars.handled(ident) == {"sys.exception()": repr("UnspeakableError")}
+
+
+def test_what_is_handled_first_is_told_with_its_line_and_without_code_of_the_jobs() -> None:
+    ident = threading.get_ident()
+    assert exits.handled(ident) is None
+    try:
+        try:
+            raise UnspeakableError("record 7")
+        except UnspeakableError:
+            shut_down()
+    except KeyError:
+        told = exits.handled(ident)
+    assert told is not None
+    assert (told["type"], told["message"]) == ("UnspeakableError", "record 7")
+    assert told["masked"] == ["KeyError: worker"]
+    assert any(frame[2] == "shut_down" for frame in told["frames"]) is False
+    with contextlib.suppress(StopIteration):
+        try:
+            next(iter(()))
+        except StopIteration:
+            assert exits.handled(ident) is None
+            raise
+
+
+def shut_down() -> None:
+    raise KeyError("worker")
 
 
 class UnspeakableError(Exception):

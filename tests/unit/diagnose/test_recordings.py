@@ -74,6 +74,20 @@ def test_a_job_with_nothing_wrong_alarms_nobody_at_any_time(name: str) -> None:
         assert verdict.outcome not in alarms, f"{history[seen - 1].time:.1f} s: {verdict.summary}"
 
 
+@pytest.mark.parametrize("name", [name for name, job in DECLARED.items() if not job.control])
+def test_a_report_is_read_at_a_glance(name: str) -> None:
+    """25 lines where the fix is known, 8 to paste; the line to look at stands in it with its source."""
+    history = snapshots(name)
+    verdict = diagnose(history[-HISTORY:], patience=patience(DECLARED[name]), final=True)
+    shown = report.build(verdict, history[-1])
+    text, brief = report.to_text(shown), report.brief(shown)
+    assert not shown.fitting or len(text.splitlines()) <= 25, text
+    assert len(brief.splitlines()) <= 8, brief
+    where = verdict.where
+    if where is not None and where.text and (source := where.text.splitlines()[where.line - 1]):
+        assert f"{where.place}  {source.split()[0]}" in " ".join(brief.split(" ")), brief
+
+
 def test_recordings_are_small_and_belong_to_a_job() -> None:
     files = {path.name.removesuffix(".jsonl.gz"): path.stat().st_size for path in RECORDINGS.iterdir()}
     assert files.keys() == DECLARED.keys()

@@ -53,7 +53,7 @@ def test_a_click_runs_with_what_the_controls_say(bench: LabBench) -> None:
     assert bench.sessions[0].started.wait(DEADLINE)
     click(bench.panel, "Stop")
     wait_for_threads("panel run")
-    assert bench.panel.status == "stopped, nothing left"
+    assert bench.panel.status == "stopped; no process is left behind"
 
 
 def test_a_cell_s_knobs_are_shown_in_the_controls(bench: LabBench) -> None:

@@ -122,7 +122,7 @@ def test_nothing_is_asked_on_a_program_that_works_or_a_run_that_was_stopped(benc
     bench.press("Run fixed")
     assert "All is well." in bench.shown
     bench.press("Run broken", stop=True)
-    assert "What is yours?" not in bench.shown and "held back" not in bench.shown
+    assert "What is yours?" not in bench.shown and "verdict is ready" not in bench.shown
     assert "Rank 1 fails." in bench.shown
 
 

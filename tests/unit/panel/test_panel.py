@@ -71,7 +71,7 @@ def test_a_run_shows_ranks_logs_and_hardware() -> None:
     assert bench.panel.status == "Running broken. 3 s"
     session.end()
     assert "All is well." in html_of(bench.panel)
-    assert bench.panel.status == "Run broken has ended, nothing left."
+    assert bench.panel.status == "The run of broken has finished; no process is left behind."
 
 
 def test_what_is_read_out_stays_in_the_page_and_does_not_count_seconds() -> None:
@@ -87,7 +87,9 @@ def test_what_is_read_out_stays_in_the_page_and_does_not_count_seconds() -> None
     assert bench.panel.status == "Running broken. 3 s"
     session.end()
     assert heard[:2] == ["Starting broken.", "Running broken."]
-    assert "All is well." in heard[2] and heard[3:] == ["Run broken has ended, nothing left."]
+    assert "All is well." in heard[2] and heard[3:] == [
+        "The run of broken has finished; no process is left behind."
+    ]
     assert [found for found in every_widget(bench.panel) if isinstance(found, Spoken)] == spoken
 
 
@@ -101,11 +103,13 @@ def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:
     assert "suspect" not in html_of(screen)
     screen.show(Moment(seen, found, logs, sources, Report(found, seen[0])))
     shown = html_of(screen)
-    assert "held back" in shown and "missing-rank" not in shown and "It was" not in shown
+    assert "verdict is ready" in shown and "missing-rank" not in shown and "It was" not in shown
     screen.reveal = True
     shown = html_of(screen)
     assert (
-        "held back" not in shown and "It was rank 1." in shown and "hang (proved): missing-rank" in shown
+        "verdict is ready" not in shown
+        and "It was rank 1." in shown
+        and "hang (proved): missing-rank" in shown
     )
 
 
@@ -239,7 +243,7 @@ def test_stop_answers_at_once_and_says_when_nothing_is_left() -> None:
     session.sample(5.0)
     assert bench.panel.status == "stopping..."
     session.end()
-    assert bench.panel.status == "stopped, nothing left"
+    assert bench.panel.status == "stopped; no process is left behind"
 
 
 def test_stop_without_a_run_says_so() -> None:
@@ -263,7 +267,7 @@ def test_a_second_run_starts_only_after_the_end_of_the_first() -> None:
     assert second.started.wait(DEADLINE)
     assert "All is well." not in html_of(bench.panel), "the replaced run must not show its end"
     second.end()
-    assert bench.panel.status == "Run fixed has ended, nothing left."
+    assert bench.panel.status == "The run of fixed has finished; no process is left behind."
 
 
 def test_many_clicks_start_only_the_last_run() -> None:
@@ -344,5 +348,5 @@ def test_job_panel_runs_what_is_typed_in_the_folder_that_is_typed(tmp_path: Path
 
     assert asyncio.run(run()) == "ok"
     assert made == [(["python", "my train.py", "--lr", "1"], tmp_path)]
-    assert panel.status == "stopped, nothing left"
+    assert panel.status == "stopped; no process is left behind"
     assert repr(panel) == "Your job: Run, Stop; fields for the command and its folder"

@@ -1,0 +1,57 @@
+"""An exception that some ranks are handling, while others wait for them, is the first event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from histories import in_collective, snapshot, steady
+
+from helpers.diagnose.diagnose import diagnose
+from helpers.model.facts import ErrorView, RankView, Verdict
+from helpers.model.frames import Frame
+
+READ = Frame("data.py", 7, "read")
+ERROR = ErrorView("ValueError", "record 7 is empty.", (Frame("/lib/x.py", 3, "get", user=False), READ))
+IN_LIBRARY = replace(ERROR, stack=ERROR.stack[:1])
+OTHER = replace(ERROR, stack=(Frame("data.py", 9, "read"),))
+
+
+def judged(*errors: ErrorView | None) -> Verdict:
+    """Rank 0 saves, and the others train; each handles what is given, if anything."""
+    views = [
+        in_collective(number, "barrier" if number == 0 else "all_reduce", members=(0, 1, 2))
+        for number in range(3)
+    ]
+    newest = snapshot(*map(handling, views, errors), world=3)
+    return diagnose(steady(newest))
+
+
+def handling(view: RankView, error: ErrorView | None) -> RankView:
+    assert view.process is not None
+    return replace(view, process=replace(view.process, handling=error))
+
+
+def test_it_is_told_with_its_line() -> None:
+    verdict = judged(ERROR, None, None)
+    assert (verdict.outcome, verdict.cause, verdict.proved) == ("hang", "collective-mismatch", True)
+    assert verdict.handled is not None and verdict.handled.ranks == (0,)
+    assert verdict.where == READ
+    said = "rank 0 got there while handling ValueError: record 7 is empty, raised at data.py:7"
+    assert verdict.evidence[-1] == said
+    assert verdict.summary.endswith(f" R{said[1:]}.")
+
+
+NONE = {
+    "nobody handles one": (None, None, None),
+    "all handle it: so the program is written": (ERROR, ERROR, ERROR),
+    "the odd rank does not": (None, OTHER, None),
+    "it has no line of the user's": (IN_LIBRARY, None, None),
+}
+
+
+@pytest.mark.parametrize("errors", NONE.values(), ids=NONE)
+def test_no_other_is_taken_for_the_first_event(errors: tuple[ErrorView | None, ...]) -> None:
+    verdict = judged(*errors)
+    assert verdict.outcome == "hang" and verdict.handled is None
+    assert verdict.where != READ and "handling" not in verdict.summary

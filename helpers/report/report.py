@@ -7,25 +7,35 @@ compares), which can be imported from here, and in `page` (HTML), which takes lo
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any, Literal
+
+import msgspec
 
 from ..diagnose.fixes import fitting
 from ..diagnose.pages import page
-from ..model.facts import (
-    Blocker,
-    ChildView,
-    Job,
-    Port,
-    ProcessView,
-    RankView,
-    Report,
-    Snapshot,
-    Verdict,
-)
+from ..model.facts import ChildView, Job, ProcessView, RankView, Report, Snapshot, Verdict
 from ..model.findings import Finding, IssuedBy
 from ..model.frames import Frame
 from ..model.parting import Parting
 from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, OnCondition, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
+from .contract import (
+    BlockerJSON,
+    BranchJSON,
+    CallJSON,
+    ChildJSON,
+    FrameJSON,
+    GuardJSON,
+    JobJSON,
+    MetJSON,
+    PartingJSON,
+    PortJSON,
+    PrintedJSON,
+    RankJSON,
+    ReportJSON,
+    SecondsJSON,
+    WaitJSON,
+)
 from .parts import confirmed, fits
 from .stable import stable_text
 from .text import brief, to_text
@@ -33,7 +43,7 @@ from .ticket import to_markdown
 
 __all__ = ["brief", "build", "stable_text", "to_json", "to_markdown", "to_text"]
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 
 MOST_MEMBERS = 1024
 """Members of a group up to which each wait in it names them: their number times itself is written."""
@@ -74,78 +84,87 @@ def build(
     )
 
 
-_KEYS: dict[type, tuple[str, ...]] = {
-    Blocker: ("pid", "what", "command"),
-    Frame: ("file", "line", "function"),
-    Port: ("address", "port", "role"),
-}
-"""The fields of a fact that the JSON form has, in its order; what else a fact holds may change."""
-
-
 def to_json(report: Report) -> dict[str, object]:
-    """The report as plain lists, dictionaries, strings and numbers, key for key as documented.
+    """The report as plain lists, dictionaries, strings and numbers, as `contract.ReportJSON` says.
 
     A child that a signal ended has the negative number of the signal as its `exit_code`, as in
     Python's `subprocess`. Seconds are rounded to 0.01. Every text is `printable`. The `group_ranks` of
     a wait in a group of more than `MOST_MEMBERS` are left empty.
     """
     verdict, snapshot = report.verdict, report.snapshot
-    said = {
-        "schema": SCHEMA,
-        "outcome": verdict.outcome,
-        "proved": verdict.proved,
-        "interrupted": report.interrupted,
-        "cause": verdict.cause,
-        "detail": verdict.detail,
-        "culprits": sorted(verdict.culprits),
-        "blockers": verdict.blockers,
-        "where": verdict.where,
-        "parting": _parting(verdict.parting),
-        "summary": verdict.summary,
-        "explanation": report.explanation,
-        "fix": "\n\n".join(part for part in (fits(report), report.fix, *confirmed(report)) if part),
-        "applies": [one.number for one in report.fitting],
-        "references": report.references,
-        "finding": _finding(verdict.finding),
-        "printed": [{"ranks": one.ranks, "text": one.text} for one in verdict.printed],
-        "masked": verdict.masked,
-        "job": _job(snapshot.job),
-        "ranks": [_rank(view) for view in by_number(snapshot.ranks)],
-        "evidence": verdict.evidence,
-        "not_seen": snapshot.not_seen,
-        "seconds": {
-            "first_rank": _seconds(report.first_rank),
-            "stall": _seconds(report.stall),
-            "verdict": _seconds(report.verdict_at),
-        },
-    }
-    return {key: _plain(value) for key, value in said.items()}
+    told = ReportJSON(
+        schema=SCHEMA,
+        outcome=verdict.outcome,
+        proved=verdict.proved,
+        interrupted=report.interrupted,
+        cause=verdict.cause,
+        detail=verdict.detail,
+        culprits=sorted(verdict.culprits),
+        blockers=[
+            BlockerJSON(pid=one.pid, what=one.what, command=one.command) for one in verdict.blockers
+        ],
+        where=_line(verdict.where),
+        parting=_parting(verdict.parting),
+        summary=verdict.summary,
+        explanation=report.explanation,
+        fix="\n\n".join(part for part in (fits(report), report.fix, *confirmed(report)) if part),
+        applies=[one.number for one in report.fitting],
+        references=[*report.references],
+        finding=_finding(verdict.finding),
+        printed=[PrintedJSON(ranks=[*one.ranks], text=one.text) for one in verdict.printed],
+        masked=[*verdict.masked],
+        job=_job(snapshot.job),
+        ranks=[_rank(view) for view in by_number(snapshot.ranks)],
+        evidence=[*verdict.evidence],
+        not_seen=[*snapshot.not_seen],
+        seconds=SecondsJSON(
+            first_rank=_seconds(report.first_rank),
+            stall=_seconds(report.stall),
+            verdict=_seconds(report.verdict_at),
+        ),
+    )
+    plain: dict[str, object] = _printable(msgspec.to_builtins(told))
+    return plain
 
 
-def _parting(parting: Parting | None) -> dict[str, object] | None:
+def _line(frame: Frame | None) -> FrameJSON | None:
+    return None if frame is None else _known(frame)
+
+
+def _known(frame: Frame) -> FrameJSON:
+    return FrameJSON(file=frame.file, line=frame.line, function=frame.function)
+
+
+def _parting(parting: Parting | None) -> PartingJSON | None:
     """Where ranks parted; ranks are text where they are keys, as JSON has them."""
     if parting is None:
         return None
-    return {
-        "kind": parting.kind,
-        "where": parting.where,
-        "source": parting.source or None,
-        "branches": [{"label": way.label, "ranks": way.ranks} for way in parting.branches],
-        "values": {
+    return PartingJSON(
+        kind=parting.kind,
+        where=_line(parting.where),
+        source=parting.source or None,
+        branches=[BranchJSON(label=way.label, ranks=[*way.ranks]) for way in parting.branches],
+        values={
             name: {str(rank): value for rank, value in by_rank.items()}
             for name, by_rank in parting.values.items()
         },
-        "differ": parting.differ,
-        "guards": [{"ranks": g.ranks, "where": g.where, "source": g.source} for g in parting.guards],
-        "history": [
-            {
-                "group": met.group,
-                "seq": met.seq,
-                "calls": [{"ranks": c.ranks, "op": c.op, "where": c.where} for c in met.calls],
-            }
+        differ=[*parting.differ],
+        guards=[
+            GuardJSON(ranks=[*guard.ranks], where=_known(guard.where), source=guard.source)
+            for guard in parting.guards
+        ],
+        history=[
+            MetJSON(
+                group=met.group,
+                seq=met.seq,
+                calls=[
+                    CallJSON(ranks=[*call.ranks], op=call.op, where=_line(call.where))
+                    for call in met.calls
+                ],
+            )
             for met in parting.history
         ],
-    }
+    )
 
 
 def _finding(finding: Finding | None) -> dict[str, object] | None:
@@ -153,97 +172,101 @@ def _finding(finding: Finding | None) -> dict[str, object] | None:
     if finding is None:
         return None
     return {"kind": finding.kind} | {
-        one.name: _part(getattr(finding, one.name)) for one in fields(finding)
+        one.name: _field(getattr(finding, one.name)) for one in fields(finding)
     }
 
 
-def _part(value: object) -> object:
-    """A field of a finding: the calls of a mismatch are told by theirs."""
+def _field(value: object) -> object:
+    """A field of a finding: a line is told as everywhere, the calls of a mismatch by their fields."""
     if isinstance(value, IssuedBy):
-        return {"ranks": value.ranks, "op": value.op, "where": value.where}
-    return [_part(one) for one in value] if isinstance(value, tuple) else value
+        return {"ranks": [*value.ranks], "op": value.op, "where": _line(value.where)}
+    if isinstance(value, Frame):
+        return _line(value)
+    return [_field(one) for one in value] if isinstance(value, tuple) else value
 
 
-def _job(job: Job) -> dict[str, object]:
+def _job(job: Job) -> JobJSON:
     """The job as a whole; of one that is known by what it has left, not how it was started."""
-    return {
-        "command": job.command or None,
-        "launcher": job.launcher or None,
-        "world_size": job.world_size,
-        "nodes_seen": job.nodes_seen,
-        "attempt": job.attempt,
-        "exit_code": job.exit_code,
-        "signal": job.signal,
-        "hardware": job.hardware or None,
-        "backends": job.backends,
-    }
+    return JobJSON(
+        command=[*job.command] or None,
+        launcher=job.launcher or None,
+        world_size=job.world_size,
+        nodes_seen=job.nodes_seen,
+        attempt=job.attempt,
+        exit_code=job.exit_code,
+        signal=job.signal,
+        hardware=job.hardware or None,
+        backends=[*job.backends],
+    )
 
 
-def _rank(view: RankView) -> dict[str, object]:
+def _rank(view: RankView) -> RankJSON:
     process = view.process or ProcessView(0, "rank")
-    return {
-        "rank": view.rank,
-        "local_rank": view.local_rank,
-        "node": view.node,
-        "host": view.host or None,
-        "pid": view.process.pid if view.process and view.process.pid > 0 else None,
-        "state": view.state,
-        "where": where_of(process),
-        "stack": stack_of(process),
-        "waits": [_wait(wait) for wait in process.waits],
-        "children": [_child(child) for child in view.children],
-        "ports": process.ports,
-        "exit_code": process.exit_code,
-        "signal": process.signal,
-        "error": process.error.text if process.error else None,
-    }
+    return RankJSON(
+        rank=view.rank,
+        local_rank=view.local_rank,
+        node=view.node,
+        host=view.host or None,
+        pid=process.pid if process.pid > 0 else None,
+        state=view.state,
+        where=_line(where_of(process)),
+        stack=[*map(_known, stack_of(process))],
+        waits=[*map(_wait, process.waits)],
+        children=[*map(_child, view.children)],
+        ports=_ports(process),
+        exit_code=process.exit_code,
+        signal=process.signal,
+        error=process.error.text if process.error else None,
+    )
 
 
-def _wait(wait: Wait) -> dict[str, object]:
+def _ports(process: ProcessView) -> list[PortJSON]:
+    return [PortJSON(address=port.address, port=port.port, role=port.role) for port in process.ports]
+
+
+def _wait(wait: Wait) -> WaitJSON:
     """A wait of any kind; what its kind does not have is null or empty."""
-    return {
-        "kind": wait.kind,
-        "op": wait.op,
-        "group": wait.group if isinstance(wait, ForRanks) else None,
-        "group_ranks": _members(wait) if isinstance(wait, Communication) else (),
-        "seq": wait.seq if isinstance(wait, InCollective) else None,
-        "sizes": wait.sizes if isinstance(wait, Communication) else (),
-        "peers": wait.peers if isinstance(wait, InP2P | InRPC) else (),
-        "key": subject(wait),
-        "detail": ", ".join(wait.values) or None if isinstance(wait, OnCondition) else None,
-        "thread": wait.thread,
-        "where": wait.where,
-    }
+    return WaitJSON(
+        kind=wait.kind,
+        op=wait.op,
+        group=wait.group if isinstance(wait, ForRanks) else None,
+        group_ranks=[*_members(wait)] if isinstance(wait, Communication) else [],
+        seq=wait.seq if isinstance(wait, InCollective) else None,
+        sizes=[[*size] for size in wait.sizes] if isinstance(wait, Communication) else [],
+        peers=[*wait.peers] if isinstance(wait, InP2P | InRPC) else [],
+        key=subject(wait),
+        detail=", ".join(wait.values) or None if isinstance(wait, OnCondition) else None,
+        thread=wait.thread,
+        where=_line(wait.where),
+    )
 
 
 def _members(wait: Communication) -> tuple[int, ...]:
     return wait.members if len(wait.members) <= MOST_MEMBERS else ()
 
 
-def _child(child: ChildView) -> dict[str, object]:
+def _child(child: ChildView) -> ChildJSON:
     process = child.process
-    return {
-        "kind": process.kind,
-        "worker_id": child.worker_id,
-        "pid": process.pid,
-        "state": process.state,
-        "joined_as_rank": child.joined_as_rank,
-        "where": where_of(process),
-        "stack": stack_of(process),
-        "ports": process.ports,
-        "exit_code": process.exit_code if process.signal is None else -process.signal,
-        "error": process.error.text if process.error else None,
-    }
+    return ChildJSON(
+        kind=process.kind,
+        worker_id=child.worker_id,
+        pid=process.pid,
+        state=process.state,
+        joined_as_rank=child.joined_as_rank,
+        where=_line(where_of(process)),
+        stack=[*map(_known, stack_of(process))],
+        ports=_ports(process),
+        exit_code=process.exit_code if process.signal is None else -process.signal,
+        error=process.error.text if process.error else None,
+    )
 
 
-def _plain(value: object) -> object:
-    """Facts as dictionaries of their `_KEYS`, tuples as lists, text as it may be printed."""
-    if type(value) in _KEYS:
-        return {key: _plain(getattr(value, key)) for key in _KEYS[type(value)]}
+def _printable(value: Any) -> Any:
+    """Every text in it as it may be printed."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return {key: _printable(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_printable(part) for part in value]
     return printable(value) if isinstance(value, str) else value
 
 

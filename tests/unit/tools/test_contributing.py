@@ -73,6 +73,8 @@ def add_cause(checkout: Path) -> None:
     for file in (TEMPLATES / "cause").iterdir():
         shutil.copy(file, checkout / "helpers" / "diagnose" / "causes")
     apply("Add a cause", checkout)
+    env = os.environ | {"PYTHONPATH": str(checkout)}
+    subprocess.run([sys.executable, "tools/make_schema.py"], cwd=checkout, env=env, check=True)
 
 
 def test_a_cause_is_judged_and_has_its_page(checkout: Path) -> None:

@@ -7,11 +7,12 @@ import builtins
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ..model.clauses import grouped
 from ..model.facts import Verdict
 from ..model.frames import Frame
-from ..model.parting import Guard, Parting
+from ..model.parting import Branch, Guard, Parting
 from ..model.redaction import Source
 from ..model.wording import one_line, place, spoken
 from ..program.blocks import function_of, path
@@ -23,8 +24,8 @@ _OF_RANK = re.compile(
 )
 """How torch, Lightning, accelerate and transformers call what only one rank is, or a rank's number."""
 
-_TELLS_RANK = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call, ast.Name, ast.Attribute)
-"""What a rank's number is stored or compared by; anything else makes something new of it."""
+_CONVERTS = ("int", "bool", "str")
+"""Calls that leave a rank's number what it is."""
 
 LONGEST_CALL = 60
 """Characters of a call that are quoted."""
@@ -39,8 +40,9 @@ class Statement:
 
     Attributes:
         statement: as it is written; parted: its place; values: those that differ, in words.
-        loop, condition: whether it is a loop, or not; handler: a `try` or `with` that lets an exception
-            pass; leaves: a `return` or an exit.
+        loop: what tells the iterations of a loop: `items`, `numbers` or a `condition`.
+        condition: True for any other statement; handler: for a `try` or a `with` that lets an exception
+            pass; leaves: for a `return` or an exit.
         by_rank: True where it asks which rank it is.
         near: True where a rank was still in its function at the call at which they came apart; inside:
             where that call was made in it; both: where all have, each in its own part.
@@ -53,7 +55,7 @@ class Statement:
     statement: str = ""
     parted: str = ""
     values: str = ""
-    loop: bool = False
+    loop: Literal["", "items", "numbers", "condition"] = ""
     handler: bool = False
     leaves: bool = False
     condition: bool = False
@@ -78,12 +80,11 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         by_rank = bool(guards) and all(map(_asks_rank, guards))
         return Statement(call=call, call_at=call_at, guards=_in_markdown(guards), guards_by_rank=by_rank)
     below, frame = _split(facts, parting, parting.where)
-    loop, leaves = parting.kind in ("for", "while"), parting.kind in ("return", "exit")
+    loop = _loop(parting)
+    leaves = parting.kind in ("return", "exit")
     handler = parting.kind in ("try", "with")
-    labels = [way.label for way in parting.branches]
     asked = parting.differ or parting.asked or _asked(parting.source)
-    told = {name: parting.values.get(name, {}) for name in asked}
-    text = parting.where.text
+    within = [_is_within(facts, parting.where, way) for way in parting.branches]
     forward = {frame.file for frame in below if "forward" in frame.function}
     return Statement(
         statement=Source(parting.source.rstrip(":")),
@@ -93,14 +94,23 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         handler=handler,
         leaves=leaves,
         condition=not loop,
-        by_rank=any(_of_rank(name, values, text) for name, values in told.items()),
+        by_rank=any(_of_rank(name, parting.values.get(name, {}), parting.where) for name in asked),
         near=_is_near(facts, parting, parting.where),
-        inside=frame is not None and _is_inside(parting.where, frame),
-        both=len(labels) > 1 and all(label.startswith("in its") for label in labels),
+        inside=within[:1] == [True],
+        both=len(within) > 1 and all(within),
         call="" if frame is None else _called(frame, [one.function for one in below]),
         call_at="" if frame is None else place(frame),
         forward=any(part in file for file in forward for part in _WRAPPED),
     )
+
+
+def _loop(parting: Parting) -> Literal["", "items", "numbers", "condition"]:
+    """What tells how often a loop runs."""
+    if parting.kind == "while":
+        return "condition"
+    if parting.kind == "for":
+        return "numbers" if re.search(r"\bin range\(", parting.source) else "items"
+    return ""
 
 
 def _in_markdown(guards: Sequence[Guard]) -> str:
@@ -110,15 +120,17 @@ def _in_markdown(guards: Sequence[Guard]) -> str:
 
 def _asks_rank(guard: Guard) -> bool:
     """True for an `if` that asks which rank it is."""
-    return any(_of_rank(name, {}, guard.where.text) for name in _asked(guard.source))
+    return any(_of_rank(name, {}, guard.where) for name in _asked(guard.source))
 
 
 def _asked(source: str) -> list[str]:
     """The names in the condition of a statement in one line."""
-    condition = re.match(r"(?:el)?(?:if|while) (.*?)(?::|$)", source)
-    tree = parsed(condition[1]) if condition else None
+    line = source.removeprefix("el").rstrip(":")
+    tree = parsed(line) or parsed(f"{line}: pass")
     nodes = ast.walk(tree) if tree is not None else ()
-    names = (dotted(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute))
+    tests = [node.test for node in nodes if isinstance(node, ast.If | ast.While | ast.IfExp)][:1]
+    inner = [node for test in tests for node in ast.walk(test)]
+    names = [dotted(node) for node in inner if isinstance(node, ast.Name | ast.Attribute)]
     return [name for name in names if name]
 
 
@@ -152,11 +164,16 @@ def _is_near(facts: Facts, parting: Parting, where: Frame) -> bool:
     return any((f.file, f.function) == (where.file, where.function) for s in stacks for f in s)
 
 
-def _is_inside(where: Frame, frame: Frame) -> bool:
-    """True where the line of a frame is a part of the statement at `where`."""
-    function = function_of(frame)
-    steps = path(function, frame.line) if function is not None else ()
-    return any(getattr(step.node, "lineno", None) == where.line for step in steps)
+def _is_within(facts: Facts, where: Frame, way: Branch) -> bool:
+    """True where a rank that took this way has made its call within the statement at `where`."""
+    frames = (frame for rank in way.ranks for frame in _stack(facts, rank))
+    return any(
+        getattr(step.node, "lineno", None) == where.line
+        for frame in frames
+        if (frame.file, frame.function) == (where.file, where.function)
+        if (function := function_of(frame)) is not None
+        for step in path(function, frame.line)
+    )
 
 
 def _values(parting: Parting) -> str:
@@ -168,21 +185,55 @@ def _values(parting: Parting) -> str:
     return "; ".join(said)
 
 
-def _of_rank(name: str, values: Mapping[int, str], text: str, depth: int = 2) -> bool:
-    """True for a name that says which rank it is, or that a source sets to what says so."""
+def _of_rank(name: str, values: Mapping[int, str], where: Frame, depth: int = 2) -> bool:
+    """True for a name that says which rank it is, or that a source sets to what says so.
+
+    That its value is the rank's number on each rank counts for three ranks or more, and for two where it
+    is a parameter: a counter may be 0 on rank 0 and 1 on rank 1.
+    """
     last = name.rpartition(".")[2]
-    if _OF_RANK.search(last) or (len(values) > 1 and all(v == str(r) for r, v in values.items())):
+    counts = len(values) > 2 or (len(values) > 1 and name in _parameters(where))
+    if _OF_RANK.search(last) or (counts and all(v == str(r) for r, v in values.items())):
         return True
-    tree = parsed(text) if depth else None
+    tree = parsed(where.text) if depth else None
     for node in ast.walk(tree) if tree is not None else ():
         targets = node.targets if isinstance(node, ast.Assign) else ()
         if any((dotted(target) or "").rpartition(".")[2] == last for target in targets):
-            value = node.value if isinstance(node, ast.Assign) else None
-            parts = ast.walk(value) if isinstance(value, _TELLS_RANK) else ()
-            names = {dotted(part) or "" for part in parts if isinstance(part, ast.Name | ast.Attribute)}
-            if any(_of_rank(one, {}, text, depth - 1) for one in names - {name, ""}):
+            names = _sources(node.value) if isinstance(node, ast.Assign) else set()
+            if any(_of_rank(one, {}, where, depth - 1) for one in names - {name}):
                 return True
     return False
+
+
+def _parameters(where: Frame) -> set[str]:
+    """The parameters of the function around a line which it does not bind anew."""
+    function = function_of(where)
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return set()
+    bound = {
+        n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    return {arg.arg for arg in (*function.args.posonlyargs, *function.args.args)} - bound
+
+
+def _sources(value: ast.expr) -> set[str]:
+    """The names whose value a stored one is, or which it compares; what is computed of them is new."""
+    match value:
+        case ast.Name() | ast.Attribute():
+            return {dotted(value) or ""} - {""}
+        case ast.Compare():
+            return set().union(*map(_sources, (value.left, *value.comparators)))
+        case ast.BoolOp():
+            return set().union(*map(_sources, value.values))
+        case ast.UnaryOp():
+            return _sources(value.operand)
+        case ast.Subscript(slice=ast.Constant(value=str(key))):
+            return {key.lower()}
+        case ast.Call():
+            called = dotted(value.func) or ""
+            inner = set().union(*map(_sources, value.args)) if called in _CONVERTS else set()
+            return ({called} | inner) - {""}
+    return set()
 
 
 def _called(frame: Frame, below: Sequence[str]) -> str:

@@ -506,13 +506,16 @@ class Verdict:
     `proved`, `masked`, `since`, and the outcome `error` where a hang has made something fail.
 
     Attributes:
-        proved: True when the outcome follows from what was seen, False when only patience says so.
+        proved: True where the outcome follows from what was seen alone: for a hang, from who waits for
+            whom. False where it rests on patience, or on something that was inferred.
         detail: the cause in this job's own terms, one clause.
-        culprits: the ranks that must change for the job to go on.
-        where: the line of the first cause; it may be in a child.
+        culprits: the odd ones out, where to look first: of a hang, the smallest set of ranks that, set
+            free, sets all others free. The fix may have to be made for the others.
+        where: the line at which the first of the culprits, or a child of it, stands or has failed, or
+            that of the exception that it is handling. What decided which way it went is `parting`.
         summary: one sentence that a tired person understands.
         masked: errors that follow from the first cause or hide it, as `Type: message (rank 1)`.
-        since: seconds at which the stall began.
+        since: seconds at which the stall began: since then no waiting rank has moved.
         suspicion: the sentence that a live view shows while nothing is proved.
         finding: the same in typed fields, of which the fixes are made.
         handled: the exception that some ranks are handling while others wait for them.

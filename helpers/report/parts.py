@@ -127,14 +127,14 @@ _WAYS = {
     **{(kind, "in its body"): "true on" for kind in ("if", "ifexp")},
     **{(kind, label): "false on" for kind in ("if", "ifexp") for label in ("after it", "in its else")},
     ("ifexp", "in its first part"): "true on",
-    **{(kind, "in its body"): "going on, on" for kind in ("for", "while")},
-    **{(kind, "after it"): "over on" for kind in ("for", "while")},
+    **{(kind, "in its body"): "still running on" for kind in ("for", "while")},
+    **{(kind, "after it"): "finished on" for kind in ("for", "while")},
 }
 """How a way that ranks have taken is said, by the kind of statement and the label of the way."""
 
 
 def way_text(kind: str | None, way: Branch) -> str:
-    """`true on rank 0`, `over on ranks 1 and 2`, `rank 0 in its except ValueError`."""
+    """`true on rank 0`, `finished on ranks 1 and 2`, `rank 0 in its except ValueError`."""
     words = _WAYS.get((kind or "", way.label))
     return f"{words} {spoken(way.ranks)}" if words else f"{spoken(way.ranks)} {way.label}"
 

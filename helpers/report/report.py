@@ -123,7 +123,7 @@ def to_json(report: Report) -> dict[str, object]:
             verdict=_seconds(report.verdict_at),
         ),
     )
-    plain: dict[str, object] = _printable(msgspec.to_builtins(told))
+    plain: dict[str, object] = _plain(told)
     return plain
 
 
@@ -261,12 +261,14 @@ def _child(child: ChildView) -> ChildJSON:
     )
 
 
-def _printable(value: Any) -> Any:
-    """Every text in it as it may be printed."""
+def _plain(value: Any) -> Any:
+    """Dictionaries in place of parts of the contract, and every text as it may be printed."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
-        return {key: _printable(part) for key, part in value.items()}
+        return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_printable(part) for part in value]
+        return [_plain(part) for part in value]
     return printable(value) if isinstance(value, str) else value
 
 

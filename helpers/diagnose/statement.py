@@ -180,6 +180,8 @@ def _values(parting: Parting) -> str:
     """`loss is 2.0 on rank 0, 1.0 on rank 1`, of what differs."""
     said = []
     for name in parting.differ:
+        if name == "_":
+            continue
         by_value = grouped(parting.values[name]).items()
         said.append(f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in by_value))
     return "; ".join(said)
@@ -237,15 +239,16 @@ def _sources(value: ast.expr) -> set[str]:
 
 
 def _called(frame: Frame, below: Sequence[str]) -> str:
-    """What a line calls, as it is written: the call that has led to the frames below it.
+    """What a line calls, as it is written: the call or the property that has led to the frames below it.
 
     Args:
         below: their functions, innermost first.
     """
     function = function_of(frame)
     steps = path(function, frame.line) if function is not None else ()
-    calls = [node for node in ast.walk(steps[-1].node) if isinstance(node, ast.Call)] if steps else []
-    names = dict.fromkeys(ast.unparse(call.func) for call in calls)
-    known = [name for name in names if name not in vars(builtins)]
-    leading = [name for name in known if name.rpartition(".")[2] in below] or known
+    nodes = [*ast.walk(steps[-1].node)] if steps else []
+    calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+    properties = [ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)]
+    known = [name for name in dict.fromkeys(calls) if name not in vars(builtins)]
+    leading = [name for name in (*properties, *known) if name.rpartition(".")[2] in below] or known
     return leading[0] if leading and len(leading[0]) <= LONGEST_CALL else ""

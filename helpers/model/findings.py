@@ -210,10 +210,10 @@ class FileLock(Finding):
     across_call: bool = False
 
 
-WaitsFor = Literal["", "condition", "input", "signal", "key", "lock", "thread", "pipe", "other"]
+WaitsFor = Literal["", "condition", "input", "signal", "key", "lock", "thread", "pipe", "queue", "other"]
 """What keeps a rank: a condition that it tests, what a person types, a signal that has stopped it, a key
 of the store, a lock that it or nobody can release, another thread of its process, a child that cannot
-write, something outside."""
+write into a pipe or a queue, something outside."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +224,7 @@ class Missing(Finding):
         waits_for: what keeps the first of the ranks that waits; empty where none does.
         works: True where it computes or sleeps.
         tested: the condition; changed: the functions that change it.
+        lost: a process that one of them has started and that has failed, in words.
         met: how many calls of a group these ranks and those that wait have completed together.
         needed_by: the ranks that wait; awaited: the call in which they do.
     """
@@ -234,6 +235,7 @@ class Missing(Finding):
     works: bool = False
     tested: str = ""
     changed: str = ""
+    lost: str = ""
     met: int = 0
     needed_by: tuple[int, ...] = ()
     awaited: str = ""

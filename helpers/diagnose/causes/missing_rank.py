@@ -159,6 +159,7 @@ def _finding(facts: Facts, ranks: Sequence[int], waiting: Mapping[int, frozenset
         works=not blocking and not any(process.state == "stopped" for process in processes),
         tested=tested.op if tested is not None else "",
         changed=functions(tested.changed_at) if tested is not None else "",
+        lost=next((told for rank in ranks for told in _failed_below(facts, rank)), ""),
         met=_met(facts, ranks, [*waiting]),
         needed_by=tuple(waiting),
         awaited=next((call(wait) for wait in calls if wait is not None), ""),
@@ -171,8 +172,9 @@ def _waits_for(facts: Facts, ranks: Sequence[int], blocking: Sequence[Wait]) -> 
     if any(one.state == "stopped" and not one.stopped_for_memory for one in processes):
         return "signal"
     children = [child.process for rank in ranks for child in facts.graph.ranks[rank].children]
-    if any(isinstance(wait, OnIO) and wait.op == "write" for one in children for wait in one.waits):
-        return "pipe"
+    writing = [one for one in children for w in one.waits if isinstance(w, OnIO) and w.op == "write"]
+    if writing:
+        return "queue" if any("multiprocessing" in f.file for f in writing[0].stack) else "pipe"
     for wait in blocking:
         match wait:
             case OnCondition():

@@ -76,7 +76,8 @@ def test_a_page_is_read_without_its_comments(cause: str) -> None:
 
 
 TEXT = """\
-main = dist.get_rank() == 0; first = not main; task = int(os.environ["RANK"]); shard = load(task)
+main = dist.get_rank() == 0; first = not main; task = int(os.environ["RANK"]); \
+shard = load(task); role = "a" if task else "b"; record = RECORDS[task]
 def train(index):
     if DECIDES:
         fabric.save(path, state)
@@ -147,6 +148,8 @@ BY_RANK = [
     ("first", {}, True),
     ("task", {}, True),
     ("shard", {}, False),
+    ("role", {}, False),
+    ("record", {}, False),
     ("loss > best", {"loss": {0: "2.0", 1: "1.0"}, "best": {0: "1.0", 1: "1.0"}}, False),
     ("rank == 0 or due", {"rank": {0: "3", 1: "3"}, "due": {0: "True", 1: "False"}}, False),
     ("os.path.exists(path)", {}, False),
@@ -284,6 +287,8 @@ KEPT = [
     ("a lock", Missing(ranks=(1,), waits_for="lock"), [6]),
     ("another thread", Missing(ranks=(1,), waits_for="thread"), [1]),
     ("a child that cannot write", Missing(ranks=(1,), waits_for="pipe"), [7]),
+    ("a queue that nobody reads", Missing(ranks=(1,), waits_for="queue"), [6]),
+    ("a child that has failed", Missing(ranks=(1,), waits_for="other", lost="a child has ended"), [1]),
     ("a condition that nobody changes", Missing(waits_for="condition", tested="not ready"), [1]),
     ("its own work", Missing(ranks=(1,), works=True), [1]),
     (

@@ -75,11 +75,7 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     suspicion = _suspect(assumed)
     hangs = suspicion is not None and suspicion.outcome == "hang"
     if final and suspicion is not None and hangs:
-        found = _completed(assumed, suspicion)
-        if found.outcome == "hang":
-            summary = clipped(f"{doubt(assumed, seen.graph)} {found.summary}")
-            return replace(found, summary=summary)
-        return found
+        return _doubted(_completed(assumed, suspicion), assumed, seen)
     if snapshot.job.exit_code == 0:
         summary = "The job ended well: every rank came to its end."
         evidence = (*_earlier(snapshot), *_limit(snapshot))
@@ -95,6 +91,13 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
+
+
+def _doubted(verdict: Verdict, assumed: Facts, seen: Facts) -> Verdict:
+    """A verdict that rests on patience, with what is not known; an error is none the less one."""
+    if verdict.outcome != "hang":
+        return verdict
+    return replace(verdict, summary=clipped(f"{doubt(assumed, seen.graph)} {verdict.summary}"))
 
 
 def _find(facts: Facts) -> Verdict | None:

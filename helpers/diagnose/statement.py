@@ -74,11 +74,7 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
     """What is known of the statement of a verdict."""
     parting = verdict.parting
     if parting is None or parting.where is None:
-        at = verdict.where
-        call, call_at = (_called(at, ()), place(at)) if at is not None else ("", "")
-        guards = parting.guards if parting is not None else ()
-        by_rank = bool(guards) and all(map(_asks_rank, guards))
-        return Statement(call=call, call_at=call_at, guards=_in_markdown(guards), guards_by_rank=by_rank)
+        return _unnamed(verdict.where, parting.guards if parting is not None else ())
     below, frame = _split(facts, parting, parting.where)
     loop = _loop(parting)
     leaves = parting.kind in ("return", "exit")
@@ -101,6 +97,16 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         call="" if frame is None else _called(frame, [one.function for one in below]),
         call_at="" if frame is None else place(frame),
         forward=any(part in file for file in forward for part in _WRAPPED),
+    )
+
+
+def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
+    """Where no single statement is known: those of which one has decided, and the call at the line."""
+    return Statement(
+        call="" if at is None else _called(at, ()),
+        call_at="" if at is None else place(at),
+        guards=_in_markdown(guards),
+        guards_by_rank=bool(guards) and all(map(_asks_rank, guards)),
     )
 
 
@@ -197,14 +203,21 @@ def _of_rank(name: str, values: Mapping[int, str], where: Frame, depth: int = 2)
     counts = len(values) > 2 or (len(values) > 1 and name in _parameters(where))
     if _OF_RANK.search(last) or (counts and all(v == str(r) for r, v in values.items())):
         return True
-    tree = parsed(where.text) if depth else None
-    for node in ast.walk(tree) if tree is not None else ():
-        targets = node.targets if isinstance(node, ast.Assign) else ()
-        if any((dotted(target) or "").rpartition(".")[2] == last for target in targets):
-            names = _sources(node.value) if isinstance(node, ast.Assign) else set()
-            if any(_of_rank(one, {}, where, depth - 1) for one in names - {name}):
-                return True
-    return False
+    set_from = _set_from(last, where.text) - {name} if depth else set()
+    return any(_of_rank(one, {}, where, depth - 1) for one in set_from)
+
+
+def _set_from(name: str, text: str) -> set[str]:
+    """The names that a source sets a variable, or an attribute, of this name to."""
+    tree = parsed(text)
+    stores = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)] if tree else []
+    return set().union(
+        *(
+            _sources(node.value)
+            for node in stores
+            if any((dotted(target) or "").rpartition(".")[2] == name for target in node.targets)
+        )
+    )
 
 
 def _parameters(where: Frame) -> set[str]:

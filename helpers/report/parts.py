@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model.facts import ChildView, ProcessView, RankView, Report, Snapshot
@@ -13,10 +13,13 @@ from ..model.redaction import Source
 from ..model.waits import ForOutside
 from ..model.wording import (
     activities,
+    child_name,
     child_text,
+    joined,
     label,
     one_line,
     place_in,
+    runs,
     spans,
     spoken,
     stack_of,
@@ -183,4 +186,16 @@ def _row(row: Alike, texts: Mapping[str, str]) -> Row:
 
 
 def _children(view: RankView) -> tuple[str, ...]:
-    return tuple(child_text(child) for child in view.children if matters(child))
+    """A sentence for each child that matters; of DataLoader workers of which the same is true, one."""
+    said: dict[str, list[ChildView]] = {}
+    for child in filter(matters, view.children):
+        said.setdefault(child_text(child).removeprefix(child_name(child)), []).append(child)
+    return tuple(f"{_names(children)}{text}" for text, children in said.items())
+
+
+def _names(children: Sequence[ChildView]) -> str:
+    """`DataLoader worker 0`, `DataLoader workers 0-3`, `process and process`."""
+    numbers = [child.worker_id for child in children if child.worker_id is not None]
+    if len(children) > 1 and len(numbers) == len(children):
+        return f"DataLoader workers {joined(runs(sorted(numbers)))}"
+    return joined(list(map(child_name, children)))

@@ -223,26 +223,36 @@ def to_text(report: Report) -> str:
     verdict = report.verdict
     lines = [headline(report), *_wrap(one_line(verdict.summary))]
     if verdict.outcome == "ok":
-        unseen = "; ".join(one_line(entry) for entry in report.snapshot.not_seen)
-        seen = [one_line(entry) for entry in verdict.evidence]
-        return "\n".join([*lines, job_line(report), *seen, *([f"Not seen: {unseen}"] if unseen else [])])
+        return "\n".join([*lines, *_of_good_run(report)])
     rows = table(report)
+    elsewhere = (*_ELSEWHERE, *(("Line",) if _has_row(verdict.where, rows) else ()))
     lines.append("")
     for name, text in (*facts(report), ("Masked errors", masked_line(verdict))):
-        if text and name not in _ELSEWHERE and not (name == "Line" and _has_row(verdict.where, rows)):
+        if text and name not in elsewhere:
             lines += _wrap(text, first=f"{name + ':':<17}", rest=" " * 17)
-    if rows:
-        lines += ["", *_table(rows)]
+    lines += ["", *_table(rows)] if rows else []
     if report.fix:
         more = "Why, other fixes and how to confirm" if report.fitting else "Why, and how to confirm"
         lines += ["", "What to do", *plain(fits(report) or report.fix, WIDTH)]
         lines += [f"  {more}: stuck-ranks explain {verdict.cause}"]
-    known = "\n".join(lines)
+    return "\n".join([*lines, *_lists(report, known="\n".join(lines))])
+
+
+def _of_good_run(report: Report) -> list[str]:
+    """The job, what was noteworthy, and what could not be seen."""
+    unseen = "; ".join(map(one_line, report.snapshot.not_seen))
+    seen = map(one_line, report.verdict.evidence)
+    return [job_line(report), *seen, *([f"Not seen: {unseen}"] if unseen else [])]
+
+
+def _lists(report: Report, known: str) -> list[str]:
+    """The lists that a terminal shows, without what is known already."""
+    lines: list[str] = []
     for title, entries in lists(report):
         new = [entry for entry in entries if title != "Evidence" or _adds(entry, known)]
         if new and title in _SHOWN:
             lines += ["", title, *(line for e in new for line in _wrap(e, first="- ", rest="  "))]
-    return "\n".join(lines)
+    return lines
 
 
 _ELSEWHERE = ("Command", "Cause")

@@ -31,16 +31,28 @@ def find(facts: Facts) -> Verdict | None:
     if event is not None:
         return _met(facts, event)
     core = facts.graph.core
-    blocked = {rank: wait for rank in sorted(facts.stuck) if (wait := _call(facts, rank)) is not None}
+    calls = {rank: _call(facts, rank) for rank in sorted(facts.stuck)}
+    blocked = {rank: wait for rank, wait in calls.items() if wait is not None}
     if len(core) < 2 or not core <= blocked.keys():
         return _in_unseen_groups(facts)
-    diverged = divergence(facts.graph.ranks, core)
+    return _differ(facts, blocked, divergence(facts.graph.ranks, core))
+
+
+def _differ(
+    facts: Facts, blocked: dict[int, Communication], diverged: Divergence | None
+) -> Verdict | None:
+    """The ranks of the core are in calls that do not match.
+
+    Args:
+        blocked: the calls in which ranks are stuck.
+        diverged: where the ranks' calls first differ.
+    """
     issued = diverged[2] if diverged else {}
     places: dict[int, object] = {
         rank: issued[rank].op if rank in issued else _place(wait) for rank, wait in blocked.items()
     }
     places.update(dict.fromkeys(_in_or_past_group(facts, blocked), "new_group"))
-    disputed = {places[rank] for rank in core}
+    disputed = {places[rank] for rank in facts.graph.core}
     calls = {rank: wait for rank, wait in blocked.items() if places[rank] in disputed}
     passed = {rank: entry.op for rank, entry in issued.items() if rank not in blocked}
     if passed_unnumbered(facts, calls) is not None:
@@ -69,25 +81,31 @@ def _finding(
 ) -> Mismatch:
     """The calls that do not match, in fields."""
     first = [process.blocking[0] for process in facts.processes(tuple(odd)) if process.blocking]
-    group, seq, issued = diverged if diverged is not None else (None, None, {})
-    name = _rooted if _roots_differ(dict(calls)) else _op
-    name = operation if len({wait.group for wait in calls.values()}) > 1 else name
-    ops = {rank: (name(wait), wait.where) for rank, wait in sorted(calls.items())}
-    for rank, call in sorted(issued.items()):
-        wait = calls.get(rank)
-        there = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
-        ops[rank] = (call.op, wait.where if there and wait is not None else None)
+    group, seq, _ = diverged if diverged is not None else (None, None, {})
     waits = [wait for rank in facts.alive for wait in facts.waits(rank)]
     return Mismatch(
         group=group,
         seq=seq,
-        calls=tuple(IssuedBy(tuple(ranks), op, at) for (op, at), ranks in grouped(ops).items()),
+        calls=_issued(calls, diverged),
         odd=tuple(odd),
         messages=bool(first) and all(isinstance(wait, InP2P) for wait in first),
         collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
         makes_group=bool(facts.graph.needs.disputed) or any(wait.op == "new_group" for wait in waits),
         threads=any(_uses_threads(process) for process in facts.processes(tuple(sorted(facts.stuck)))),
     )
+
+
+def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> tuple[IssuedBy, ...]:
+    """What the ranks have issued where their calls first differ, else what they are in."""
+    name = _rooted if _roots_differ(dict(calls)) else _op
+    name = operation if len({wait.group for wait in calls.values()}) > 1 else name
+    ops = {rank: (name(wait), wait.where) for rank, wait in sorted(calls.items())}
+    group, seq, issued = diverged if diverged is not None else (None, None, {})
+    for rank, call in sorted(issued.items()):
+        wait = calls.get(rank)
+        there = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
+        ops[rank] = (call.op, wait.where if there and wait is not None else None)
+    return tuple(IssuedBy(tuple(ranks), op, at) for (op, at), ranks in grouped(ops).items())
 
 
 def _uses_threads(process: ProcessView) -> bool:

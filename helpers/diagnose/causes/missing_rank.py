@@ -171,23 +171,33 @@ def _waits_for(facts: Facts, ranks: Sequence[int], blocking: Sequence[Wait]) -> 
     processes = facts.processes(tuple(ranks))
     if any(one.state == "stopped" and not one.stopped_for_memory for one in processes):
         return "signal"
-    children = [child.process for rank in ranks for child in facts.graph.ranks[rank].children]
-    writing = [one for one in children for w in one.waits if isinstance(w, OnIO) and w.op == "write"]
+    writing = [child for rank in ranks for child in _writing(facts.graph.ranks[rank])]
     if writing:
         return "queue" if any("multiprocessing" in f.file for f in writing[0].stack) else "pipe"
-    for wait in blocking:
-        match wait:
-            case OnCondition():
-                return "condition"
-            case OnInput():
-                return "input"
-            case InStore():
-                return "key"
-            case OnLock(path=None) | OnThread(circular=True):
-                return "lock"
-            case OnThread():
-                return "thread"
-    return "other" if blocking else ""
+    return next((kind for kind in map(_kind, blocking) if kind != "other"), "other" if blocking else "")
+
+
+def _writing(view: RankView) -> Iterator[ProcessView]:
+    """The children of a rank that cannot write, since nobody reads."""
+    for child in view.children:
+        if any(isinstance(wait, OnIO) and wait.op == "write" for wait in child.process.waits):
+            yield child.process
+
+
+def _kind(wait: Wait) -> WaitsFor:
+    """What keeps a rank, by one of its waits."""
+    match wait:
+        case OnCondition():
+            return "condition"
+        case OnInput():
+            return "input"
+        case InStore():
+            return "key"
+        case OnLock(path=None) | OnThread(circular=True):
+            return "lock"
+        case OnThread():
+            return "thread"
+    return "other"
 
 
 def _met(facts: Facts, ranks: Sequence[int], waiting: Sequence[int]) -> int:

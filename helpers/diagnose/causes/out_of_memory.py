@@ -28,8 +28,11 @@ def find(facts: Facts) -> Verdict | None:
         return _frozen(facts) or _nobody(facts)
     if event.rank is None and event.error is None:
         return None
-    if (full := _shared_memory_full(facts, event)) is not None:
-        return full
+    return _shared_memory_full(facts, event) or _used_up(facts, event)
+
+
+def _used_up(facts: Facts, event: Event) -> Verdict | None:
+    """An allocation has failed, or the kernel has ended a process for memory."""
     if event.error is not None:
         if event.error.type not in _TYPES and not NO_MEMORY.search(event.error.message):
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...model.clauses import Predicate, clauses, same, standing, verb
@@ -74,19 +74,11 @@ def _find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is not None:
         # What follows from something may be seen before what it follows from.
-        for one in facts.events if event.consequence else (event,):
-            if wrong := wrong_interface(facts, one) or no_interface(facts, one):
-                return wrong
-        if event.error is None:
-            return None
-        if unreached := NO_STORE.search(event.error.message):
-            return _no_store(event, ":".join(part for part in unreached.groups() if part))
-        if not NOT_ALL_JOINED.search(event.error.message):
-            return None
-        counted = JOINED.search(event.error.message)
-        if counted is not None and not facts.all_seen:
-            return _counted(event, *sorted(int(number) for number in counted.groups() if number))
-        return _verdict(facts, hang=False)
+        wrong = (
+            wrong_interface(facts, one) or no_interface(facts, one)
+            for one in (facts.events if event.consequence else (event,))
+        )
+        return next(filter(None, wrong), None) or _gave_up(facts, event)
     if not facts.snapshot.ranks:
         return launchers_wait(facts)
     stuck = facts.stuck or _last_seen(facts) or _cut_off(facts)
@@ -94,6 +86,20 @@ def _find(facts: Facts) -> Verdict | None:
     if not waiting or any(isinstance(w, OnLock) for rank in facts.graph.core for w in facts.waits(rank)):
         return None
     return _verdict(facts, hang=True)
+
+
+def _gave_up(facts: Facts, event: Event) -> Verdict | None:
+    """The first failure is that a rank has not found the store, or not all ranks there."""
+    if event.error is None:
+        return None
+    if unreached := NO_STORE.search(event.error.message):
+        return _no_store(event, ":".join(part for part in unreached.groups() if part))
+    if not NOT_ALL_JOINED.search(event.error.message):
+        return None
+    counted = JOINED.search(event.error.message)
+    if counted is not None and not facts.all_seen:
+        return _counted(event, *sorted(int(number) for number in counted.groups() if number))
+    return _verdict(facts, hang=False)
 
 
 def _last_seen(facts: Facts) -> frozenset[int]:
@@ -149,26 +155,17 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     ranks = facts.graph.ranks
     rpc = any(isinstance(wait, JoinsRPC) for rank in facts.stuck for wait in facts.waits(rank))
     there = sorted(r for r, v in ranks.items() if _is_there(v, rpc=rpc))
-    failed = {event.rank for event in facts.events if event.error is not None}
-    known = {rank for store in facts.snapshot.stores for rank in store.ranks}
-    absent = sorted(r for r in ranks if r not in there and r not in failed and r not in known)
+    absent = _absent(facts, there)
     seen = [r for r in absent if ranks[r].state != "unseen"]
-    lost = [r for r in seen if r not in facts.graph.free]
-    world = facts.snapshot.job.world_size or len(ranks)
-    found = addresses(ranks)
-    problems = {store.address: store.problem for store in facts.snapshot.stores if store.problem}
-    if hang and not absent and len(found) > 1 and not _is_one_store(facts, found):
-        return _apart(facts, found, problems)
+    if hang and not absent and (apart := _apart(facts, addresses(ranks))) is not None:
+        return apart
     # A rank learns from the store whom to connect to: who gets no answer there has joined before, even
     # where the newest look into the store, up to ten seconds old, does not show it.
     if not absent or (hang and not seen and _are_cut_off(facts, there)):
         return _all_there(facts, there) if hang else None
-    beyond = [rank for rank in ranks if rank >= world]
-    described = [clauses({rank: _state(facts, rank) for rank in absent})]
-    if beyond:
-        lies = plural(beyond, "lies", "lie")
-        described.append(f"{spoken(beyond)} {lies} beyond the world size of {world}, which begins at 0")
-    states = "; ".join(described)
+    lost = [r for r in seen if r not in facts.graph.free]
+    world = facts.snapshot.job.world_size or len(ranks)
+    states = _states(facts, absent, world)
     joined = world - len(absent)
     come = "come to init_rpc" if rpc else "joined the process group"
     return Verdict(
@@ -182,6 +179,23 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     )
 
 
+def _absent(facts: Facts, there: Collection[int]) -> list[int]:
+    """The ranks that have not come, did not fail before, and have left nothing in the store."""
+    failed = {event.rank for event in facts.events if event.error is not None}
+    known = {rank for store in facts.snapshot.stores for rank in store.ranks}
+    return sorted(facts.graph.ranks.keys() - failed - known - {*there})
+
+
+def _states(facts: Facts, absent: Sequence[int], world: int) -> str:
+    """What the ranks do that have not joined, and which have a number that there is not."""
+    described = [clauses({rank: _state(facts, rank) for rank in absent})]
+    beyond = [rank for rank in facts.graph.ranks if rank >= world]
+    if beyond:
+        lies = plural(beyond, "lies", "lie")
+        described.append(f"{spoken(beyond)} {lies} beyond the world size of {world}, which begins at 0")
+    return "; ".join(described)
+
+
 def _is_one_store(facts: Facts, found: Mapping[str, object]) -> bool:
     """True where the addresses are names of one store: the same ranks have left something in each."""
     seen = [store for store in facts.snapshot.stores if store.address in found]
@@ -189,13 +203,15 @@ def _is_one_store(facts: Facts, found: Mapping[str, object]) -> bool:
     return looked and len({store.ranks for store in seen}) == 1 and bool(seen[0].ranks)
 
 
-def _apart(facts: Facts, found: Mapping[str, list[int]], problems: Mapping[str, str]) -> Verdict:
-    """The ranks look for the store at different addresses.
+def _apart(facts: Facts, found: Mapping[str, list[int]]) -> Verdict | None:
+    """The ranks look for the store at different addresses, which are not of one and the same store.
 
     Args:
         found: address -> the ranks that look there.
-        problems: address -> what is wrong with it.
     """
+    if len(found) < 2 or _is_one_store(facts, found):
+        return None
+    problems = {store.address: store.problem for store in facts.snapshot.stores if store.problem}
     which = {address: f", which {problem}" for address, problem in problems.items()}
     listed = "; ".join(
         f"{spoken(who)} at {address}{which.get(address, '')}" for address, who in found.items()

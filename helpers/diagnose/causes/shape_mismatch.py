@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...model.clauses import clauses, every_clause, verb
 from ...model.facts import Collective, ProcessView, Verdict
@@ -120,89 +120,96 @@ def _newest(facts: Facts) -> tuple[str, int] | None:
     return (max(places)[1], max(places)[0]) if places else None
 
 
+Place = tuple[str | None, int | None, str]
+"""Group, number and operation."""
+
+Calls = Mapping[int, Collective | InCollective]
+
+
 def _stuck(facts: Facts) -> Verdict | None:
     """Members are in one operation of one place and one root, but with other sizes or another type.
 
     One that has finished it counts, too.
     """
-    roots: dict[tuple[str | None, int | None, str], set[int]] = {}
-    by_place: dict[tuple[str | None, int | None, str], dict[int, Collective | InCollective]] = {}
-    for rank in sorted(facts.stuck):
-        for wait in facts.waits(rank):
-            if isinstance(wait, InCollective) and wait.seq is not None and wait.sizes:
-                spot = (wait.group, wait.seq, wait.op)
-                by_place.setdefault(spot, {})[rank] = wait
-                roots.setdefault(spot, set()).update(() if wait.root is None else (wait.root,))
-    blocked = {spot: set(calls) for spot, calls in by_place.items()}
-    numbers = {seq for _, seq, _ in by_place}
-    for view in facts.alive.values():
-        for entry in view.process.collectives if view.process else ():
-            if entry.seq not in numbers or not entry.sizes or view.rank is None:
-                continue
-            spot = (entry.group, entry.seq, entry.op)
-            if spot in by_place:
-                by_place[spot].setdefault(view.rank, entry)
-    for (group, seq, op), calls in by_place.items():
-        same_root, there = len(roots[group, seq, op]) < 2, blocked[group, seq, op]
+    waits = [(r, w) for r in sorted(facts.stuck) for w in facts.waits(r) if isinstance(w, InCollective)]
+    blocked: dict[Place, dict[int, InCollective]] = {}
+    for rank, wait in waits:
+        if wait.seq is not None and wait.sizes:
+            blocked.setdefault((wait.group, wait.seq, wait.op), {})[rank] = wait
+    for at, there in blocked.items():
+        calls = there | _passed(facts, at, there)
+        roots = {wait.root for wait in there.values() if wait.root is not None}
         first, *rest = calls.values()
-        if op in SAME_SIZE and same_root and any(differ(first, other) for other in rest):
-            types = len({call.dtype for call in calls.values()}) > 1
-            what = "types" if types else "sizes"
-            told = {rank: (call.sizes, call.dtype) for rank, call in calls.items()}
-            culprits = minority(told)
-            are = plural(culprits, "one is", "ones are")
-            odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(calls) else ""
-            shapes = {r: _shapes(call.sizes) + f" {call.dtype}" * types for r, call in calls.items()}
-            have = {rank: verb("has", "have", shape) for rank, shape in shapes.items()}
-            listed = clauses(have)
-            return Verdict(
-                outcome="hang",
-                cause="shape-mismatch",
-                detail=f"{op} #{seq} with different {what}: {listed}",
-                summary=(
-                    f"The ranks call the same {op} #{seq} with tensors of different {what}: "
-                    f"{listed}{odd}."
-                ),
-                culprits=culprits,
-                where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
-                evidence=tuple(f"{op} #{seq}: {clause}" for clause in every_clause(have)),
-                finding=_finding(facts, [op]),
-            )
-    return _uneven(facts)
+        if at[2] in SAME_SIZE and len(roots) < 2 and any(differ(first, other) for other in rest):
+            return _different(facts, at, calls, there)
+    return next(filter(None, (_uneven(facts, wait) for _, wait in waits)), None)
 
 
-def _uneven(facts: Facts) -> Verdict | None:
+def _passed(facts: Facts, at: Place, there: Calls) -> dict[int, Collective | InCollective]:
+    """The same call of ranks that are not stuck in it, but have issued it."""
+    issued = {rank: view.process.collectives for rank, view in facts.alive.items() if view.process}
+    return {
+        rank: entry
+        for rank, entries in issued.items()
+        for entry in reversed(entries)
+        if rank not in there and entry.sizes and (entry.group, entry.seq, entry.op) == at
+    }
+
+
+def _different(facts: Facts, at: Place, calls: Calls, there: Calls) -> Verdict:
+    """The verdict on one call with tensors of different sizes, or types.
+
+    Args:
+        there: of the calls, those in which ranks are stuck.
+    """
+    _, seq, op = at
+    types = len({call.dtype for call in calls.values()}) > 1
+    what = "types" if types else "sizes"
+    culprits = minority({rank: (call.sizes, call.dtype) for rank, call in calls.items()})
+    are = plural(culprits, "one is", "ones are")
+    odd = f"; the odd {are} {spoken(culprits)}" if len(culprits) < len(calls) else ""
+    shapes = {r: _shapes(call.sizes) + f" {call.dtype}" * types for r, call in calls.items()}
+    have = {rank: verb("has", "have", shape) for rank, shape in shapes.items()}
+    listed = clauses(have)
+    return Verdict(
+        outcome="hang",
+        cause="shape-mismatch",
+        detail=f"{op} #{seq} with different {what}: {listed}",
+        summary=f"The ranks call the same {op} #{seq} with tensors of different {what}: {listed}{odd}.",
+        culprits=culprits,
+        where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
+        evidence=tuple(f"{op} #{seq}: {clause}" for clause in every_clause(have)),
+        finding=_finding(facts, [op]),
+    )
+
+
+def _uneven(facts: Facts, wait: InCollective) -> Verdict | None:
     """All members are in one exchange of all with all, and send more, or less, than they receive."""
-    for rank in sorted(facts.stuck):
-        for wait in facts.waits(rank):
-            if not (isinstance(wait, InCollective) and wait.op.startswith("all_to_all")):
-                continue
-            calls = {
-                member: entry
-                for member in wait.members
-                for process in facts.processes((member,))
-                for entry in process.collectives
-                if (entry.group, entry.seq, entry.op) == (wait.group, wait.seq, wait.op)
-            }
-            sent = sum(math.prod(shape) for one in calls.values() for shape in one.sizes)
-            wanted = sum(math.prod(shape) for one in calls.values() for shape in one.outputs)
-            known = all(one.sizes and one.outputs for one in calls.values())
-            if calls.keys() == {*wait.members} and known and sent != wanted:
-                said = (
-                    f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive "
-                    f"{wanted}"
-                )
-                return Verdict(
-                    outcome="hang",
-                    cause="shape-mismatch",
-                    detail=said,
-                    summary=f"The splits of the ranks do not match: {said}.",
-                    culprits=tuple(sorted(calls)),
-                    where=facts.where(sorted(calls)),
-                    evidence=(said,),
-                    finding=_finding(facts, []),
-                )
-    return None
+    if not wait.op.startswith("all_to_all"):
+        return None
+    at = (wait.group, wait.seq, wait.op)
+    members = {member: process for member in wait.members for process in facts.processes((member,))}
+    calls = {
+        member: entry
+        for member, process in members.items()
+        for entry in process.collectives
+        if (entry.group, entry.seq, entry.op) == at and entry.sizes and entry.outputs
+    }
+    sent = sum(math.prod(shape) for one in calls.values() for shape in one.sizes)
+    wanted = sum(math.prod(shape) for one in calls.values() for shape in one.outputs)
+    if calls.keys() != {*wait.members} or sent == wanted:
+        return None
+    said = f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive {wanted}"
+    return Verdict(
+        outcome="hang",
+        cause="shape-mismatch",
+        detail=said,
+        summary=f"The splits of the ranks do not match: {said}.",
+        culprits=tuple(sorted(calls)),
+        where=facts.where(sorted(calls)),
+        evidence=(said,),
+        finding=_finding(facts, []),
+    )
 
 
 def _shapes(sizes: Sizes) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ...model.clauses import Predicate, clauses, every_clause, grouped, verb
-from ...model.facts import UNTOLD, Verdict
+from ...model.facts import UNTOLD, Job, Verdict
 from ...model.findings import Unexplained
 from ...model.waits import InCollective, Wait
 from ...model.wording import END_UNSEEN, operation, place, plural, sentence, spoken
@@ -25,38 +25,44 @@ def find(facts: Facts) -> Verdict | None:
 
 def _find(facts: Facts) -> Verdict | None:
     event = facts.first
-    job = facts.snapshot.job
-    if event is not None and facts.follows_from_unseen and facts.unseen and job.command:
+    if event is not None and facts.follows_from_unseen and facts.unseen and facts.snapshot.job.command:
         return _from_elsewhere(facts, event)
     if event is not None and facts.ended_unseen:
         return _after_unseen(facts, event)
     if event is not None:
-        who = "The command" if event.rank is None else f"Rank {event.rank}"
-        failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
-        return Verdict(
-            outcome="error",
-            cause="unknown",
-            detail=event.text,
-            summary=f"{who} {failed}; nothing that was seen explains why.",
-            culprits=() if event.rank is None or facts.follows_from_unseen else (event.rank,),
-            where=event.where,
-            evidence=(f"{who}: {event.text}",),
-        )
+        return _failed(facts, event)
     if facts.stuck:
         ranks = tuple(sorted(facts.graph.core))
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
-    waiting = _for_unseen(facts) or _cut_off(facts)
-    if waiting is not None:
-        return waiting
-    if job.exit_code or job.signal:
-        how = f"exit code {job.exit_code}" if job.exit_code else f"signal {job.signal}"
-        return Verdict(
-            outcome="error",
-            cause="unknown",
-            detail=f"the command ended with {how}",
-            summary=f"The command ended with {how}; no process of it said why.",
-        )
-    return None
+    return _for_unseen(facts) or _cut_off(facts) or _ended(facts.snapshot.job)
+
+
+def _failed(facts: Facts, event: Event) -> Verdict:
+    """Something has failed, and nothing says why."""
+    who = "The command" if event.rank is None else f"Rank {event.rank}"
+    failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
+    return Verdict(
+        outcome="error",
+        cause="unknown",
+        detail=event.text,
+        summary=f"{who} {failed}; nothing that was seen explains why.",
+        culprits=() if event.rank is None or facts.follows_from_unseen else (event.rank,),
+        where=event.where,
+        evidence=(f"{who}: {event.text}",),
+    )
+
+
+def _ended(job: Job) -> Verdict | None:
+    """The command has failed, and no process of it has said why."""
+    if not (job.exit_code or job.signal):
+        return None
+    how = f"exit code {job.exit_code}" if job.exit_code else f"signal {job.signal}"
+    return Verdict(
+        outcome="error",
+        cause="unknown",
+        detail=f"the command ended with {how}",
+        summary=f"The command ended with {how}; no process of it said why.",
+    )
 
 
 def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
@@ -176,16 +182,7 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
     places = grouped({rank: _at(wait) for rank, wait in zip(ranks, calls, strict=True)})
     listed = "; ".join(f"{spoken(group)}{at}" for at, group in places.items())
     at = f" ({listed})" if len(places) > 1 else next(iter(places))
-    guessed = any(
-        group.guessed
-        for p in facts.processes(ranks)
-        for group in p.groups
-        if group.name == calls[0].group
-    )
-    so = "nobody is missing, so look at the network or the devices"
-    if any(wait.seq is None for wait in calls):
-        so = "nobody is missing, unless it follows an asynchronous operation that cannot be seen"
-    so = "whether another member is missing cannot be told" if guessed else so
+    so = _who_is_missing(facts, calls)
     silent = in_words(facts, unanswered(facts, facts.stuck))
     so = f"nobody is missing, but {silent}. Look at the network between these machines" if silent else so
     network = f"the network: {silent}; " if silent else ""
@@ -197,6 +194,17 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
         where=calls[0].where,
         evidence=(silent,) if silent else (),
     )
+
+
+def _who_is_missing(facts: Facts, calls: Sequence[InCollective]) -> str:
+    """What is known of members that are not in a call in which all that are seen are."""
+    processes = facts.processes(tuple(sorted(facts.graph.core)))
+    groups = [group for process in processes for group in process.groups]
+    if any(group.guessed for group in groups if group.name == calls[0].group):
+        return "whether another member is missing cannot be told"
+    if any(wait.seq is None for wait in calls):
+        return "nobody is missing, unless it follows an asynchronous operation that cannot be seen"
+    return "nobody is missing, so look at the network or the devices"
 
 
 def _at(wait: Wait) -> str:

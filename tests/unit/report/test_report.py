@@ -408,6 +408,18 @@ def test_text_shows_the_children_that_matter_under_their_rank() -> None:
     assert text.index("DistNetworkError") < text.index("SIGTERM") < text.index("joined as rank 1")
 
 
+def test_workers_of_which_the_same_is_true_share_a_line() -> None:
+    gone = [
+        ProcessView(90 + n, "dataloader-worker", state="exited", ended=1.0, signal=9 if n == 4 else 15)
+        for n in range(5)
+    ]
+    children = tuple(ChildView(process, worker_id=n) for n, process in enumerate(gone))
+    view = RankView(0, state="running", process=ProcessView(1, "rank"), children=children)
+    text = to_text(build(Verdict("error", "worker-stall"), Snapshot(1.0, Job(("x",)), (view,))))
+    assert "    DataLoader workers 0-3: exited; signal 15 (SIGTERM)\n" in text
+    assert "    DataLoader worker 4: exited; signal 9 (SIGKILL)\n" in text
+
+
 @each_report
 def test_text_is_at_most_100_columns_wide(name: str) -> None:
     wide = [line for line in to_text(REPORTS[name]()).splitlines() if len(line) > 100]

@@ -15,15 +15,14 @@ from ..model.facts import (
     Attempt,
     Cause,
     ErrorView,
-    Handled,
     RankView,
     Snapshot,
     Verdict,
 )
-from ..model.frames import innermost_user
 from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
 from .doubt import doubt
 from .events import Event, events
+from .handled import first_handled, while_handling
 from .parting.parting import parting
 from .printed import printed
 from .scene import Facts
@@ -209,9 +208,9 @@ def _is_at(view: RankView | None) -> Predicate:
 
 def _completed(facts: Facts, verdict: Verdict) -> Verdict:
     """What a cause has found, completed with all that is the same for every cause."""
-    handled = _handled(facts, verdict)
+    handled = first_handled(facts, verdict)
     if handled is not None:
-        verdict = _while_handling(verdict, handled)
+        verdict = while_handling(verdict, handled)
     command_ended = facts.snapshot.job.ended is not None
     raised = any(event.error is not None for event in facts.events)
     failed = raised or (command_ended and bool(facts.snapshot.job.exit_code))
@@ -232,39 +231,6 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         parting=parting(facts, verdict),
         handled=handled,
         printed=printed(facts.snapshot),
-    )
-
-
-def _handled(facts: Facts, verdict: Verdict) -> Handled | None:
-    """The exception that some ranks are handling while others, which are not, wait for them.
-
-    Where all are in the handler of one and the same exception, that is how the program is written.
-    """
-    if verdict.outcome != "hang" or verdict.cause not in ("collective-mismatch", "missing-rank"):
-        return None
-    raised = {
-        rank: process.handling
-        for rank, process in facts.graph.alive.items()
-        if process.handling is not None and innermost_user(process.handling.stack) is not None
-    }
-    first = next((error for rank, error in sorted(raised.items()) if rank in verdict.culprits), None)
-    where = innermost_user(first.stack) if first is not None else None
-    if first is None or where is None or raised.keys() >= facts.graph.alive.keys():
-        return None
-    alike = (rank for rank, error in raised.items() if innermost_user(error.stack) == where)
-    return Handled(tuple(sorted(alike)), first, where)
-
-
-def _while_handling(verdict: Verdict, handled: Handled) -> Verdict:
-    """The verdict with the exception that came before what it tells."""
-    who = spoken(handled.ranks)
-    error = f"{handled.error.text.removesuffix('.')}, raised at {place(handled.where)}"
-    said = f"{who} got there while handling {error}"
-    return replace(
-        verdict,
-        summary=f"{verdict.summary} {sentence(said)}.",
-        where=handled.where,
-        evidence=(*verdict.evidence, said),
     )
 
 

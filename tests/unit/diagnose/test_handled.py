@@ -10,10 +10,12 @@ from histories import in_collective, snapshot, steady
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import ErrorView, RankView, Verdict
 from helpers.model.frames import Frame
+from helpers.model.issued import Issued, IssuedCall
 
 READ = Frame("data.py", 7, "read")
 ERROR = ErrorView("ValueError", "record 7 is empty.", (Frame("/lib/x.py", 3, "get", user=False), READ))
 IN_LIBRARY = replace(ERROR, stack=ERROR.stack[:1])
+HANDLER, STEP = Frame("train.py", 12, "step"), Frame("train.py", 30, "train")
 OTHER = replace(ERROR, stack=(Frame("data.py", 9, "read"),))
 
 
@@ -40,6 +42,25 @@ def test_it_is_told_with_its_line() -> None:
     said = "rank 0 got there while handling ValueError: record 7 is empty, raised at data.py:7"
     assert verdict.evidence[-1] == said
     assert verdict.summary.endswith(f" R{said[1:]}.")
+
+
+CAUGHT = Frame("train.py", 10, "step")
+WITH_HANDLER = replace(ERROR, stack=(*ERROR.stack, CAUGHT))
+
+
+@pytest.mark.parametrize(("earlier", "told"), [((), True), ((STEP,), True), ((HANDLER,), False)])
+def test_a_loop_in_a_handler_is_how_a_program_is_written(earlier: tuple[Frame, ...], told: bool) -> None:
+    """Rank 0 has made calls before, from elsewhere or from the line of its handler."""
+    views = [
+        in_collective(n, "barrier" if n == 0 else "all_reduce", members=(0, 1, 2)) for n in range(3)
+    ]
+    first = handling(views[0], WITH_HANDLER).process
+    assert first is not None
+    calls = tuple(IssuedCall("all_reduce", (frame,)) for frame in (*earlier, HANDLER))
+    issued = (Issued("default", 2 - len(calls), calls),)
+    first = replace(first, stack=(HANDLER,), where=HANDLER, issued=issued)
+    newest = snapshot(replace(views[0], process=first), *views[1:], world=3)
+    assert (diagnose(steady(newest)).handled is not None) is told
 
 
 NONE = {

@@ -12,7 +12,8 @@ from jinja2 import Environment, StrictUndefined
 from ..model.frames import Frame
 from ..model.parting import Branch, Parting
 from ..model.redaction import Source
-from ..model.wording import one_line, place, printable, spans, spoken
+from ..model.wording import one_line, place, printable, sentence, spans
+from .parts import way_text
 
 AROUND = 1
 """Lines that are shown before and after one that matters."""
@@ -59,14 +60,14 @@ def parted_html(parting: Parting | None) -> str:
     return _PAGE.render(
         where=place(parting.where),
         source=one_line(Source(parting.source)),
-        sides=[_side(parting.where, way) for way in parting.branches],
+        sides=[_side(parting.kind, parting.where, way) for way in parting.branches],
         ranks=[spans([rank]) for rank in ranks],
         values=values,
     ).strip()
 
 
-def _side(statement: Frame, way: Branch) -> Side:
-    title = f"{spoken(way.ranks)} {way.label}"
+def _side(kind: str | None, statement: Frame, way: Branch) -> Side:
+    title = sentence(way_text(kind, way))
     if way.at is None:
         return Side(title, "", ())
     together = (way.at.file, way.at.function) == (statement.file, statement.function)

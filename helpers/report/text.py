@@ -64,7 +64,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         f"pid {blocker.pid} {blocker.what}: {blocker.command}" for blocker in verdict.blockers
     )
     named = [
-        ("Cause", "" if _is_said(verdict.detail, report) else one_line(verdict.detail)),
+        ("Cause", one_line(verdict.detail) if _adds(verdict.detail, verdict.summary) else ""),
         ("Line", where_line(report)),
         ("Decided by", parted_line(verdict.parting)),
         ("Calls differ", history_line(report)),
@@ -203,7 +203,7 @@ def lists(report: Report) -> list[tuple[str, list[str]]]:
     """The lists at the end, as title and entries; empty ones are left out."""
     verdict = report.verdict
     named = [
-        ("Evidence", [entry for entry in verdict.evidence if not _is_said(entry, report)]),
+        ("Evidence", [entry for entry in verdict.evidence if _adds(entry, verdict.summary)]),
         ("Follows from it (masked errors)", verdict.masked),
         ("Could not be seen", report.snapshot.not_seen),
         ("References", report.references),
@@ -304,12 +304,6 @@ def _adds(text: str, known: str) -> bool:
 
 def _words(text: str) -> set[str]:
     return {*re.findall(r"[\w.#-]*\w", text.casefold())}
-
-
-def _is_said(text: str, report: Report) -> bool:
-    """True for what the summary has said already, with or without whose it is: an error may be long."""
-    said, line = (one_line(one).casefold() for one in (report.verdict.summary, text))
-    return line in said or (line.partition(": ")[2] or line) in said
 
 
 def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:

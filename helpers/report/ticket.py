@@ -34,7 +34,7 @@ def _markdown_table(rows: Sequence[Row]) -> list[str]:
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
     for row in rows:
         told = [*map(_cell, row.doing), *map(_plain, row.children)]
-        cells = (_plain(row.label), row.state, "<br>".join(told), _cell(row.at))
+        cells = (_plain(row.label), row.state, "<br>".join(told), _cell(row.line))
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 

@@ -57,7 +57,7 @@ def test_each_way_is_shown_with_the_statement_and_the_line_marked() -> None:
         "   8       barrier()",
     ]
     assert "8 ▶" in plain(second) and "3 ◆" in plain(second)
-    assert "rank 0 in its body" in shown and "ranks 1 and 2 after it" in shown
+    assert "True on rank 0" in shown and "False on ranks 1 and 2" in shown
 
 
 def test_the_values_are_a_table_and_say_which_differ() -> None:

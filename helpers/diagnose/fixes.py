@@ -112,5 +112,8 @@ def _text(name: str, value: object) -> str:
     elif isinstance(value, tuple):
         calls = [one for one in value if isinstance(one, IssuedBy)]
         value = _calls(calls) if calls else spoken(value) if value else ""
-    said = one_line(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    return said if name in MARKDOWN else said.replace("`", "'")
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or name in MARKDOWN:
+        return value if isinstance(value, str) else ""
+    return one_line(value).replace("`", "'")

@@ -274,6 +274,12 @@ def test_a_condition_asks_for_values_and_for_what_is_not_so() -> None:
         assert [fix.said for fix in found] == expected
 
 
+def test_a_source_is_quoted_as_a_source() -> None:
+    """What would be a secret in a log, as a value after `token = `, is a name in a program."""
+    ((_, text),) = said(case("token == tokens[0]"))
+    assert "`if token == tokens[0]` (train.py:3)" in text
+
+
 def test_a_backtick_in_a_source_breaks_no_code() -> None:
     ((_, text),) = said(case('name == "`"'))
     assert text.count("`") == 4 and """`if name == "'"`""" in text
@@ -342,4 +348,4 @@ def test_loops_are_not_said_to_differ_where_that_is_not_known() -> None:
     verdict = Verdict("error", "rank-exited", culprits=(1,), where=HANGS, finding=finding)
     ((_, text),) = said((verdict, Snapshot(1.0, Job(("x",)))))
     assert "iterations" not in text
-    assert text == "Rank 0 still needs rank 1 at train.py:9: have all ranks make that call, or none."
+    assert text == "The call at train.py:9 still needs rank 1: have all ranks make it, or none."

@@ -21,13 +21,16 @@ MOST = 3
 LONGEST = 200
 """Characters of a line that are told."""
 
-_TRACEBACK, _INSIDE = re.compile(r"Traceback \(most recent call last\):$"), re.compile(r"\s|$")
-"""The head of a traceback, and its lines down to the exception: frames, source, markers."""
+_HEAD = re.compile(
+    r"Traceback \(most recent call last\):$"
+    r"|\S+\.py:\d+: "  # Python's `warnings`, with or without a class, as Lightning's have none
+)
+_INSIDE = re.compile(r"\s|$")
+"""The head of a traceback or of a warning, and what follows it: frames, source, markers."""
 
 _NOT_OWN = re.compile(
     r"^During handling of the above exception|^The above exception was the direct cause"
     r"|^(\[[EFIW]\d{4} |[EFIW]\d{4} \d\d:)"  # glog's head: C++ of torch, and its launcher
-    r"|^\S+:\d+: \w*Warning: "  # Python's `warnings`
     r"|\d%\||\d ?(it|s)/(s|it)\b"  # a bar of tqdm's, which Lightning and transformers draw, too
 )
 """What stands between a program's own lines."""
@@ -124,14 +127,14 @@ def _after_routine(lines: Sequence[_Line], often: Mapping[str, int]) -> int:
 def _lines(lines: Iterable[str]) -> list[_Line]:
     """The lines that a program has written about itself."""
     kept = []
-    in_traceback = False
+    inside = False
     for line in lines:
         content = _LABEL.sub("", line.rpartition("\r")[2], count=1)
         text = one_line(content)
-        in_traceback = in_traceback and _INSIDE.match(content) is not None
-        if _TRACEBACK.match(text):
-            in_traceback = True
-        elif text and not in_traceback and not _NOT_OWN.search(text):
+        inside = inside and _INSIDE.match(content) is not None
+        if _HEAD.match(text):
+            inside = True
+        elif text and not inside and not _NOT_OWN.search(text):
             alike = _MEASURED.sub("#", _WHOSE.sub(r"\1\2#", text))
             kept.append(_Line(text[:LONGEST], alike, _NUMBER.sub("#", alike)))
     return kept

@@ -74,7 +74,7 @@ HEALTHY = {
     "how many records each has": [[*STEPS, "read 12 files"], [*STEPS, "read 13 files"]],
     "what a library says": [
         [*STEPS, "[W1128 20:16:59.1 Utils.hpp:137] Warning: deprecated"],
-        [*STEPS, "/lib/x.py:12: UserWarning: slow"],
+        [*STEPS, "/lib/x.py:12: UserWarning: slow", "  warnings.warn(", "/lib/y.py:9: few workers"],
     ],
     "marks": [["=====", "---", "ready"], ["ready"]],
 }

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..model.clauses import grouped
+from ..model.clauses import values_of
 from ..model.facts import Verdict
 from ..model.frames import Frame
 from ..model.parting import Branch, Guard, Parting
 from ..model.redaction import Source
-from ..model.wording import one_line, place, spoken
+from ..model.wording import one_line, place
 from ..program.blocks import function_of, path
 from ..program.syntax import dotted, parsed
 from .scene import Facts
@@ -184,13 +184,7 @@ def _is_within(facts: Facts, where: Frame, way: Branch) -> bool:
 
 def _values(parting: Parting) -> str:
     """`loss is 2.0 on rank 0, 1.0 on rank 1`, of what differs."""
-    said = []
-    for name in parting.differ:
-        if name == "_":
-            continue
-        by_value = grouped(parting.values[name]).items()
-        said.append(f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in by_value))
-    return "; ".join(said)
+    return "; ".join(values_of(name, parting.values[name]) for name in parting.differ if name != "_")
 
 
 def _of_rank(name: str, values: Mapping[int, str], where: Frame, depth: int = 2) -> bool:

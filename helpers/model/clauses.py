@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple, TypeVar
 
@@ -12,6 +13,9 @@ T = TypeVar("T", bound=Hashable)
 
 MOST_CLAUSES = 3
 """Clauses of a sentence; where ranks are in more states and places than that, the others are counted."""
+
+
+_LONG_FLOAT = re.compile(r"-?\d+\.\d{7,}(?:e[-+]?\d+)?")
 
 
 class Predicate(NamedTuple):
@@ -51,6 +55,13 @@ def grouped(said: Mapping[int, T]) -> dict[T, list[int]]:
     for rank in sorted(said):
         found.setdefault(said[rank], []).append(rank)
     return found
+
+
+def values_of(name: str, told: Mapping[int, str]) -> str:
+    """`loss is 2.0 on rank 0, 1.0 on rank 1`; long numbers are rounded where they still differ then."""
+    short = {r: f"{float(v):.6g}" if _LONG_FLOAT.fullmatch(v) else v for r, v in told.items()}
+    shown = short if len({*short.values()}) == len({*told.values()}) else told
+    return f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in grouped(shown).items())
 
 
 def clauses(said: Mapping[int, Predicate]) -> str:

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from ..model.clauses import grouped
+from ..model.clauses import values_of
 from ..model.facts import RankView, Report, Verdict
 from ..model.frames import Frame
 from ..model.parting import Parting
@@ -89,7 +89,7 @@ def parted_line(parting: Parting | None) -> str:
     if parting is None or parting.where is None:
         return guards_line(parting) if parting is not None else ""
     ways = ", ".join(way_text(parting.kind, way) for way in parting.branches)
-    values = "; ".join(f"{name} is {_values(told)}" for name, told in telling(parting).items())
+    values = "; ".join(values_of(name, told) for name, told in telling(parting).items())
     rest = one_line(f"{ways}; {values}" if values else ways)
     said = f"{place(parting.where)}  {one_line(parting.source).rstrip(':')}"
     return f"{said}: {rest}" if rest else said
@@ -104,10 +104,6 @@ def guards_line(parting: Parting) -> str:
 def printed_line(verdict: Verdict) -> str:
     """`rank 0: "validation loss rose, ending early"; rank 1: "saving"`."""
     return "; ".join(f'{spoken(one.ranks)}: "{shortened(one.text)}"' for one in verdict.printed)
-
-
-def _values(told: Mapping[int, str]) -> str:
-    return ", ".join(f"{value} on {spoken(ranks)}" for value, ranks in grouped(told).items())
 
 
 def telling(parting: Parting) -> dict[str, Mapping[int, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.model.clauses import Predicate, clauses, every_clause, grouped, verb
+from helpers.model.clauses import Predicate, clauses, every_clause, grouped, values_of, verb
 
 SLEEPS, WAITS = Predicate("sleeps at b.py:9", "sleep at b.py:9"), verb("waits", "wait", "in recv")
 
@@ -45,3 +45,23 @@ def test_of_many_clauses_those_of_the_most_ranks_are_told() -> None:
 
 def test_groups_come_in_the_order_of_their_lowest_ranks() -> None:
     assert [*grouped({5: "a", 0: "b", 3: "a"}).items()] == [("b", [0]), ("a", [3, 5])]
+
+
+VALUES = [
+    ({0: "2.0", 1: "1.0"}, "loss is 2.0 on rank 0, 1.0 on rank 1"),
+    (
+        {0: "0.09483877569437027", 1: "11.053692817687988"},
+        "loss is 0.0948388 on rank 0, 11.0537 on rank 1",
+    ),
+    (
+        {0: "0.50000000001", 1: "0.50000000002"},
+        "loss is 0.50000000001 on rank 0, 0.50000000002 on rank 1",
+    ),
+    ({0: "1.00000000001", 1: "1.00000000001"}, "loss is 1 on ranks 0 and 1"),
+    ({0: "'a 1.23456789 b'"}, "loss is 'a 1.23456789 b' on rank 0"),
+]
+
+
+@pytest.mark.parametrize(("told", "said"), VALUES)
+def test_long_numbers_are_rounded_where_they_still_differ_then(told: dict[int, str], said: str) -> None:
+    assert values_of("loss", told) == said

@@ -171,7 +171,7 @@ def _row(row: Alike, texts: Mapping[str, str]) -> Row:
     doing = common(map(activities, processes)) if processes else ()
     same_stack = common(map(_lines, processes)) is not None
     at = shared((place_in(where_of(process)) for process in processes), "lines") if processes else ""
-    lines = {quoted(where_of(process), texts) for process in processes}
+    lines = {quoted(frame, texts) for frame in {where_of(process) for process in processes}}
     return Row(
         label=spans(row.ranks),
         ranks=row.ranks,

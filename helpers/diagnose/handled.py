@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..model.facts import Handled, ProcessView, Verdict
 from ..model.frames import innermost_user
+from ..model.waits import OnCondition
 from ..model.wording import place, sentence, spoken
 from .scene import Facts
 
@@ -16,15 +17,15 @@ CAUSES = ("collective-mismatch", "missing-rank")
 def first_handled(facts: Facts, verdict: Verdict) -> Handled | None:
     """The exception that some ranks are handling while others, which handle none, wait for them.
 
-    Where all are handling one, or where a rank has communicated in its handler before, that is how the
-    program is written: a training loop may stand in an `except`.
+    Where all are handling one, or where a rank has communicated in its handler before, or polls there,
+    that is how the program is written: a training loop may stand in an `except`.
     """
     if verdict.outcome != "hang" or verdict.cause not in CAUSES:
         return None
     raised = {
         rank: process.handling
         for rank, process in facts.graph.alive.items()
-        if process.handling is not None and not _has_communicated(process)
+        if process.handling is not None and not (_polls(process) or _has_communicated(process))
     }
     first = next((error for rank, error in sorted(raised.items()) if rank in verdict.culprits), None)
     where = innermost_user(first.stack) if first is not None else None
@@ -45,6 +46,11 @@ def while_handling(verdict: Verdict, handled: Handled) -> Verdict:
         where=handled.where,
         evidence=(*verdict.evidence, said),
     )
+
+
+def _polls(process: ProcessView) -> bool:
+    """True for a process that tests a condition again and again; an exception may be how it is told."""
+    return any(isinstance(wait, OnCondition) for wait in process.blocking)
 
 
 def _has_communicated(process: ProcessView) -> bool:

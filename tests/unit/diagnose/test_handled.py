@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from histories import in_collective, snapshot, steady
+from histories import in_collective, rank, snapshot, steady
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import ErrorView, RankView, Verdict
 from helpers.model.frames import Frame
 from helpers.model.issued import Issued, IssuedCall
+from helpers.model.waits import OnCondition
 
 READ = Frame("data.py", 7, "read")
 ERROR = ErrorView("ValueError", "record 7 is empty.", (Frame("/lib/x.py", 3, "get", user=False), READ))
@@ -61,6 +62,15 @@ def test_a_loop_in_a_handler_is_how_a_program_is_written(earlier: tuple[Frame, .
     first = replace(first, stack=(HANDLER,), where=HANDLER, issued=issued)
     newest = snapshot(replace(views[0], process=first), *views[1:], world=3)
     assert (diagnose(steady(newest)).handled is not None) is told
+
+
+def test_a_loop_that_polls_in_its_handler_is_none() -> None:
+    polls = rank(0, OnCondition(op="not queue", where=HANDLER), at=HANDLER, idle=60.0, still=60.0)
+    others = [in_collective(n, "all_reduce", members=(0, 1, 2), idle=60.0, still=60.0) for n in (1, 2)]
+    for error, told in ((None, None), (ERROR, None)):
+        newest = snapshot(handling(polls, error), *others, world=3)
+        verdict = diagnose(steady(newest), patience=10.0, final=True)
+        assert (verdict.outcome, verdict.cause, verdict.handled) == ("hang", "missing-rank", told)
 
 
 NONE = {

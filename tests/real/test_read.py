@@ -150,4 +150,4 @@ def test_what_is_collected_while_a_job_hangs_is_read(tmp_path: Path) -> None:
         file.unlink()
     for done in (from_stacks, carried_out(read, job.pid)):
         assert done.returncode == 2, done.stderr
-        assert "collective-mismatch\nRank 2 is in barrier" in done.stdout
+        assert "collective-mismatch\nRank 2 is blocked in barrier" in done.stdout

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from ..model.facts import Fitting, Snapshot, Verdict
-from ..model.findings import IssuedBy
 from ..model.frames import Frame
+from ..model.parting import Call
 from ..model.wording import one_line, place, sentence, spoken
 from .pages import Fix
 from .scene import Facts
@@ -96,7 +96,7 @@ def _holds(condition: str, known: Mapping[str, object]) -> bool:
     )
 
 
-def _calls(calls: Sequence[IssuedBy]) -> str:
+def _calls(calls: Sequence[Call]) -> str:
     """`all_reduce on rank 0 (train.py:9), barrier on rank 1 (train.py:12)`; nothing of a single one."""
     said = [
         f"{call.op} on {spoken(call.ranks)}" + (f" ({place(call.where)})" if call.where else "")
@@ -110,7 +110,7 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, Frame):
         value = place(value)
     elif isinstance(value, tuple):
-        calls = [one for one in value if isinstance(one, IssuedBy)]
+        calls = [one for one in value if isinstance(one, Call)]
         value = _calls(calls) if calls else spoken(value) if value else ""
     elif isinstance(value, int) and not isinstance(value, bool):
         value = str(value)

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from ..model.facts import Printed, Snapshot
 from ..model.wording import one_line
@@ -120,8 +119,8 @@ def _after_common(ranks: Mapping[int, Sequence[_Line]]) -> dict[int, int] | None
 
 def _after_routine(lines: Sequence[_Line], often: Mapping[str, int]) -> int:
     """Where a rank's lines go on after the last one of a kind that it prints again and again."""
-    numbers = (number for number, line in zip(count(1), lines, strict=False) if often[line.pattern] > 2)
-    return max(numbers, default=0)
+    numbered = enumerate(lines, start=1)
+    return max((number for number, line in numbered if often[line.pattern] > 2), default=0)
 
 
 def _lines(lines: Iterable[str]) -> list[_Line]:

@@ -15,7 +15,7 @@ from ..model.frames import Frame
 from ..model.parting import Branch, Guard, Parting
 from ..model.redaction import Source
 from ..model.wording import one_line, place
-from ..program.blocks import function_of, path
+from ..program.blocks import function_of, statements_around
 from ..program.syntax import dotted, parsed
 from .scene import Facts
 
@@ -177,8 +177,7 @@ def _is_within(facts: Facts, where: Frame, way: Branch) -> bool:
         getattr(step.node, "lineno", None) == where.line
         for frame in frames
         if (frame.file, frame.function) == (where.file, where.function)
-        if (function := function_of(frame)) is not None
-        for step in path(function, frame.line)
+        for step in statements_around(frame)
     )
 
 
@@ -251,8 +250,7 @@ def _called(frame: Frame, below: Sequence[str]) -> str:
     Args:
         below: their functions, innermost first.
     """
-    function = function_of(frame)
-    steps = path(function, frame.line) if function is not None else ()
+    steps = statements_around(frame)
     nodes = [*ast.walk(steps[-1].node)] if steps else []
     calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
     properties = [ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .frames import Frame
+from .parting import Call
 
 
 @dataclass(frozen=True)
@@ -162,15 +163,6 @@ class RendezvousIncomplete(Finding):
 
 
 @dataclass(frozen=True)
-class IssuedBy:
-    """A call, and the ranks that have issued it."""
-
-    ranks: tuple[int, ...]
-    op: str
-    where: Frame | None = None
-
-
-@dataclass(frozen=True)
 class Mismatch(Finding):
     """The ranks do not make the same calls.
 
@@ -187,7 +179,7 @@ class Mismatch(Finding):
     kind = "mismatch"
     group: str | None = None
     seq: int | None = None
-    calls: tuple[IssuedBy, ...] = ()
+    calls: tuple[Call, ...] = ()
     odd: tuple[int, ...] = ()
     messages: bool = False
     makes_group: bool = False

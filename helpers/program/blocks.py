@@ -75,6 +75,12 @@ def path(function: Function, line: int) -> tuple[Step, ...]:
     return tuple(_steps(function.body, line))
 
 
+def statements_around(frame: Place) -> tuple[Step, ...]:
+    """The statements around the line of a frame, outermost first; none where no source shows them."""
+    function = function_of(frame)
+    return path(function, frame.line) if function is not None else ()
+
+
 def _steps(block: Sequence[ast.stmt], line: int) -> Iterator[Step]:
     for index, node in enumerate(block):
         if not holds(node, line):

@@ -14,9 +14,9 @@ import msgspec
 from ..diagnose.fixes import fitting
 from ..diagnose.pages import page
 from ..model.facts import ChildView, Job, ProcessView, RankView, Report, Snapshot, Verdict
-from ..model.findings import Finding, IssuedBy
+from ..model.findings import Finding
 from ..model.frames import Frame
-from ..model.parting import Parting
+from ..model.parting import Call, Parting
 from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, OnCondition, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .contract import (
@@ -157,14 +157,15 @@ def _parting(parting: Parting | None) -> PartingJSON | None:
             MetJSON(
                 group=met.group,
                 seq=met.seq,
-                calls=[
-                    CallJSON(ranks=[*call.ranks], op=call.op, where=_line(call.where))
-                    for call in met.calls
-                ],
+                calls=[*map(_call, met.calls)],
             )
             for met in parting.history
         ],
     )
+
+
+def _call(call: Call) -> CallJSON:
+    return CallJSON(ranks=[*call.ranks], op=call.op, where=_line(call.where))
 
 
 def _finding(finding: Finding | None) -> dict[str, object] | None:
@@ -178,8 +179,8 @@ def _finding(finding: Finding | None) -> dict[str, object] | None:
 
 def _field(value: object) -> object:
     """A field of a finding: a line is told as everywhere, the calls of a mismatch by their fields."""
-    if isinstance(value, IssuedBy):
-        return {"ranks": [*value.ranks], "op": value.op, "where": _line(value.where)}
+    if isinstance(value, Call):
+        return _call(value)
     if isinstance(value, Frame):
         return _line(value)
     return [_field(one) for one in value] if isinstance(value, tuple) else value

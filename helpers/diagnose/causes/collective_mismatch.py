@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from ...model.clauses import MOST_CLAUSES, Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import ProcessView, Verdict
-from ...model.findings import IssuedBy, Mismatch
+from ...model.findings import Mismatch
 from ...model.frames import Frame, innermost_user
+from ...model.parting import Call
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..aborted_calls import aborted_calls, classes, described
@@ -95,7 +96,7 @@ def _finding(
     )
 
 
-def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> tuple[IssuedBy, ...]:
+def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> tuple[Call, ...]:
     """What the ranks have issued where their calls first differ, else what they are in."""
     name = _rooted if _roots_differ(dict(calls)) else _op
     name = operation if len({wait.group for wait in calls.values()}) > 1 else name
@@ -105,7 +106,7 @@ def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> 
         wait = calls.get(rank)
         there = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
         ops[rank] = (call.op, wait.where if there and wait is not None else None)
-    return tuple(IssuedBy(tuple(ranks), op, at) for (op, at), ranks in grouped(ops).items())
+    return tuple(Call(tuple(ranks), op, at) for (op, at), ranks in grouped(ops).items())
 
 
 def _uses_threads(process: ProcessView) -> bool:
@@ -137,7 +138,7 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
             "before that, one rank has made a call more, or a call less, than another",
         ),
         finding=Mismatch(
-            calls=tuple(IssuedBy((rank,), call.op, call.where) for rank, call in sorted(calls.items())),
+            calls=tuple(Call((rank,), call.op, call.where) for rank, call in sorted(calls.items())),
             odd=odd,
         ),
     )

@@ -8,7 +8,7 @@ from ...model.clauses import clauses, verb
 from ...model.facts import Verdict
 from ...model.findings import DeviceMismatch
 from ...model.wording import place, sentence, stack_of
-from ...program.blocks import function_of, path
+from ...program.blocks import statements_around
 from ..messages import OTHER_DEVICES
 from ..scene import Facts, texts
 
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Verdict | None:
 def _contexts(facts: Facts, ranks: tuple[int, ...]) -> set[str]:
     """The functions that the `with` blocks call in which the ranks' lines are."""
     frames = [frame for process in facts.processes(ranks) for frame in stack_of(process) if frame.user]
-    steps = [step for frame in frames if (f := function_of(frame)) for step in path(f, frame.line)]
+    steps = [step for frame in frames for step in statements_around(frame)]
     items = [item for step in steps if isinstance(step.node, ast.With) for item in step.node.items]
     calls = [item.context_expr.func for item in items if isinstance(item.context_expr, ast.Call)]
     return {getattr(func, "attr", getattr(func, "id", "")) for func in calls}

@@ -10,7 +10,7 @@ from ...model.findings import RankExited
 from ...model.frames import Frame
 from ...model.waits import InStore
 from ...model.wording import END_UNSEEN, last_seen, place, plural, sentence, spoken, stack_of
-from ...program.blocks import function_of, path
+from ...program.blocks import statements_around
 from ...program.syntax import Loop
 from ..events import Event
 from ..scene import Facts
@@ -121,8 +121,8 @@ def _at_end(facts: Facts, left: tuple[int, ...]) -> bool:
     """True where the ranks came to the end of the program, and no other was in a loop of it."""
     through = all(p.exit_code == 0 and p.where is None for p in facts.processes(left))
     stacks = [stack_of(process) for process in facts.processes(tuple(facts.graph.ranks))]
-    lines = [(function_of(frame), frame.line) for stack in stacks for frame in stack if frame.user]
-    steps = [step for function, line in lines if function is not None for step in path(function, line)]
+    frames = [frame for stack in stacks for frame in stack if frame.user]
+    steps = [step for frame in frames for step in statements_around(frame)]
     return through and not any(isinstance(step.node, Loop) for step in steps)
 
 

@@ -14,9 +14,9 @@ from helpers.diagnose.scene import Facts
 from helpers.diagnose.statement import Statement
 from helpers.model import findings
 from helpers.model.facts import ErrorView, Handled, Job, ProcessView, RankView, Snapshot, Verdict
-from helpers.model.findings import Finding, IssuedBy, Mismatch, Missing, RankExited, WorkerStall
+from helpers.model.findings import Finding, Mismatch, Missing, RankExited, WorkerStall
 from helpers.model.frames import Frame
-from helpers.model.parting import Branch, Guard, Parting
+from helpers.model.parting import Branch, Call, Guard, Parting
 from helpers.model.waits import InCollective, OnCondition, Wait
 
 ALWAYS = {"at", "odd_ranks", "masked", "error", "error_at", "handling", OTHERWISE}
@@ -209,7 +209,7 @@ def test_one_of_several_statements_has_decided() -> None:
     assert numbers(case("", guards=BY_RANK_ALONE)) == [1]
 
 
-CALLS = (IssuedBy((0,), "barrier", Frame("train.py", 9, "train")), IssuedBy((1,), "broadcast"))
+CALLS = (Call((0,), "barrier", Frame("train.py", 9, "train")), Call((1,), "broadcast", None))
 RANKS = {"dist.get_rank()": {0: "0", 1: "1"}}
 OWN_FIXES = [
     ("messages that do not meet", Mismatch(messages=True, collective=False), [5]),

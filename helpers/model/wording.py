@@ -209,7 +209,12 @@ def stack_of(process: ProcessView) -> tuple[Frame, ...]:
 
 def group_name(group: str | None) -> str:
     """`the default group`, `group tp`."""
-    return "the default group" if group in (None, "default") else f"group {group}"
+    return "the default group" if _is_default(group) else f"group {group}"
+
+
+def _is_default(group: str | None) -> bool:
+    """True for the default group, and where the group is not known."""
+    return group in (None, "default")
 
 
 def outcome_text(verdict: Verdict, *, interrupted: bool = False) -> str:
@@ -246,9 +251,7 @@ def operation(wait: Wait) -> str:
     """A wait within a sentence: `all_reduce #7`, `barrier #2 of group tp`, `the store key 'x'`."""
     match wait:
         case InCollective():
-            return call(wait) + (
-                f" of group {wait.group}" if wait.group not in (None, "default") else ""
-            )
+            return call(wait) + ("" if _is_default(wait.group) else f" of group {wait.group}")
         case InP2P():
             peers = f" {'to' if wait.sends else 'from'} {spoken(wait.peers)}" if wait.peers else ""
             tag = f" with tag {wait.tag}" if wait.tag else ""
@@ -288,7 +291,7 @@ def wait_text(wait: Wait) -> str:
         parts.append(f"with rank {spans(wait.peers)}")
     if isinstance(wait, InP2P) and wait.tag:
         parts.append(f"with tag {wait.tag}")
-    if isinstance(wait, ForRanks) and wait.group not in (None, "default"):
+    if isinstance(wait, ForRanks) and not _is_default(wait.group):
         parts.append(f"in group {wait.group}")
     if (named := subject(wait)) is not None:
         parts.append(f"for {named}")

@@ -36,7 +36,7 @@ from .observe.sampler import Running, Sampler
 from .report import report as reports
 
 if TYPE_CHECKING:
-    from .observe.artifacts.artifacts import Artifacts
+    from .artifacts.artifacts import Artifacts
 
 EVERY, SHARE, LONGEST = 0.22, 0.01, 0.6
 """Seconds between two looks at the job. A look that takes more than this share of a processor puts off

@@ -20,10 +20,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code of its verdict."""
+    from ..artifacts import artifacts
+    from ..artifacts.artifacts import NothingError
+    from ..artifacts.files import MissingError
     from ..model.facts import EXIT_CODES
-    from ..observe.artifacts import artifacts
-    from ..observe.artifacts.artifacts import NothingError
-    from ..observe.artifacts.files import MissingError
     from ..observe.recording import RecordingError
     from ..session import report_of_artifacts
     from .watch import Forms, publish

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..beacon import torch_names
 from ..beacon.record import Group, Record
-from .artifacts import flight_dump
-from .artifacts.account import UnreadableError
+from . import flight_dump
+from .account import UnreadableError
 
 ANSWERS = 5.0
 """Seconds within which the server has answered, if ever."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .artifacts import flight_dump
-from .artifacts.account import UnreadableError
+from . import flight_dump
+from .account import UnreadableError
 from .look import Entries
 
 EVERY = 30.0

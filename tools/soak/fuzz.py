@@ -26,14 +26,14 @@ from pathlib import Path
 
 import msgspec
 
+from helpers.artifacts.artifacts import Artifacts, NothingError
+from helpers.artifacts.files import Budget
+from helpers.artifacts.moments import Unpacker
+from helpers.artifacts.reading import Found, found_in
 from helpers.beacon.files import framed, record_path
 from helpers.cli import main as cli
 from helpers.cli.arguments import UsageError
 from helpers.labs import lab
-from helpers.observe.artifacts.artifacts import Artifacts, NothingError
-from helpers.observe.artifacts.files import Budget
-from helpers.observe.artifacts.moments import Unpacker
-from helpers.observe.artifacts.reading import Found, found_in
 from helpers.observe.recording import RecordingError
 from helpers.observe.records import Beacons
 from helpers.report import report as reports

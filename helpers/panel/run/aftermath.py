@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ipywidgets import HTML
 
-from ...observe.artifacts.artifacts import Artifacts, read
+from ...artifacts.artifacts import Artifacts, read
 from ...report.report import to_text
 from ...session import report_of_artifacts
 from ..show import view, words

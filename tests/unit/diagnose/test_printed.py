@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.artifacts.artifacts import read
 from helpers.diagnose.printed import LONGEST, MOST, printed
 from helpers.model.facts import Job, Snapshot
-from helpers.observe.artifacts.artifacts import read
 
 STEPS = [f"step {step} loss 0.{step}" for step in range(9)]
 TRACEBACK = [

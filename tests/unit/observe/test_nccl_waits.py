@@ -10,8 +10,7 @@ from beacon_records import call, record, thread
 from dumps import done, dump, entry
 
 from helpers.beacon.record import Groups, Record
-from helpers.observe import nccl
-from helpers.observe.artifacts import flight_dump
+from helpers.observe import flight_dump, nccl
 from helpers.observe.look import Entries
 from helpers.observe.source import Sources
 from helpers.observe.waits import thread_waits

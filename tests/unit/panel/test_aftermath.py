@@ -10,7 +10,7 @@ from dumps import dump, entry
 from looks import diverging
 from panel_fakes import html_of
 
-from helpers.observe.artifacts.artifacts import NothingError
+from helpers.artifacts.artifacts import NothingError
 from helpers.observe.recording import pack
 from helpers.panel import open_artifacts
 from helpers.panel.run.aftermath import AftermathPanel

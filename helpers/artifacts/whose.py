@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...beacon.record import FrameEntry
-from ..source import Sources
+from ..beacon.record import FrameEntry
+from ..observe.account import Account
+from ..observe.source import Sources
 from . import rest
-from .account import Account
 
 MULTIPROCESSING = os.path.join("multiprocessing", "process.py")
 """The file in which the children of Python's `multiprocessing` begin."""

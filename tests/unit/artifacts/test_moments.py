@@ -14,11 +14,11 @@ import pytest
 from looks import diverging, watched
 from repository import RECORDINGS
 
+from helpers.artifacts import artifacts
+from helpers.artifacts.moments import LARGE, Unpacker, moments, packed
 from helpers.diagnose.nodes import together
 from helpers.model.facts import Snapshot
 from helpers.model.part import Part
-from helpers.observe.artifacts import artifacts
-from helpers.observe.artifacts.moments import LARGE, Unpacker, moments, packed
 from helpers.observe.look import Look
 from helpers.observe.recording import Recorder, RecordingError, load, pack
 from helpers.session import report_of_artifacts

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from on_disk import sources
 
+from helpers.artifacts.rest import native_call
 from helpers.beacon.record import Site, Thread
-from helpers.observe.artifacts.rest import native_call
 
 SITE_PACKAGES = "/env/lib/python3.11/site-packages"
 

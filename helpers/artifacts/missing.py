@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...model.facts import Snapshot
-from ...model.wording import plural, spoken
-from . import flight_dump
-from .account import Account
+from ..model.facts import Snapshot
+from ..model.wording import plural, spoken
+from ..observe import flight_dump
+from ..observe.account import Account
 
 RECORD = (
     "what the ranks have issued: before the job, export TORCH_FR_BUFFER_SIZE=2000, "

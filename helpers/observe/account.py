@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...beacon.record import Error, Flight, Group, Thread
+from ..beacon.record import Error, Flight, Group, Thread
 
 
 class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

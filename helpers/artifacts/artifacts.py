@@ -15,19 +15,19 @@ from pathlib import Path
 
 import msgspec
 
-from ...model.facts import Snapshot
-from ...model.part import Part
-from ..recording import Recording, load
-from ..source import Sources
+from ..model.facts import Snapshot
+from ..model.part import Part
+from ..observe.account import Account
+from ..observe.recording import Recording, load
+from ..observe.source import Sources
 from . import job, program, reader
-from .account import Account
 from .files import UNPACKED, files
 from .missing import not_seen
 from .moments import Unpacker
 from .reading import Found
 from .whose import placed
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 START = """
 import runpy, sys
 sys.path.insert(0, sys.argv.pop(1))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...beacon.record import Error, FrameEntry
-from .. import pyspy_record as dumped
-from .. import tracebacks
-from .account import Account
+from ..beacon.record import Error, FrameEntry
+from ..observe import pyspy_record as dumped
+from ..observe import tracebacks
+from ..observe.account import Account
 
 KIND = "torchelastic error file"
 

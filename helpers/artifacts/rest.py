@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import os
 
-from ...beacon.record import NativeCall, Thread
-from ...program.syntax import holds
-from ..called import called_at
-from ..source import Sources
+from ..beacon.record import NativeCall, Thread
+from ..observe.called import called_at
+from ..observe.source import Sources
+from ..program.syntax import holds
 
 UNKNOWN = ""
 """Some system call."""

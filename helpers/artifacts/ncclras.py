@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ...model.wording import spoken
-from .account import Account, UnreadableError
+from ..model.wording import spoken
+from ..observe.account import Account, UnreadableError
 
 KIND = "output of ncclras"
 

@@ -14,11 +14,11 @@ import pytest
 from dumps import dump, entry
 from looks import watched
 
-from helpers.observe.artifacts import files as files_module
-from helpers.observe.artifacts.account import UnreadableError
-from helpers.observe.artifacts.artifacts import ENDS_ITS_READER, NothingError, read
-from helpers.observe.artifacts.files import Budget, MissingError, files, pieces, whole
-from helpers.observe.artifacts.reading import found_in
+from helpers.artifacts import files as files_module
+from helpers.artifacts.artifacts import ENDS_ITS_READER, NothingError, read
+from helpers.artifacts.files import Budget, MissingError, files, pieces, whole
+from helpers.artifacts.reading import found_in
+from helpers.observe.account import UnreadableError
 from helpers.observe.look import Look
 from helpers.observe.recording import Recorder
 from helpers.session import report_of_artifacts

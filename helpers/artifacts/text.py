@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from ..logs import NEWEST
+from ..observe.account import Account
+from ..observe.logs import NEWEST
 from . import faulthandler_text, pyspy_dump
-from .account import Account
 from .log import NEEDLES as OF_LOGS
 from .log import Log
 from .writers import Writers

@@ -6,10 +6,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
-from ...job_files import text
-from ..look import AnyQuestion, Source
-from ..source import Sources
-from .account import Account
+from ..job_files import text
+from ..observe.account import Account
+from ..observe.look import AnyQuestion, Source
+from ..observe.source import Sources
 
 PATIENCE = 1.0
 """Seconds to wait for a source, which is asked for once."""

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from dumps import done, dump, entry
 
+from helpers.artifacts import job, program
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Verdict
-from helpers.observe.artifacts import flight_dump, job, program
-from helpers.observe.artifacts.account import UnreadableError
+from helpers.observe import flight_dump
+from helpers.observe.account import UnreadableError
 
 WIDE = [[5, 4]]
 

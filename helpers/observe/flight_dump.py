@@ -18,10 +18,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from ...beacon import flight
-from ...beacon.calls import NOTHING
-from ...beacon.record import Call, FrameEntry, Group, Thread
-from .. import pyspy_record
+from ..beacon import flight
+from ..beacon.calls import NOTHING
+from ..beacon.record import Call, FrameEntry, Group, Thread
+from . import pyspy_record
 from .account import Account, UnreadableError
 
 KIND = "Flight Recorder dump"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from .account import UnreadableError
+from ..observe.account import UnreadableError
 
 UNPACKED = 8 << 30
 """Bytes that all files may have together once they are unpacked."""

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from dumps import dump, entry
 
+from helpers.artifacts.whose import apart, placed
 from helpers.beacon.record import FrameEntry, Thread
-from helpers.observe.artifacts import flight_dump
-from helpers.observe.artifacts.account import Account
-from helpers.observe.artifacts.whose import apart, placed
+from helpers.observe import flight_dump
+from helpers.observe.account import Account
 from helpers.observe.source import Sources
 
 NO_SOURCES = Sources("", lambda _: None)

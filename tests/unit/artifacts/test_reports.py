@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dumps import done, dump
 
-from helpers.observe.artifacts.artifacts import read
+from helpers.artifacts.artifacts import read
 from helpers.report.report import Report, to_json
 from helpers.session import NOTHING_WRONG, report_of_artifacts
 

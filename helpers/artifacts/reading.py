@@ -11,9 +11,10 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
-from ..recording import RecordingError
-from . import error_file, flight_dump, log_rank, ncclras, pyspy_dump
-from .account import Account, UnreadableError
+from ..observe import flight_dump
+from ..observe.account import Account, UnreadableError
+from ..observe.recording import RecordingError
+from . import error_file, log_rank, ncclras, pyspy_dump
 from .files import Budget, opened, pieces, whole
 from .moments import moments, packed
 from .text import NEEDLES, Text

@@ -8,11 +8,11 @@ from dataclasses import replace
 from contract import violations
 from repository import ROOT
 
+from helpers.artifacts import job, program
+from helpers.artifacts.files import Budget
+from helpers.artifacts.reading import found_in
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import Verdict
-from helpers.observe.artifacts import job, program
-from helpers.observe.artifacts.files import Budget
-from helpers.observe.artifacts.reading import found_in
 from helpers.report.report import build, to_json
 
 LOGS = ROOT / "tests" / "public_logs"

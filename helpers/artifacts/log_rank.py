@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...beacon.calls import NOTHING
-from ...beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
-from ...model.facts import ErrorView
-from .. import pyspy_record, tracebacks
+from ..beacon.calls import NOTHING
+from ..beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
+from ..model.facts import ErrorView
+from ..observe import pyspy_record, tracebacks
+from ..observe.account import Account
 from . import patterns
-from .account import Account
 
 KIND = "log"
 

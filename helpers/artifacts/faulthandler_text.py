@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...beacon.record import FrameEntry, Thread
-from .. import pyspy_record as dumped
-from .account import Account
+from ..beacon.record import FrameEntry, Thread
+from ..observe import pyspy_record as dumped
+from ..observe.account import Account
 
 KIND = "faulthandler dump"
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ...beacon import torch_names
-from ...beacon.record import NativeCall, Thread
-from .. import pyspy_record as dumped
-from .account import Account, UnreadableError
+from ..beacon import torch_names
+from ..beacon.record import NativeCall, Thread
+from ..observe import pyspy_record as dumped
+from ..observe.account import Account, UnreadableError
 
 KIND = "py-spy dump"
 

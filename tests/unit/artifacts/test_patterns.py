@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from helpers.artifacts import job, patterns
+from helpers.artifacts.log import NEEDLES
+from helpers.artifacts.patterns import Pattern
+from helpers.artifacts.text import Text
 from helpers.diagnose.diagnose import diagnose
-from helpers.observe.artifacts import job, patterns
-from helpers.observe.artifacts.log import NEEDLES
-from helpers.observe.artifacts.patterns import Pattern
-from helpers.observe.artifacts.text import Text
 from helpers.observe.source import Sources
 
 ROWS = {name: row for name, row in vars(patterns).items() if isinstance(row, Pattern)}

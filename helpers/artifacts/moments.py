@@ -11,13 +11,13 @@ from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...model import part as model
-from ...model.facts import Snapshot
-from ...model.issued import IssuedCall
-from ...model.part import Part
-from ..look import Look
-from ..observer import Observer
-from ..recording import RecordingError, Stream
+from ..model import part as model
+from ..model.facts import Snapshot
+from ..model.issued import IssuedCall
+from ..model.part import Part
+from ..observe.look import Look
+from ..observe.observer import Observer
+from ..observe.recording import RecordingError, Stream
 
 FACTS = model.__name__.rpartition(".")[0]
 """The package that holds every fact."""

@@ -7,9 +7,9 @@ import re
 import signal
 from collections.abc import Iterator
 
-from .. import pyspy_record
+from ..observe import pyspy_record
+from ..observe.account import Account
 from . import patterns
-from .account import Account
 from .log_rank import KIND, LONGEST, RAISED, TRACEBACK, UNNAMED, WORLD, LogRank, Operation, account
 from .writers import Line, Writers
 

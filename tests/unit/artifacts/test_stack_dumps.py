@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from helpers.observe.artifacts import error_file, faulthandler_text, pyspy_dump
-from helpers.observe.artifacts.account import UnreadableError
+from helpers.artifacts import error_file, faulthandler_text, pyspy_dump
+from helpers.observe.account import UnreadableError
 
 TEXT = """\
 Process 4242: /usr/bin/python3.11 -u train.py --steps 5

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.observe.artifacts import ncclras
-from helpers.observe.artifacts.files import Budget
-from helpers.observe.artifacts.reading import found_in
+from helpers.artifacts import ncclras
+from helpers.artifacts.files import Budget
+from helpers.artifacts.reading import found_in
 
 HEAD = """\
 NCCL version 2.26.2 compiled with CUDA 12.6

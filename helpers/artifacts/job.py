@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ...beacon.membership import MOST_RANKS
-from ...beacon.record import Call, Flight, Group, Record, Thread
-from ...model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
-from .. import libraries, pyspy_record
-from ..ends import own_error
-from ..evidence import Evidence, Source, merge
-from ..judged_thread import judged
-from ..process_view import with_evidence
-from ..source import Sources
+from ..beacon.membership import MOST_RANKS
+from ..beacon.record import Call, Flight, Group, Record, Thread
+from ..model.facts import UNTOLD, ChildView, Job, ProcessView, RankView, Snapshot
+from ..observe import libraries, pyspy_record
+from ..observe.account import Account
+from ..observe.ends import own_error
+from ..observe.evidence import Evidence, Source, merge
+from ..observe.judged_thread import judged
+from ..observe.process_view import with_evidence
+from ..observe.source import Sources
 from . import pyspy_dump, rest, whose
-from .account import Account
 
 PAIR = 2
 """Ranks of the smallest job in which one can wait for another."""

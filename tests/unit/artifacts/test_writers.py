@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from helpers.observe.artifacts.account import Account
-from helpers.observe.artifacts.text import Text
+from helpers.artifacts.text import Text
+from helpers.observe.account import Account
 
 TRACEBACK = """\
 Traceback (most recent call last):

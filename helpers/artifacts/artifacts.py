@@ -7,9 +7,9 @@ import os
 import queue
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -35,6 +35,9 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__")
 """
 """A program that finds this package wherever it is installed, and nothing that the environment names."""
 
+MOST_QUOTED, LETTERS = 6, 500
+"""Lines that are quoted as evidence, and letters of each."""
+
 MOST_NAMED = 5
 """Files that a sentence names."""
 
@@ -52,8 +55,10 @@ class Artifacts:
     Attributes:
         accounts: of processes; output: what they have printed, in the same form.
         recordings: of ours, and the last moments that each shows.
-        unrecognised: files that hold nothing that is known here, with their bytes.
+        unrecognised: files that are no text, and hold nothing that is known here, with their bytes.
         damaged: files that look like something that is known here, and why they cannot be read.
+        telling: of each text, the lines that say most: `FILE:NUMBER: LINE`.
+        alarming: True where one of them tells of a failure.
     """
 
     accounts: tuple[Account, ...]
@@ -61,6 +66,8 @@ class Artifacts:
     unrecognised: tuple[tuple[Path, int], ...] = ()
     damaged: tuple[tuple[Path, str], ...] = ()
     output: tuple[Account, ...] = ()
+    telling: tuple[str, ...] = ()
+    alarming: bool = False
 
     @property
     def are_one_run(self) -> bool:
@@ -82,12 +89,26 @@ class Artifacts:
             NothingError: nothing was recognised.
         """
         found = [part for _, part in self.recordings]
-        if self._tell_of_ranks:
+        if self._tell_of_ranks or (self.telling and not found):
             seen = job.snapshot(self.accounts, self._sources, self.output)
+            if self.alarming or not self._tell_of_ranks:
+                seen = replace(seen, telling=self.telling)
             found.append(Part(seen, seen))
         if not found:
             raise NothingError(self._nothing())
         return tuple(found)
+
+    def quotes(self, ranks: Collection[int]) -> tuple[str, ...]:
+        """The lines of the files that tell of some ranks, as `FILE:NUMBER: LINE`; of all, where none do.
+
+        Args:
+            ranks: of which a verdict speaks.
+        """
+        quoted = [(one, *quote) for one in self.accounts for quote in one.quotes]
+        told = [entry for entry in quoted if entry[0].rank is None or entry[0].rank in ranks]
+        chosen = told if any(entry[0].rank is not None for entry in told) or not ranks else quoted
+        lines = sorted({(one.file, number, text) for one, number, text in chosen or quoted})
+        return tuple(quote(file, number, text) for file, number, text in lines[:MOST_QUOTED])
 
     def not_seen(self, snapshot: Snapshot) -> tuple[str, ...]:
         """What is missing, one sentence each.
@@ -104,14 +125,28 @@ class Artifacts:
     @cached_property
     def _tell_of_ranks(self) -> bool:
         known = placed(self.accounts, self._sources)
-        return any(one.rank is not None or one.error or one.memory_kills for one in known)
+        return any(
+            one.rank is not None
+            or one.error
+            or one.memory_kills
+            or one.threads
+            or one.warned
+            or one.signal
+            or one.exit_code
+            or one.ended_by
+            for one in known
+        )
 
     def _nothing(self) -> str:
         said = [f"{file.name} is damaged: {problem}" for file, problem in self.damaged]
         said += [f"{file.name} ({size} bytes) is not recognised" for file, size in self.unrecognised]
-        said += [f"{one.file} does not tell which rank it is" for one in self.accounts]
         listed = "; ".join(said[:MOST_NAMED]) or "there is no file"
-        return f"nothing here tells of a rank: {listed}"
+        return f"nothing here can be read: {listed}"
+
+
+def quote(file: str, number: int, text: str) -> str:
+    """`FILE:NUMBER: LINE`; a line may be cut off at its end."""
+    return f"{file}:{number}: {text.strip()[:LETTERS]}"
 
 
 def read(paths: Iterable[str]) -> Artifacts:
@@ -131,6 +166,10 @@ def read(paths: Iterable[str]) -> Artifacts:
             (file, file.stat().st_size) for file, one in found.items() if not one.recognised
         ),
         damaged=tuple((file, one.damaged) for file, one in found.items() if one.damaged),
+        telling=tuple(
+            quote(str(file), number, text) for file, one in found.items() for number, text in one.telling
+        )[:MOST_QUOTED],
+        alarming=any(one.alarming for one in found.values()),
     )
 
 

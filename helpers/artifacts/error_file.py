@@ -17,13 +17,15 @@ from ..observe.account import Account
 
 KIND = "torchelastic error file"
 
-_PLACE = re.compile(r"attempt_\d+/(\d+)/[^/]+$")
+PLACE = re.compile(r"attempt_\d+/(\d+)/[^/]+$")
+"""Where torchrun puts what a process writes: the folder is its local rank."""
 
 
 def is_error_file(value: object) -> bool:
     """True for what torchelastic writes."""
     message = value.get("message") if isinstance(value, dict) else None
-    return isinstance(message, str) or (isinstance(message, dict) and "extraInfo" in message)
+    alone = value == {"message": message} and isinstance(message, str)  # records of collectors have more
+    return alone or (isinstance(message, dict) and "extraInfo" in message)
 
 
 def account(value: dict[str, Any], path: str) -> Account:
@@ -34,7 +36,7 @@ def account(value: dict[str, Any], path: str) -> Account:
     extra = extra if isinstance(extra, dict) else {}
     kind, _, text = said.partition(": ")
     found = tracebacks.first_error(str(extra.get("py_callstack") or ""))
-    place = _PLACE.search(path)
+    place = PLACE.search(path)
     stack = found.stack if found is not None else ()
     frames: list[FrameEntry] = [
         (one.file, one.line, one.function, dumped.is_user(one.file, ())) for one in stack

@@ -1,53 +1,63 @@
-"""What `faulthandler` prints -> where the threads of a process are.
+"""What `faulthandler`, pystack and gdb's `py-bt` print -> where the threads of a process are.
 
 `Thread 0x... [NAME] (most recent call first):` or `Current thread 0x...`, and below it the frames:
-`  File "F", line N in NAME` (Python's Python/traceback.c; the name of the thread since 3.14).
+`  File "F", line N in NAME` (Python's Python/traceback.c; the name of the thread since 3.14). gdb has
+`Traceback (most recent call first):` and a comma before `in` (Python's Tools/gdb/libpython.py). pystack
+1.0 to 1.5 has `Traceback for thread ID (NAME) [] (most recent call last):` and
+`    (Python) File "F", line N, in NAME`, the outermost frame first (pystack/traceback_formatter.py).
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
-from ..beacon.record import FrameEntry, Thread
-from ..observe import pyspy_record as dumped
 from ..observe.account import Account
+from . import pyspy_dump
 
 KIND = "faulthandler dump"
 
-BEGINS = re.compile(r"(Current thread|Thread) 0x[0-9a-f]+(?: \[(.*)\])? \(most recent call first\):$")
-_FRAME = re.compile(r'  File "(.+?)", line (\d+) in (.+)$')
+BEGINS = re.compile(
+    r"(?:(?P<current>Current )?[Tt]hread 0x[0-9a-f]+(?: \[(?P<name>.*)\])? |Traceback )"
+    r"\(most recent call first\):$"
+    r"|Traceback for thread (?P<id>\d+) .*\((?P<last>most recent call last)\):$"
+)
+_FRAME = re.compile(
+    r' +(?:\((?P<kind>Python|C)\) )?File "(?P<file>.+?)", line (?P<line>\d+),? in (?P<function>.+)$'
+)
+
+
+END = "Traceback (most recent call last):"
+"""What begins after a dump in a log: an exception."""
 
 
 def account(lines: Iterable[str], path: str) -> Account | None:
-    """What a dump tells; None where it has no frame."""
-    threads: list[Thread] = []
-    for line in lines:
-        begun = BEGINS.match(line)
+    """What a dump tells; None where it has no frame.
+
+    The main thread is the one that runs the top level of a module, else the one that is marked as
+    current, which a crash was in, else the last: Python writes it at the end.
+    """
+    threads: list[pyspy_dump.DumpedText] = []
+    current: set[int] = set()
+    backwards: set[int] = set()
+    for line in itertools.takewhile(lambda line: not line.endswith(END), lines):
         frame = _FRAME.match(line)
-        if begun:
-            name = begun[2] or f"thread {len(threads) + 1}"
-            thread: Thread = {
-                "name": name,
-                "main": False,
-                "since": 0.0,
-                "frames": [],
-                "call": None,
-                "native": None,
-                "site": None,
-            }
-            threads.append(thread)
-        elif threads and frame:
-            file = frame[1]
-            entry: FrameEntry = (file, int(frame[2]), frame[3], dumped.is_user(file, ()))
-            threads[-1]["frames"].append(entry)
-    if not any(thread["frames"] for thread in threads):
+        if begun := BEGINS.match(line):
+            number = len(threads) + 1
+            threads.append(pyspy_dump.DumpedText(0, number, begun["name"] or f"thread {number}"))
+            current |= {number} if begun["current"] else set()
+            backwards |= {number} if begun["last"] else set()
+        elif threads and frame and frame["kind"] != "C":
+            threads[-1].add(frame["function"], frame["file"], int(frame["line"]))
+    for thread in threads:
+        if thread.thread_id in backwards:
+            thread.frames.reverse()
+    known = [thread for thread in threads if thread.frames]
+    if not known:
         return None
-    # The main thread comes last; the one that has been dumped for its crash is marked as current.
-    main = next((one for one in threads if _is_main(one)), threads[-1])
-    main["name"], main["main"] = "MainThread", True
-    return Account(file=path, kind=KIND, threads=tuple(threads))
-
-
-def _is_main(thread: Thread) -> bool:
-    return bool(thread["frames"]) and thread["frames"][-1][2] == "<module>"
+    ends = (one for one in known if one.frames[-1]["name"] == "<module>")
+    crashed = (one for one in known if one.thread_id in current)
+    main = next(ends, None) or next(crashed, known[-1])
+    main.thread_name = "MainThread"
+    return pyspy_dump.of_threads(known, (), path, KIND)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import gzip
+import io
+import lzma
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from ..observe.account import UnreadableError
 
@@ -23,7 +27,23 @@ WHOLE = 1 << 30
 PIECE = 1 << 16
 """Bytes of a text that are read at once."""
 
-GZIP = b"\x1f\x8b"
+PACKED: Mapping[bytes, Callable[[BinaryIO], IO[bytes]]] = {
+    b"\x1f\x8b": lambda raw: cast("IO[bytes]", gzip.GzipFile(fileobj=raw)),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
+"""How a packed file begins, and what unpacks it."""
+
+ARCHIVES = {b"PK\x03\x04": "a zip archive", b"\x28\xb5\x2f\xfd": "packed by zstd"}
+"""How a file begins that has to be unpacked first."""
+
+TAR, TAR_AT = b"ustar", 257
+"""What a tar archive says that it is, and where."""
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+ODD = 0.1
+"""The share of control characters from which on a file is no text."""
 
 
 class MissingError(Exception):
@@ -76,22 +96,30 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    # Links are not followed: they may lead in circles, or out of what was named.
-    for parent, _, names in os.walk(folder):
+    """The files below a folder, and the folders there that may not be read.
+
+    Links to files are followed, as Kubernetes keeps its logs; links to folders may lead in circles.
+    """
+    locked: list[Path] = []
+    for parent, _, names in os.walk(
+        folder, onerror=lambda problem: locked.append(Path(problem.filename))
+    ):
         yield from (Path(parent, name) for name in names)
+    yield from locked
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Device and number of an ordinary file; None for a link, a device, a pipe or a socket."""
+    """Device and number of a file or a folder; None for a device, a pipe or a socket."""
     try:
-        found = file.lstat() if file.is_symlink() else file.stat()
+        found = file.stat()
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    ordinary = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return (found.st_dev, found.st_ino) if ordinary else None
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[BinaryIO]:
+def opened(file: Path) -> Iterator[IO[bytes]]:
     """The content of a file, unpacked.
 
     Raises:
@@ -99,19 +127,48 @@ def opened(file: Path) -> Iterator[BinaryIO]:
     """
     try:
         with file.open("rb") as raw:
-            packed = raw.read(2) == GZIP
+            head = raw.read(TAR_AT + len(TAR))
             raw.seek(0)
-            if packed:
-                with gzip.open(raw, "rb") as unpacked:
-                    yield unpacked  # type: ignore[misc]
+            _refuse_archive(head)
+            unpack = next((way for begin, way in PACKED.items() if head.startswith(begin)), None)
+            if unpack is not None:
+                with unpack(raw) as unpacked:
+                    _refuse_archive(unpacked.read(len(head)))
+                    unpacked.seek(0)
+                    yield unpacked
+            elif head.startswith(UTF_16):
+                yield io.BytesIO(raw.read(WHOLE).decode("utf-16", "replace").encode())
             else:
                 yield raw
-    except (OSError, EOFError, zlib.error) as problem:
+    except IsADirectoryError:
+        raise UnreadableError("no permission to read this folder") from None
+    except PermissionError:
+        raise UnreadableError("no permission to read it") from None
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
         reason = getattr(problem, "strerror", None) or " ".join(str(problem).split())
         raise UnreadableError(f"it cannot be read: {reason}") from None
 
 
-def whole(content: BinaryIO, budget: Budget) -> bytes:
+def _refuse_archive(head: bytes) -> None:
+    """Say of an archive that it has to be unpacked.
+
+    Args:
+        head: its first bytes.
+    """
+    kind = next((name for begin, name in ARCHIVES.items() if head.startswith(begin)), None)
+    if head[TAR_AT:].startswith(TAR):
+        kind = "a tar archive"
+    if kind is not None:
+        raise UnreadableError(f"it is {kind}: unpack it, and read the folder")
+
+
+def is_text(head: bytes) -> bool:
+    """True for the first bytes of a text, which may have some control characters in it."""
+    odd = sum(byte < 32 and byte not in b"\t\n\r\x1b\x08\x0c" for byte in head)
+    return odd <= ODD * len(head)
+
+
+def whole(content: IO[bytes], budget: Budget) -> bytes:
     """All of a file.
 
     Raises:
@@ -124,7 +181,7 @@ def whole(content: BinaryIO, budget: Budget) -> bytes:
     return data
 
 
-def pieces(content: BinaryIO, budget: Budget) -> Iterator[bytes]:
+def pieces(content: IO[bytes], budget: Budget) -> Iterator[bytes]:
     """A text, some whole lines at a time; a line without an end comes in parts."""
     rest = b""
     while data := content.read(PIECE):

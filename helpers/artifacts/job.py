@@ -52,8 +52,9 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     stopped = any(view.process is not None and view.process.blocking for view in views)
     if not stopped and not any(one.timed_out for one in known):
         views = [_at_work(view) for view in views]
-    nameless = [one for one in known if one.rank is None and one.error is not None]
-    failed = bool(nameless) or any(one.error or one.signal or one.exit_code for one in told)
+    nameless = [one for one in known if one.rank is None and (one.threads or _ended(one))]
+    failed = any(map(_ended, known))
+    code = next((one.exit_code for one in told if one.exit_code), None)
     backends = {group["backend"] for one in told for group in one.groups if group["backend"]}
     return Snapshot(
         time=TAKEN,
@@ -64,16 +65,33 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
             nodes_seen=len({one.host for one in told if one.host}) or 1,
             hardware="cuda" if "nccl" in backends else "cpu" if backends else "",
             backends=tuple(sorted(backends)),
-            exit_code=1 if failed else None,
+            exit_code=code,
             ended=TAKEN if failed else None,
             single_node=False,
         ),
-        ranks=tuple(libraries.readable(views, sources)),
-        launchers=tuple(_process(-1000 - n, [one], {}, None, sources) for n, one in enumerate(nameless)),
+        ranks=(
+            *libraries.readable(views, sources),
+            *(_of_no_rank(-1 - number, one, sources) for number, one in enumerate(nameless)),
+        ),
         memory_kills=sum(one.memory_kills for one in known),
         warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
+        masked=tuple(dict.fromkeys(said for one in known for said in one.masked)),
+        ended_by=next((one.ended_by for one in known if one.ended_by), ""),
+        timed=False,
         output=tuple((one.rank, one.output) for one in output if one.rank is not None),
     )
+
+
+def _ended(account: Account) -> bool:
+    """True where a file tells that a process has ended badly."""
+    how = (account.error, account.signal, account.exit_code)
+    return account.died or any(one is not None for one in how)
+
+
+def _of_no_rank(number: int, account: Account, sources: Sources) -> RankView:
+    """A process of which no file tells the rank."""
+    process = _process(number, [account], {}, None, sources)
+    return RankView(None, host=account.host, state=process.state, process=process)
 
 
 def _by_rank(accounts: Iterable[Account]) -> dict[int, list[Account]]:
@@ -141,14 +159,14 @@ def _process(
     pid = next((one.pid for one in accounts if one.pid is not None), None)
     view = ProcessView(
         pid=-1 - abs(rank) if pid is None else pid,
-        kind="rank" if rank >= 0 else "launcher",
+        kind="rank",
         state="running" if ended is None else "exited",
         still=UNTOLD,
         idle=0.0 if any(one.busy for one in accounts) else UNTOLD,
         woken=UNTOLD,
         ended=None if ended is None else TAKEN,
         signal=None if ended is None else ended.signal,
-        exit_code=None if ended is None or ended.signal is not None else ended.exit_code or 1,
+        exit_code=None if ended is None else ended.exit_code,
     )
     place = judged(record, TAKEN, sources, alive=ended is None)
     error = own_error(record, sources, start=0.0)
@@ -162,8 +180,7 @@ def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:
     What was written before the stacks were dumped is about an attempt before that.
     """
     dumped = max((one.written or 0.0 for one in accounts if one.kind == pyspy_dump.KIND), default=0.0)
-    ended = account.error is not None or account.signal is not None or bool(account.exit_code)
-    return ended and dumped < (account.written or math.inf)
+    return _ended(account) and dumped < (account.written or math.inf)
 
 
 def _at_work(view: RankView) -> RankView:

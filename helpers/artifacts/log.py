@@ -7,10 +7,22 @@ import re
 import signal
 from collections.abc import Iterator
 
+from ..model.facts import CUT_OFF
 from ..observe import pyspy_record
 from ..observe.account import Account
 from . import patterns
-from .log_rank import KIND, LONGEST, RAISED, TRACEBACK, UNNAMED, WORLD, LogRank, Operation, account
+from .log_rank import (
+    KIND,
+    LONGEST,
+    RAISED,
+    TRACEBACK,
+    UNNAMED,
+    WORLD,
+    LogRank,
+    Operation,
+    account,
+    error,
+)
 from .writers import Line, Writers
 
 UNTOLD_GROUP = "?"
@@ -22,14 +34,60 @@ UNSET = 1 << 40
 WARNINGS = 5
 """Warnings of NCCL's that are kept: what follows from the first is warned of as well."""
 
+WRITERS = 4096
+"""Processes of which lines without an event are remembered."""
+
 SIGNALS = {
     "Out Of Memory": signal.SIGKILL,
     "Killed": signal.SIGKILL,
     "Segmentation fault": signal.SIGSEGV,
     "Aborted": signal.SIGABRT,
     "Bus error": signal.SIGBUS,
+    "Illegal instruction": signal.SIGILL,
+    "Floating point exception": signal.SIGFPE,
+    "Terminated": signal.SIGTERM,
 }
-"""How Slurm says that a signal has ended a task."""
+"""How shells, Python and Slurm say that a signal has ended a process."""
+
+INTERRUPTED = ("KeyboardInterrupt", "SignalException")
+"""Exceptions by which somebody outside ends a process."""
+
+_SIGNALLED = {2: "SIGINT", 15: "SIGTERM", 1: "SIGHUP", 9: "SIGKILL"}
+
+_OUTSIDE = {
+    "slurm": "Slurm ended the job ({})",
+    "signal": "the launcher was ended from outside by signal {}",
+    "death": "the launcher was ended from outside by {}",
+    "pbs": "PBS ended the job at its limit of time",
+    "lsf": "LSF ended the job at its limit of time",
+    "reason": "Kubernetes ended the pod ({})",
+    "evicted": "Kubernetes evicted the pod: its node was {}",
+    "state": "Slurm ended the job ({})",
+}
+"""Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
+
+FATAL_WARNINGS = re.compile(
+    r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
+    r"|no socket interface"
+)
+"""Warnings of NCCL's after which a job cannot go on, and which no exception may follow."""
+
+_BY_LAUNCHER = re.compile(
+    r"^(?:srun|slurmstepd|mpirun|mpiexec|prterun|orterun|pdsh@\S+): |^[A-Z]+:torch\.distributed\.elastic"
+    r"|^\[\d{4}-[^\]]*\] torch\.distributed\.elastic|^[EWI]\d{4} .*torch/distributed/elastic"
+)
+"""A line of a launcher's own, wherever it stands."""
+
+_SEVERAL = (
+    "torch.distributed",
+    "torch/distributed",
+    "torch\\distributed",
+    "NCCL",
+    "srun",
+    "world_size",
+    "nproc",
+)
+"""Texts of a log to which several processes may have written."""
 
 PREFIX = 60
 """Letters that may stand before what a process says."""
@@ -39,20 +97,29 @@ _LOGGED = {
     patterns.REACHED: "RuntimeError",
     patterns.BIND: "DistNetworkError",
     patterns.WATCHDOG_ENDS: "DistBackendError",
+    patterns.UNCONNECTED: "DistBackendError",
+    patterns.CHILDS_MESSAGE: "",
 }
-"""Messages that are logged as well as raised, and as what."""
+"""Messages that are logged as well as raised, and as what; empty: the message begins with it."""
 
 _FRAME = re.compile(r' +File ".+", line \d+, in ')
 """A line of a traceback, of which the log may not have the first."""
 
-_BROKEN = re.compile(r"WorkNCCL\([^)]*$|ast enqueued[^.]*$|caught collective operation timeout: *$")
+_BROKEN = re.compile(
+    r"WorkNCCL\([^)]*$|ast enqueued(?!.*last completed (?:NCCL )?work: -?\d+)[^.]*$"
+    r"|caught collective operation timeout: *$"
+)
 """The end of a line that goes on in the next one: a terminal has broken it."""
+
+_HEAD = re.compile(r"^\[[EWIF]\d{3,4} |^\[[EWIF] |^\[\d{4}-|^\d{4}-\d\d-\d\d|^[EWIF]\d{4} ")
+"""How a line begins that goes on with no other."""
 
 _ROWS = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern)]
 
 NEEDLES = (
     *dict.fromkeys(needle.encode() for row in _ROWS for needle in row.needles),
-    *(b"Traceback (most recent call last)", b"Error: ", b"Exception: ", b"Interrupt: ", b'  File "'),
+    *(b"Traceback (most recent call last)", b"Error: ", b"Exception: ", b"Interrupt", b'  File "'),
+    *(b'  File \\"', b"py_callstack"),
 )
 """Texts of which every line that matters has one."""
 
@@ -66,28 +133,45 @@ class Log:
 
     def __init__(self, writers: Writers) -> None:
         self._writers = writers
-        self._number = 0
         self._broken: Line | None = None
         self._memory_kills = 0
+        self._killed_at = 0
+        self._outside: tuple[int, str] | None = None
+        self._quotes: dict[int, str] = {}
         self._warned: dict[str, None] = {}
         self._ranks: dict[int | str, LogRank] = {}
         self._names: dict[str, str] = {}
-        self._failed: list[tuple[int, int, int]] = []
+        self._failed: list[tuple[int, int, int, Line]] = []
         self._in_summary: dict[str, LogRank] = {}
         self._reports: dict[str, int] = {}
+        self._spawned: dict[str, int] = {}
         self._desync: int | None = None
+        self._several = False
 
     def take(self, line: Line) -> None:
         """The next line."""
-        self._number += 1
-        if self._broken is not None:
-            line = self._broken._replace(text=self._broken.text.rstrip() + line.text)
-        self._broken = line if _BROKEN.search(line.text) and len(line.text) < LONGEST else None
-        if self._broken is not None:
-            return
+        broken, self._broken = self._broken, None
+        if broken is not None and self._continues(broken, line):
+            line = broken._replace(text=broken.text.rstrip() + line.text)
+        elif broken is not None:
+            self._note(broken)
+        if _BROKEN.search(line.text) and len(line.text) < LONGEST:
+            self._broken = line
+        else:
+            self._note(line)
+
+    def _continues(self, broken: Line, line: Line) -> bool:
+        """True for a line that may be the rest of one: nothing shows that another has written it."""
+        bare = not line.writer and line.rank is None
+        same = (line.writer, line.rank) == (broken.writer, broken.rank)
+        return (bare or same) and _HEAD.match(line.text) is None
+
+    def _note(self, line: Line) -> None:
+        self._several = self._several or any(text in line.text for text in _SEVERAL)
         self._watchdog(line)
         self._desync_report(line.text)
         self._ends(line)
+        self._from_outside(line)
         self._traceback(line)
 
     @property
@@ -95,25 +179,81 @@ class Log:
         """True while any next line may matter; else one with none of the `NEEDLES` does not."""
         return self._broken is not None or any(told.listens for told in self._ranks.values())
 
-    def skip(self, lines: int) -> None:
-        """Lines that have none of the `NEEDLES`."""
-        self._number += lines
+    @property
+    def outlived(self) -> frozenset[int]:
+        """Numbers of the lines that name exceptions which their processes have outlived."""
+        raised = (one for told in self._ranks.values() for one in told.raised)
+        return frozenset(one.named for one in raised if one.outlived or one.aside)
 
     def accounts(self, path: str) -> Iterator[Account]:
         """What each rank has said of itself."""
+        if self._broken is not None:
+            self._note(self._broken)
         self._place_writers()
         self._find_groups()
         self._name_operations()
         self._place_failures()
         self._place_exception()
-        if self._memory_kills or self._warned:
+        self._interruptions()
+        self._cut_off()
+        masked = tuple(self._consequences())
+        if self._memory_kills or self._warned or masked or self._outside:
             yield Account(
-                file=path, kind=KIND, memory_kills=self._memory_kills, warned=tuple(self._warned)
+                file=path,
+                kind=KIND,
+                memory_kills=self._memory_kills,
+                warned=tuple(self._warned),
+                masked=masked,
+                ended_by=self._outside[1] if self._outside is not None else "",
+                quotes=tuple(self._quotes.items()),
             )
         for rank, told in self._ranks.items():
-            found = account(rank if isinstance(rank, int) else None, told, self._names, path)
-            if found.rank is not None or found.error is not None:
+            found = account(rank, told, self._names, path)
+            ended = (found.error, found.signal, found.exit_code, found.died or None)
+            if found.rank is not None or any(one is not None for one in ended):
                 yield found
+
+    def _interruptions(self) -> None:
+        """Exceptions by which somebody has ended a process from outside are no failures of it."""
+        for told in self._ranks.values():
+            raised = error(told)
+            if raised is not None and raised["type"] in INTERRUPTED and told.death is not None:
+                begins = told.death.begins
+                if self._outside is None or begins < self._outside[0]:
+                    by = "Ctrl-C" if raised["type"] == INTERRUPTED[0] else raised["message"]
+                    self._outside = begins, f"the job was ended from outside ({by})"
+                    self._quotes[told.death.named or begins] = told.death.raw
+
+    def _cut_off(self) -> None:
+        """An exception whose message is not in the log counts where nothing else tells of an end."""
+        told = [
+            one for one in self._ranks.values() if (raised := error(one)) and raised["type"] == CUT_OFF
+        ]
+        others = (one for one in self._ranks.values() if one not in told)
+        known = any(one.code is not None for one in self._ranks.values()) or bool(self._memory_kills)
+        if known or any(error(one) for one in others):
+            for one in told:
+                one.raised.clear()
+
+    def _consequences(self) -> Iterator[str]:
+        """What follows from a timeout, or from an end from outside, that stands before it in the log.
+
+        Yields:
+            What each exception says that counts no longer.
+        """
+        begun = [told.late_at for told in self._ranks.values() if told.late_at]
+        begun += [self._outside[0]] if self._outside is not None else []
+        stopped = min(begun, default=math.inf)
+        first = min(stopped, self._killed_at or math.inf)
+        for rank, told in self._ranks.items():
+            raised = error(told)
+            if raised is not None and told.death is not None and told.death.begins >= first:
+                who = f"rank {rank}" if isinstance(rank, int) else "a process"
+                if told.death.begins > first:
+                    yield f"{raised['type']}: {raised['message'].partition(chr(10))[0]} ({who})"
+                told.raised.clear()
+            if told.code is not None and told.code_at > stopped and not told.for_memory:
+                told.code = None
 
     def _rank(self, rank: int | str) -> LogRank:
         return self._ranks.setdefault(rank, LogRank())
@@ -137,13 +277,15 @@ class Log:
         if rank is None:
             return
         told = self._rank(rank)
-        told.timed_out = True
+        told.late_at = told.late_at or line.number
+        told.quote(line)
         self._reports[line.writer] = rank
         name = UNTOLD_GROUP if group is None else group["guid"] or group["name"] or group["id"]
         if group is not None and group["description"]:
             self._names[name] = group["description"]
-        if late is not None and late["seq"] is not None:
-            told.at(name).late = Operation(int(late["seq"]), late["op"], _elements(late))
+        if late is not None and (late["seq"] is not None or told.at(name).late is None):
+            seq = int(late["seq"]) if late["seq"] is not None else None
+            told.at(name).late = Operation(seq, late["op"], _elements(late))
         if status is not None:
             found = told.at(name)
             found.enqueued, found.completed = _known(status["enqueued"]), _known(status["completed"])
@@ -172,55 +314,113 @@ class Log:
     def _ends(self, line: Line) -> None:
         """What launchers and the kernel say of processes that have ended."""
         text = line.text
-        if match := patterns.FAILED.search(text):
-            self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"])))
+        if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
+            self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
         elif match := patterns.SUMMARY_RANK.search(text):
             told = self._in_summary[line.writer] = self._rank(int(match["rank"]))
             told.local_rank = int(match["local"])
         elif (match := patterns.SUMMARY_EXIT.search(text)) and line.writer in self._in_summary:
             told = self._in_summary[line.writer]
-            told.code, told.pid = int(match["code"]), int(match["pid"])
+            told.ended(line, int(match["code"]))
+            told.pid = int(match["pid"])
         elif match := patterns.TASK_ENDED.search(text):
-            self._memory_kills += match["how"] == "Out Of Memory"
-            code = int(match["code"]) if match["code"] else -SIGNALS[match["how"]]
-            for rank in _numbers(match["tasks"]):
-                self._rank(rank).code = code
-        elif match := patterns.CHILD_ENDED.search(text):
-            self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"])))
+            tasks = _numbers(match["tasks"])
+            for_memory = match["how"] == "Out Of Memory"
+            self._memory_kills += for_memory * len(tasks)
+            for rank in tasks:
+                self._rank(rank).ended(
+                    line, int(match["code"]) if match["code"] else -SIGNALS[match["how"]]
+                )
+                self._rank(rank).for_memory |= for_memory
         elif match := patterns.MEMBER.search(text):
             self._rank(int(match["rank"])).world_size = int(match["world"])
         elif patterns.MEMORY_KILL.search(text):
-            self._memory_kills += 1
-        elif (match := patterns.NCCL_WARN.search(text)) and len(self._warned) < WARNINGS:
-            who = f"process {match['pid']} on {match['host']}" if match["pid"] else "a process"
-            who = who if line.rank is None else f"rank {line.rank}"
+            self._killed(line, 1)
+        elif match := patterns.WORKERS_KILLED.search(text):
+            self._killed(line, int(match["number"]))
+        elif match := patterns.NCCL_WARN.search(text):
+            self._warning(line, match)
+        elif match := patterns.XID.search(text):
+            self._rank(match["device"]).log(line, "Xid", match["said"])
+        else:
+            self._crash(line)
+
+    def _killed(self, line: Line, number: int) -> None:
+        """Processes have been killed for memory."""
+        self._memory_kills += number
+        self._killed_at = self._killed_at or line.number
+        self._quote(line)
+
+    def _crash(self, line: Line) -> None:
+        """What a launcher, a shell or Python itself says of a process that has ended."""
+        if match := patterns.RANK_ENDED.search(line.text):
+            rank = next(match[name] for name in ("rank", "worker", "local", "index") if match[name])
+            code = match["code"] or match["returned"] or match["exit"]
+            by_signal = -signal.Signals[match["signal"]] if match["signal"] else None
+            self._rank(int(rank)).ended(line, int(code) if code else by_signal)
+        elif match := patterns.CRASHED.search(line.text):
+            how = match["fatal"] or match["how"].capitalize()
+            self._rank(line.writer if line.rank is None else line.rank).ended(line, -SIGNALS[how])
+
+    def _warning(self, line: Line, match: re.Match[str]) -> None:
+        who = f"process {match['pid']} on {match['host']}" if match["pid"] else "a process"
+        who = who if line.rank is None else f"rank {line.rank}"
+        if len(self._warned) < WARNINGS:
             self._warned[f"{who}: NCCL WARN {match['said']}"] = None
+            self._quote(line)
+        if FATAL_WARNINGS.search(match["said"]):
+            told = self._rank(line.rank if line.rank is not None else who)
+            if not told.raised:
+                told.log(line, "NCCL WARN", match["said"])
+
+    def _from_outside(self, line: Line) -> None:
+        """Somebody has ended the job, whose ranks were well."""
+        match = patterns.ENDED_FROM_OUTSIDE.search(line.text) if self._outside is None else None
+        if match is not None and match.lastgroup is not None:
+            said = match[match.lastgroup].strip()
+            said = _SIGNALLED.get(int(said), said) if said.isdigit() else said.removeprefix("Signals.")
+            words = said if said.startswith("SIG") else said.lower().replace("_", " ")
+            self._outside = line.number, _OUTSIDE[match.lastgroup].format(words)
+            self._quote(line)
+
+    def _quote(self, line: Line) -> None:
+        if len(self._quotes) < WARNINGS:
+            self._quotes[line.number] = line.raw
 
     def _traceback(self, line: Line) -> None:
         """The lines of each process from its first traceback on, or of what the log has of it."""
         text = line.text
+        if _BY_LAUNCHER.match(text):
+            return
         rank: int | str = line.writer if line.rank is None else line.rank
         if match := patterns.STORE_BARRIER.search(text):
             rank = int(match["rank"])
             self._writers.note(line.writer, rank)
             self._rank(rank).world_size = int(match["world"])
+        if match := patterns.SPAWNED.search(text):
+            self._spawned[line.writer] = int(match["rank"])
+        rank = self._spawned.get(line.writer, rank)
         said = next((one for one in _LOGGED if one.search(text)), None)
         if said is not None and (match := said.search(text)):
             named = match.groupdict().get("rank")
-            rank = int(named) if named is not None and line.rank is None else rank
-            text = f"{_LOGGED[said]}: {match['said']}"
+            speaker = int(named) if named is not None else _speaker(line, patterns.GROUP.search(text))
+            rank = rank if speaker is None or line.rank is not None else speaker
+            text = f"{_LOGGED[said]}: {match['said']}" if _LOGGED[said] else match["said"]
+        if line.rank is None and isinstance(rank, str) and (match := patterns.CONNECTS.search(text)):
+            rank = int(match["rank"])
         raised = RAISED.search(text)
         if raised is not None and raised.start("type") < PREFIX:
             text = text[raised.start("type") :]
         told = self._ranks.get(rank)
         whole = text.endswith(TRACEBACK)
-        if (whole or raised or _FRAME.match(text)) and (told is None or not told.lines):
-            told = self._rank(rank)
-            told.begins = self._number
-            for one in (text,) if whole else (TRACEBACK, text):
-                told.add(one)
-        elif told is not None and told.listens:
-            told.add(text)
+        newest = told.raised[-1] if told is not None and told.raised else None
+        another = whole and newest is not None and bool(newest.since) and not newest.chained
+        if another or (newest is None and (whole or raised is not None or said or _FRAME.match(text))):
+            self._rank(rank).begin(line, *((text,) if whole else (TRACEBACK, text)))
+        elif told is not None:
+            told.hear(line, text)
+        elif len(self._ranks) < WRITERS:
+            self._rank(rank).hear(line, text)
 
     def _find_groups(self) -> None:
         """The groups of operations of which the line itself does not tell it: others do, by number."""
@@ -254,17 +454,16 @@ class Log:
             one.op, one.numel = one.op or known.op or UNNAMED, known.numel if not one.op else one.numel
 
     def _place_failures(self) -> None:
-        """The ranks of processes that a launcher tells by local rank; what follows from a timeout."""
+        """The ranks of processes that a launcher tells by local rank; what it has done to the others."""
         known = {told.pid for told in self._ranks.values()}
-        for local, pid, code in self._failed:
+        for local, pid, code, line in self._failed:
             if pid not in known:
                 told = self._rank(local)
-                told.local_rank, told.pid, told.code = local, pid, code
-        if any(told.timed_out for told in self._ranks.values()):
-            for told in self._ranks.values():
-                if told.code in (-signal.SIGABRT, -signal.SIGTERM):
-                    told.code = None
-        elif len({told.code for told in self._ranks.values()} - {None}) > 1:
+                told.local_rank, told.pid = local, pid
+                told.ended(line, code)
+        ended = {told.code for told in self._ranks.values()} - {None}
+        raised = any(told.death is not None for told in self._ranks.values())
+        if len(ended) > 1 or raised:
             for told in self._ranks.values():
                 if told.code == -signal.SIGTERM:
                     told.code = None
@@ -278,25 +477,44 @@ class Log:
         }
         for name in [name for name in self._ranks if isinstance(name, str)]:
             rank = self._writers.rank(name, locals_)
-            if rank is None:
-                continue
-            found, told = self._ranks.pop(name), self._rank(rank)
-            if not told.lines or found.begins < told.begins:
-                told.lines, told.begins = found.lines, found.begins
+            if rank is not None:
+                found, told = self._ranks.pop(name), self._rank(rank)
+                told.raised = sorted([*told.raised, *found.raised], key=lambda one: one.begins)
+                told.quotes |= found.quotes
+                told.code = found.code if told.code is None else told.code
 
     def _place_exception(self) -> None:
-        """Whose exception it is that nobody's name stands at: of the only process that has failed."""
-        nameless = [name for name, told in self._ranks.items() if isinstance(name, str) and told.lines]
+        """Whose exception it is that nobody's name stands at: of the only process that has failed.
+
+        A process that says the same as a rank is that rank. Of a log to which several processes have
+        written without their names, nothing tells that the one which has raised is the one that goes on.
+        """
+        said = {_message(told): rank for rank, told in self._ranks.items() if isinstance(rank, int)}
+        nameless = [name for name, told in self._ranks.items() if isinstance(name, str) and told.raised]
+        if len(self._ranks) > 1 or self._several or self._failed:
+            for raising in (one for name in nameless for one in self._ranks[name].raised):
+                raising.outlived = False
+        for name in [*nameless]:
+            same = said.get(_message(self._ranks[name]))
+            if same is not None and _message(self._ranks[name]):
+                told = self._ranks.pop(name)
+                self._ranks[same].raised = [*told.raised, *self._ranks[same].raised]
+                nameless.remove(name)
         if not nameless:
             return
-        failed = [one for one in self._ranks.values() if (one.code or 0) > 0 and not one.lines]
+        failed = [one for one in self._ranks.values() if (one.code or 0) > 0 and not one.raised]
         others = [one for one in self._ranks.values() if one not in failed]
         if len(nameless) == len(failed) == 1 and all(one.code is None for one in others):
-            told = self._ranks.pop(nameless[0])
-            failed[0].lines, failed[0].begins = told.lines, told.begins
+            failed[0].raised = self._ranks.pop(nameless[0]).raised
             return
         for one in failed:
             one.code = None  # some of them have raised it
+
+
+def _message(told: LogRank) -> str:
+    """The first line of what a process has raised; empty for nothing."""
+    raised = error(told)
+    return raised["message"].partition("\n")[0] if raised is not None else ""
 
 
 def _speaker(line: Line, group: re.Match[str] | None) -> int | None:
@@ -305,7 +523,7 @@ def _speaker(line: Line, group: re.Match[str] | None) -> int | None:
         return line.rank
     if group is not None and (group["description"] == WORLD or group["id"] == "0"):
         return int(group["rank"])
-    in_group = patterns.IN_GROUP.search(line.text)
+    in_group = patterns.IN_GROUP.search(line.text) or patterns.CONNECTS.search(line.text)
     return int(in_group["rank"]) if in_group is not None else None
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from ..beacon.calls import NOTHING
 from ..beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
-from ..model.facts import ErrorView
+from ..model.facts import CUT_OFF, ErrorView
 from ..observe import pyspy_record, tracebacks
 from ..observe.account import Account
 from . import patterns
+from .writers import Line
 
 KIND = "log"
 
@@ -27,6 +28,19 @@ LONGEST = 2_000
 CHAINED = 20
 """Lines after an exception within which the traceback of one that follows from it begins: a message
 may have several lines."""
+
+WATCHED = 200
+"""Lines after an exception that may tell whether its process goes on."""
+
+RAISINGS = 16
+"""Exceptions of one process that are kept."""
+
+SHAPES, LETTERS = 256, 60
+"""Kinds of lines of one process that are remembered, and how much of each."""
+
+QUOTED = 8
+"""Lines of one process that may be quoted."""
+
 
 UNSEEN = 1e8
 """When an exception was raised that the log does not have: after those that it has."""
@@ -44,6 +58,18 @@ OPERATIONS = {
 """Names of operations in the watchdog's words -> in the user's, where these are not the same in small
 letters (torch/csrc/distributed/c10d/ProcessGroup.cpp and ProcessGroupNCCL.cpp)."""
 
+_ASIDE = re.compile(r"^Exception (?:in thread|ignored in)|exception was never retrieved")
+"""What stands before the traceback of a thread, a finaliser or a task: its process goes on."""
+
+_NO_WORK = re.compile(
+    r"^\s|^$|^\[[EWIF]\d|^[EWIF]\d{4} |^frame #|^Traceback"
+    r"|^[\w.]+(?:Error|Exception|Warning|Interrupt)\b"
+    r"|^(?:wandb|terminate called|Exception|srun|slurmstepd|mpirun|During handling)"
+    r"|^(?:The above exception|CUDA )|torch[./]distributed|NCCL|resource_tracker|leaked"
+    r"|[Ww]arning|exit ?code|signal|[Kk]ill|frames? |what\(\)|Caught .* in |0x[0-9a-f]{6}"
+)
+"""Lines that a process prints on its way out, or others print of it."""
+
 TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")
 """The last line of a traceback, of which the log may not have the others."""
@@ -54,11 +80,12 @@ class Operation:
     """An operation of a rank in one group.
 
     Attributes:
+        seq: its number in its group; None where no line tells it.
         op: empty while no line has named it.
         numel: how many elements went into it; None when that is not told.
     """
 
-    seq: int
+    seq: int | None
     op: str = ""
     numel: int | None = None
 
@@ -73,26 +100,105 @@ class Progress:
 
 
 @dataclass
+class Raising:
+    """An exception as it is printed, and what its process prints after it.
+
+    Attributes:
+        begins: number of its first line in the log; lines: of it, and of those chained to it.
+        named: number of the line that names it, 0 before it is; raw: that line, as the file has it.
+        since: how many lines ago that was.
+        logged: what it is, of one that was logged by a library, and not raised.
+        aside: True for one of a thread or a finaliser, which ends no process.
+        outlived: True once its process goes on with its work.
+    """
+
+    begins: int
+    lines: list[str] = field(default_factory=list)
+    named: int = 0
+    raw: str = ""
+    since: int = 0
+    logged: ErrorView | None = None
+    aside: bool = False
+    outlived: bool = False
+    _later: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def open(self) -> bool:
+        """True while lines of it may follow."""
+        return len(self.lines) < LONGEST and self.since <= CHAINED
+
+    @property
+    def chained(self) -> bool:
+        """True where the newest lines say that the next traceback follows from this one."""
+        return any(line.strip() in tracebacks.LINKS for line in self.lines[-3:])
+
+    def add(self, line: Line, text: str, heard: Mapping[str, str]) -> None:
+        """One more line of its process.
+
+        Args:
+            heard: shape of each line that the process has printed before -> the line.
+        """
+        if self.open:
+            self.lines.append(text)
+        if text.endswith(TRACEBACK):
+            self.since = 0
+        elif self.since or (text.strip() and not text[0].isspace()):
+            self.since += 1
+            if self.since == 1:
+                self.named, self.raw = line.number, line.raw
+            shape = work_shape(text) if self.since > 1 else ""
+            before = self._later.setdefault(shape, heard.get(shape, text))
+            self.outlived = self.outlived or (bool(shape) and before != text)  # with other numbers
+
+    def error(self) -> ErrorView | None:
+        """The exception."""
+        if self.logged is not None:
+            return self.logged
+        found = next(iter(tracebacks.errors("\n".join(self.lines))), None)
+        if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
+            found = ErrorView(named["type"].rpartition(".")[2], self.lines[1][named.end() - 1 :])
+        frames = tracebacks.frames(self.lines)
+        if found is None and frames and not self.named:
+            found = ErrorView(CUT_OFF, "", tuple(reversed(frames)))
+        return found
+
+
+def work_shape(text: str) -> str:
+    """A line of a program at work, without its numbers; empty for lines that a dying process prints."""
+    if _NO_WORK.search(text) or not any(map(str.isdigit, text)):
+        return ""
+    return re.sub(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", "#", text)[:LETTERS]
+
+
+@dataclass
 class LogRank:
     """What a log tells of one rank; of those that do not say who they are together.
 
     Attributes:
         by_group: id of a group -> its progress there.
         frames: the lines that led to the operation that is late, innermost first.
-        lines: of its first traceback, and of those that follow from it; begins: the number of the first
-            of these in the log; since: how many lines ago an exception was named, 0 before it is.
+        raised: the exceptions that it has printed.
+        code: with which it has ended, as somebody tells; code_at: the number of that line.
+        died: True where only that it has ended is told.
+        for_memory: True where it is told that it was ended for memory.
+        late_at: number of the first line that tells that an operation has taken too long; 0 for none.
+        quotes: number of a line that tells something -> the line, as it stands in the file.
     """
 
     by_group: dict[str, Progress] = field(default_factory=dict)
     frames: list[FrameEntry] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    begins: int = 0
-    since: int = 0
+    raised: list[Raising] = field(default_factory=list)
     local_rank: int | None = None
     world_size: int | None = None
     pid: int | None = None
     code: int | None = None
-    timed_out: bool = False
+    code_at: int = 0
+    died: bool = False
+    for_memory: bool = False
+    late_at: int = 0
+    quotes: dict[int, str] = field(default_factory=dict)
+    _heard: dict[str, str] = field(default_factory=dict)
+    _aside: bool = False
 
     def at(self, group: str) -> Progress:
         """Its progress in a group."""
@@ -100,23 +206,64 @@ class LogRank:
 
     @property
     def listens(self) -> bool:
-        """True while lines of a traceback may follow."""
-        return 0 < len(self.lines) < LONGEST and self.since <= CHAINED
+        """True while the next lines may tell whether it outlives an exception."""
+        return (
+            bool(self.raised)
+            and self.raised[-1].since <= WATCHED
+            and len(self.raised[-1].lines) < LONGEST
+        )
 
-    def add(self, line: str) -> None:
-        """One more line of it."""
-        self.lines.append(line)
-        if self.since or (line.strip() and not line[0].isspace() and not line.endswith(TRACEBACK)):
-            self.since += 1
-        if line.endswith(TRACEBACK):
-            self.since = 0
+    @property
+    def death(self) -> Raising | None:
+        """The exception that has ended it, as far as it shows."""
+        fatal = (one for one in self.raised if not (one.aside or (one.outlived and self.code is None)))
+        return next(fatal, None)
+
+    def quote(self, line: Line) -> None:
+        """Keep a line that tells something."""
+        if len(self.quotes) < QUOTED:
+            self.quotes[line.number] = line.raw
+
+    def ended(self, line: Line, code: int | None) -> None:
+        """A line tells how the process has ended; None: only that it has."""
+        self.quote(line)
+        if code is None:
+            self.died = True
+        elif self.code is None:
+            self.code, self.code_at = code, line.number
+
+    def begin(self, line: Line, *texts: str) -> None:
+        """The first lines of a traceback."""
+        if len(self.raised) == RAISINGS:
+            return
+        self.raised.append(Raising(line.number, aside=self._aside))
+        for text in texts:
+            self.raised[-1].add(line, text, self._heard)
+
+    def log(self, line: Line, kind: str, message: str) -> None:
+        """A library, or the driver, tells of a failure after which the process cannot go on."""
+        self.quote(line)
+        if len(self.raised) < RAISINGS:
+            said = ErrorView(kind, message)
+            self.raised.append(
+                Raising(line.number, named=line.number, raw=line.raw, since=1, logged=said)
+            )
+
+    def hear(self, line: Line, text: str) -> None:
+        """A line that it has printed."""
+        if self.raised:
+            self.raised[-1].add(line, text, self._heard)
+        self._aside = _ASIDE.search(text) is not None
+        shape = work_shape(text) if not self.raised or self.raised[-1].since > 1 else ""
+        if shape and len(self._heard) < SHAPES:
+            self._heard[shape] = text
 
 
-def account(rank: int | None, told: LogRank, names: Mapping[str, str], path: str) -> Account:
+def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str) -> Account:
     """What a log tells of one rank.
 
     Args:
-        rank: of the job; None for a process whose rank the log does not tell.
+        rank: of the job; of a process whose rank the log does not tell, its writer.
         names: id of a group -> how torch describes it.
         path: of the log.
     """
@@ -133,22 +280,23 @@ def account(rank: int | None, told: LogRank, names: Mapping[str, str], path: str
             threads.append(
                 _thread(group, progress.late, () if threads else told.frames, main=not threads)
             )
-    late = bool(threads)
-    code = None if late else told.code
     return Account(
         file=path,
         kind=KIND,
-        rank=rank,
+        rank=rank if isinstance(rank, int) else None,
+        host=rank.strip(" :|>()") if isinstance(rank, str) else "",
         local_rank=told.local_rank,
         world_size=told.world_size,
         pid=told.pid,
         threads=tuple(threads),
         groups=tuple(groups),
         flight={"since": 0.0, "entries": entries} if told.by_group else None,
-        error=None if late else _error(told) or _unseen(code),
-        exit_code=code if code is not None and code > 0 else None,
-        signal=-code if code is not None and code < 0 else None,
-        timed_out=told.timed_out,
+        error=error(told) or (_unseen(told.code) if not threads else None),
+        exit_code=told.code if told.code is not None and told.code > 0 else None,
+        signal=-told.code if told.code is not None and told.code < 0 else None,
+        died=told.died,
+        timed_out=bool(told.late_at),
+        quotes=tuple(sorted(told.quotes.items())),
     )
 
 
@@ -156,7 +304,7 @@ def _entries(group: str, progress: Progress) -> Iterator[FlightEntry]:
     """The last that a rank has completed, and the one that is late."""
     if progress.completed is not None and progress.completed > 0:
         yield _entry(group, progress.completed, done=True)
-    if progress.late is not None:
+    if progress.late is not None and progress.late.seq is not None:
         late = _entry(group, progress.late.seq, done=False)
         late["op"] = _operation(progress.late.op)
         late["sizes"] = [[progress.late.numel]] if progress.late.numel is not None else []
@@ -204,13 +352,11 @@ def _unseen(code: int | None) -> Error | None:
     }
 
 
-def _error(told: LogRank) -> Error | None:
-    """The first exception of a rank."""
-    found = next(iter(tracebacks.errors("\n".join(told.lines))), None) if told.lines else None
-    if found is None and len(told.lines) > 1 and RAISED.match(told.lines[1]):
-        kind, _, message = told.lines[1].partition(": ")
-        found = ErrorView(kind.rpartition(".")[2], message)
-    if found is None or patterns.LATE.search(found.text):
+def error(told: LogRank) -> Error | None:
+    """The exception that has ended a rank; none for one that only says that an operation was late."""
+    death = told.death
+    found = death.error() if death is not None else None
+    if death is None or found is None or patterns.LATE.search(found.text):
         return None
     frames: list[FrameEntry] = [
         (one.file, one.line, one.function, pyspy_record.is_user(one.file, ())) for one in found.stack
@@ -219,7 +365,7 @@ def _error(told: LogRank) -> Error | None:
         "type": found.type,
         "message": found.message,
         "frames": frames,
-        "time": float(told.begins),
+        "time": float(death.begins),
         "masked": list(found.masked),
         "caused_by": found.caused_by,
     }

@@ -46,14 +46,6 @@ _NCCL = "torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"
 _TRACE = "torch/csrc/distributed/c10d/TraceUtils.h"
 _ELASTIC = "torch/distributed/elastic/multiprocessing"
 
-DOCKER = _prefix(
-    r'^\{"log":"',
-    "Docker 1.4 to 28, daemon/logger/jsonfilelog",
-    r'{"log":"[rank1]: Traceback (most recent call last):\n","stream":"stderr",'
-    '"time":"2026-11-23T12:00:00.123456789Z"}',
-)
-"""A line as a text in JSON, in the files of Docker's default log driver."""
-
 COLLECTED = _prefix(
     r"^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP])? ",
     "Kubernetes 1.9 to 1.34, pkg/kubelet/kuberuntime/logs/logs.go; `kubectl logs --timestamps`",
@@ -93,6 +85,23 @@ TEE = _prefix(
     "[trainer12]:step 1",
 )
 """The local rank that has written a line."""
+
+MPI = _prefix(
+    r"^\[(?:[\w.@-]+@)?1,(?:mpirank:)?(?P<rank>\d+)(?:,[\w.-]+)?\]<std(?:out|err|diag)>: ?",
+    "Open MPI 1.3 to 5.0, `mpirun --tag-output`, orte/util/../iof; SageMaker, its training toolkit; "
+    "Horovod, `horovodrun`",
+    "[1,8]<stdout>:Traceback (most recent call last):",
+    "[1,mpirank:2,algo-1]<stderr>:Traceback (most recent call last):",
+)
+"""The rank that has written a line, by the launcher."""
+
+TAGGED = _prefix(
+    r"^[\[(](?:RANK|(?:global_?)?rank)(?: ?[=:] ?| )?(?P<rank>\d+)[\])]:?(?! Child process) ?",
+    "loggers of programs and of Ray Train: no library of its own",
+    "[rank=3] Traceback (most recent call last):",
+    "[RANK 2] step 1",
+)
+"""The rank that has written a line, by its program."""
 
 RANK = _prefix(
     r"\[rank(?P<rank>\d+)\]: ?",
@@ -164,6 +173,15 @@ IN_GROUP = _pattern(
     "[E ProcessGroupNCCL.cpp:821] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(x)",
 )
 """The rank in a group that is not told."""
+
+CONNECTS = _pattern(
+    "is setting up NCCL communicator",
+    r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId",
+    f"torch 1.13 to 2.15, {_NCCL}, broadcastUniqueNCCLID",
+    "torch.distributed.DistBackendError: [4] is setting up NCCL communicator and retrieving ncclUniqueId "
+    "from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
+)
+"""A rank waits for the first one of its group, and is that rank in it."""
 
 TIMED_OUT = _pattern(
     ("collective timeout", "got stuck for", "Heartbeat monitor timed out", "Operation timed out after"),
@@ -240,7 +258,7 @@ SUMMARY_EXIT = _pattern(
 TASK_ENDED = _pattern(
     "srun: error:",
     r"srun: error: (?P<host>[^:]+): tasks? (?P<tasks>[\d,\-]+): "
-    r"(?P<how>Out Of Memory|Killed|Segmentation fault|Aborted|Bus error"
+    r"(?P<how>Out Of Memory|Killed|Segmentation fault|Aborted|Bus error|Terminated|Illegal instruction"
     r"|Exited with exit code (?P<code>\d+))",
     "Slurm 18.08 to 26.05, srun/launch.c",
     "srun: error: node7: task 3: Out Of Memory",
@@ -266,6 +284,91 @@ MEMBER = _pattern(
     "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/8",
 )
 """A rank is about to meet the others."""
+
+CRASHED = _pattern(
+    ("Fatal Python error: ", "core dumped", "egmentation fault", "Bus error", "Killed", "killed "),
+    r"^Fatal Python error: (?P<fatal>Segmentation fault|Aborted|Bus error|Illegal instruction"
+    r"|Floating.point exception)"
+    r"|^(?:\S+: line \d+: +)?(?:zsh: )?(?:\[\d+\] +)?(?P<pid>\d+ +)?(?P<how>Killed|killed"
+    r"|[Ss]egmentation fault|Aborted|[Bb]us error|Illegal instruction)(?: *\(core dumped\))?"
+    r"(?: {2,}\S.*)?$",
+    "Python 3.3 to 3.14, Modules/faulthandler.c; bash, jobs.c; zsh, Src/jobs.c",
+    "Fatal Python error: Segmentation fault",
+    "run.sh: line 3: 12345 Killed                  python train.py",
+    "zsh: killed     python train.py",
+    "Segmentation fault (core dumped)",
+)
+"""A process has been ended by a signal: which one, the line does not tell."""
+
+RANK_ENDED = _pattern(
+    (" crashed with exit code ", "died unexpectedly", "exits with return code = ", "terminated with "),
+    r"\bRank (?P<rank>\d+) crashed with exit code (?P<code>-?\d+)"
+    r"|Worker proc \w+-(?P<worker>\d+) died unexpectedly"
+    r"|--local_rank[= ](?P<local>\d+).* exits with return code = (?P<returned>-?\d+)"
+    r"|process (?P<index>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<exit>\d+))",
+    "Composer 0.10 to 0.30, composer/cli/launcher.py; vLLM 0.8 to 0.11, "
+    "v1/executor/multiproc_executor.py; DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; "
+    "torch 1.5 to 2.15, torch/multiprocessing/spawn.py",
+    "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -6",
+    "ERROR 07-04 17:35:16 [multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, "
+    "shutting down executor.",
+    "[2026-11-23 12:00:00,123] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', '-u', "
+    "'train.py', '--local_rank=1'] exits with return code = -9",
+    "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL",
+)
+"""How a rank has ended, in the words of what has started it."""
+
+SPAWNED = _pattern(
+    "terminated with the following error",
+    r"^-- Process (?P<rank>\d+) terminated with the following error:",
+    "torch 1.2 to 2.15, torch/multiprocessing/spawn.py",
+    "-- Process 1 terminated with the following error:",
+)
+"""The traceback of a child follows, as its parent prints it."""
+
+WORKERS_KILLED = _pattern(
+    "killed due to memory pressure",
+    r"(?P<number>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)",
+    "Ray 2.2 to 2.50, src/ray/raylet/node_manager.cc",
+    "(raylet) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 "
+    "Workers crashed due to other reasons at node (ID: 351e, IP: 10.0.0.4) over the last time period.",
+)
+"""Ray's memory monitor has ended processes."""
+
+_ENDS = "DUE TO /got signal: /eath signal/walltime /TERM_RUN/Reason:/low on /TIMEOUT/PREEMPTED/NODE_F"
+
+ENDED_FROM_OUTSIDE = _pattern(
+    tuple(_ENDS.split("/")),
+    r"CANCELLED AT \S+ DUE TO (?P<slurm>TIME LIMIT|PREEMPTION|NODE FAILURE|[A-Z ]+?)(?: \*\*\*|$)"
+    r"|SignalException: Process \d+ got signal: (?P<signal>\d+)"
+    r"|Received (?P<death>Signals\.SIG\w+|\d+) death signal"
+    r"|PBS: job killed: (?P<pbs>walltime)|(?P<lsf>TERM_RUNLIMIT): job killed"
+    r"|Reason:\s+(?P<reason>Evicted|DeadlineExceeded|Preempting|NodeLost|Terminated)\b"
+    r"|[Tt]he node was (?P<evicted>low on resource)"
+    r"|(?:^|\s|JobState=)(?P<state>TIMEOUT|PREEMPTED|NODE_FAIL)(?:\s+\d+:\d+|\s+Reason=)",
+    "Slurm 18.08 to 26.05, slurmd/slurmstepd/req.c, sacct and scontrol; torch 1.9 to 2.15, "
+    "torch/distributed/elastic/multiprocessing/api.py and agent/server/api.py; OpenPBS, mom; LSF, bhist;"
+    " Kubernetes 1.9 to 1.34, pkg/kubelet/eviction and kubectl/pkg/describe",
+    "slurmstepd: error: *** JOB 123 ON node7 CANCELLED AT 2026-11-23T12:00:00 DUE TO TIME LIMIT ***",
+    "slurmstepd: error: *** STEP 123.0 ON node7 CANCELLED AT 2026-11-23T12:00:00 DUE TO PREEMPTION ***",
+    "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15",
+    "W1123 12:00:00.123000 974 torch/distributed/elastic/agent/server/api.py:719] Received "
+    "Signals.SIGTERM death signal, shutting down workers",
+    "=>> PBS: job killed: walltime 3605 exceeded limit 3600",
+    "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+    "      Reason:       Evicted",
+    "The node was low on resource: memory. Container pytorch was using 31Gi",
+    "123               python    gpu     ml          8    TIMEOUT      0:0",
+)
+"""Somebody outside of the job has ended it: no rank has failed."""
+
+XID = _pattern(
+    "NVRM: Xid",
+    r"NVRM: Xid \((?P<device>[^)]+)\): (?P<said>\d+, .*)",
+    "NVIDIA's driver 390 to 580, in the kernel's log; docs.nvidia.com/deploy/xid-errors",
+    "[1234.5] NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, name=python3, GPU has fallen off the bus.",
+)
+"""The driver has reported an error of a GPU."""
 
 MEMORY_KILL = _pattern(
     ("oom", "OOM", "emory: Kill", "Killed process", "OUT_OF_ME"),
@@ -336,6 +439,23 @@ BIND = _pattern(
     "already in use).",
 )
 """A process could not listen on a port."""
+
+UNCONNECTED = _pattern(
+    ("onnectFullMesh failed",),
+    r"(?P<said>Gloo connectFullMesh failed with .*)",
+    "torch 2.0 to 2.15, torch/csrc/distributed/c10d/ProcessGroupGloo.cpp",
+    "[rank1]:[E528 08:52:46.164295950 ProcessGroupGloo.cpp:145] Gloo connectFullMesh failed with "
+    "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
+)
+"""A rank cannot open connections to the others."""
+
+CHILDS_MESSAGE = _pattern(
+    ('"message": "',),
+    r'^\s*"message": "(?P<said>(?P<type>[\w.]*(?:Error|Exception)): .*)",?$',
+    f"torch 1.9 to 2.15, {_ELASTIC}/errors/error_handler.py",
+    '    "message": "RendezvousConnectionError: The connection to the C10d store has failed.",',
+)
+"""An exception in an error file that has been printed."""
 
 WATCHDOG_ENDS = _pattern(
     "watchdog thread terminated with exception",

@@ -21,12 +21,15 @@ from ..observe.account import Account, UnreadableError
 KIND = "py-spy dump"
 
 PROCESS = re.compile(r"Process (\d+): ?(.*)")
-_THREAD = re.compile(r'Thread (0x[0-9A-Fa-f]+|\d+) \(([\w+]+)\)(?:: "(.*)")?$')
+THREAD = re.compile(r'Thread (0x[0-9A-Fa-f]+|\d+) \(([\w+]+)\)(?:: "(.*)")?$')
 PART = re.compile(r'    |  File "|Python v|Thread (0x[0-9A-Fa-f]+|\d+) |Parent Process ')
 """How lines of a dump begin, also of one by faulthandler."""
 
 _FRAME = re.compile(r" {4}(\S.*) \((.+?)(?::(\d+))?\)$")
 _VALUE = re.compile(r" {12}(\w+): (.*)")
+
+_LOCAL_RANK = re.compile(r"--local[_-]rank[= ](\d+)")
+"""As launchers of torch before 2.0, and DeepSpeed's, tell a process its place on its machine."""
 
 SYSTEM_CALLS: Mapping[str, str] = {
     "nanosleep": "nanosleep",
@@ -56,7 +59,7 @@ SYSTEM_CALLS: Mapping[str, str] = {
 """Function of the C library -> the system call in which it waits (glibc 2.31 to 2.41)."""
 
 
-class _Thread(msgspec.Struct):
+class DumpedText(msgspec.Struct):
     """A thread as py-spy prints it; of a text, without what the text does not have."""
 
     pid: int
@@ -65,6 +68,10 @@ class _Thread(msgspec.Struct):
     os_thread_id: int | None = None
     active: bool = False
     frames: list[dumped.Frame] = []
+
+    def add(self, function: str, file: str, line: int) -> None:
+        """One more frame, which called the one before."""
+        self.frames.append({"name": function, "filename": file, "line": line, "locals": []})
 
 
 def is_json(value: object) -> bool:
@@ -80,10 +87,10 @@ def from_json(value: object, path: str) -> Account:
         UnreadableError: it is not as py-spy writes it.
     """
     try:
-        threads = msgspec.convert(value, list[_Thread])
+        threads = msgspec.convert(value, list[DumpedText])
     except msgspec.ValidationError as problem:
         raise UnreadableError(f"its threads are not as py-spy prints them: {problem}") from None
-    return _account(threads, (), path)
+    return of_threads(threads, (), path)
 
 
 def from_text(lines: Iterable[str], path: str) -> Account | None:
@@ -92,35 +99,42 @@ def from_text(lines: Iterable[str], path: str) -> Account | None:
     Args:
         lines: from `Process ...` on.
     """
-    threads: list[_Thread] = []
+    threads: list[DumpedText] = []
     pid, command = 0, list[str]()
     for line in lines:
         begun = PROCESS.match(line)
         if begun:
             pid, command = int(begun[1]), [begun[2]]
-        elif thread := _THREAD.match(line):
+        elif thread := THREAD.match(line):
             number = int(thread[1], 0)
             os_id = number if not thread[1].startswith("0x") else None
             active = "active" in thread[2]
-            threads.append(_Thread(pid, number, thread[3], os_id, active, []))
+            threads.append(DumpedText(pid, number, thread[3], os_id, active, []))
         elif threads and (frame := _FRAME.match(line)):
-            found: dumped.Frame = {
-                "name": frame[1],
-                "filename": frame[2],
-                "line": int(frame[3] or 0),
-                "locals": [],
-            }
-            threads[-1].frames.append(found)
+            threads[-1].add(frame[1], frame[2], int(frame[3] or 0))
         elif threads and threads[-1].frames and (value := _VALUE.match(line)):
             values = threads[-1].frames[-1]["locals"]
             if values is not None:
                 values.append({"name": value[1], "repr": value[2]})
     words = tuple(" ".join(command).split())
-    return _account(threads, words, path) if threads else None
+    return of_threads(threads, words, path) if threads else None
 
 
-def _account(threads: list[_Thread], command: tuple[str, ...], path: str) -> Account:
+def of_threads(
+    threads: list[DumpedText], command: tuple[str, ...], path: str, kind: str = KIND
+) -> Account:
+    """What the threads of one process tell.
+
+    Args:
+        threads: of it; where none is known to be the main one, the one of that name is, else the first.
+        command: its command line, as far as it is known.
+        path: of the file; kind: of it, in words.
+    """
     pid = threads[0].pid
+    outermost = [one.frames[-1]["name"] for one in threads if one.frames]
+    if not any(one.os_thread_id == pid for one in threads) and "<module>" not in outermost:
+        named = (one for one in threads if one.thread_name == "MainThread")
+        next(named, threads[0]).os_thread_id = pid
     natives = [_native(thread) for thread in threads]
     dump: list[dumped.DumpedThread] = [
         {
@@ -141,21 +155,26 @@ def _account(threads: list[_Thread], command: tuple[str, ...], path: str) -> Acc
     index = part["index"] if part is not None else None
     worker = part is not None and part["target"] == torch_names.DATALOADER_WORKER
     env = record["env"]
+    local = _LOCAL_RANK.search(" ".join(command))
+    rank = index if rank is None and not worker else rank
+    if rank is None and local is not None and not worker:
+        rank = int(local[1])
     return Account(
         file=path,
-        kind=KIND,
-        rank=index if rank is None and not worker else rank,
+        kind=kind,
+        rank=rank,
         worker_id=index if worker else None,
         world_size=world_size,
+        local_rank=int(local[1]) if local is not None else None,
         master=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_PORT" in env else None,
-        pid=pid,
+        pid=pid or None,
         command=command,
         threads=tuple(told),
         busy=any(one.active and thread["main"] for one, thread in zip(threads, told, strict=True)),
     )
 
 
-def _native(thread: _Thread) -> NativeCall | None:
+def _native(thread: DumpedText) -> NativeCall | None:
     """The system call that blocks a thread, where its innermost frames are of C."""
     for frame in thread.frames:
         if frame["line"] > 0:

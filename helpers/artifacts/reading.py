@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 from msgspec.structs import replace
@@ -14,8 +16,8 @@ from msgspec.structs import replace
 from ..observe import flight_dump
 from ..observe.account import Account, UnreadableError
 from ..observe.recording import RecordingError
-from . import error_file, log_rank, ncclras, pyspy_dump
-from .files import Budget, opened, pieces, whole
+from . import collected, error_file, log_rank, ncclras, pyspy_dump
+from .files import Budget, is_text, opened, pieces, whole
 from .moments import moments, packed
 from .text import NEEDLES, Text
 
@@ -40,19 +42,22 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         accounts: of processes; empty for a recording, and for what is not recognised.
         output: what ranks have printed, in the same form.
+        telling: of a text, number and wording of the lines that say most; alarming: whether they do.
         part: the last moments that a recording shows, as `moments` packs them.
         damaged: why it cannot be read.
     """
 
     accounts: tuple[Account, ...] = ()
     output: tuple[Account, ...] = ()
+    telling: tuple[tuple[int, str], ...] = ()
+    alarming: bool = False
     part: bytes = b""
     damaged: str = ""
 
     @property
     def recognised(self) -> bool:
-        """True unless it is none of the files that are known here."""
-        return bool(self.accounts or self.part or self.damaged)
+        """True unless it is none of the files that are known here, and no text."""
+        return bool(self.accounts or self.part or self.damaged or self.telling or self.output)
 
 
 def found_in(file: Path, budget: Budget) -> Found:
@@ -64,47 +69,51 @@ def found_in(file: Path, budget: Budget) -> Found:
             content.seek(0)
             head = content.read(HEAD)
             content.seek(0)
-            found = list(_accounts(head, content, str(file), budget))
+            found = _found(head, content, str(file), budget)
         written = file.stat().st_mtime
     except UnreadableError as problem:
         return Found(damaged=str(problem))
     except RecordingError as problem:
         return Found(damaged=f"it {problem}")
-    dated = (one if one.written is not None else replace(one, written=written) for one in found)
-    accounts = list(dated)
-    return Found(
-        accounts=tuple(account for account in accounts if not account.output),
-        output=tuple(account for account in accounts if account.output),
-    )
+    dated = (one if one.written is not None else replace(one, written=written) for one in found.accounts)
+    return replace(found, accounts=tuple(dated))
 
 
-def _accounts(head: bytes, content: BinaryIO, path: str, budget: Budget) -> Iterator[Account]:
+def _found(head: bytes, content: IO[bytes], path: str, budget: Budget) -> Found:
     if PICKLE.match(head):
-        yield from _of_value(flight_dump.unpickled(whole(content, budget)), path)
-    elif JSON.match(head):
-        yield from _of_json(content, path, budget)
-    elif ncclras.is_text(head):
+        return Found(accounts=tuple(_of_value(flight_dump.unpickled(whole(content, budget)), path)))
+    if JSON.match(head):
+        return _of_json(content, path, budget)
+    if ncclras.is_text(head):
         lines = whole(content, budget).decode("utf-8", "replace").splitlines()
-        yield ncclras.from_text(lines, path)
-    elif b"\0" not in head:
-        yield from _of_text(content, path, budget)
+        content.seek(0)
+        found = _of_text(content, path, budget)
+        return replace(found, accounts=(ncclras.from_text(lines, path), *found.accounts))
+    return _of_text(content, path, budget) if is_text(head) else Found()
 
 
-def _of_json(content: BinaryIO, path: str, budget: Budget) -> Iterator[Account]:
-    """What a JSON text holds, or a log whose first line is one."""
+def _of_json(content: IO[bytes], path: str, budget: Budget) -> Found:
+    """What a JSON text holds: dumps, the records of a collector, or a log whose first line is one."""
+    data = whole(content, budget)
+    accounts: list[Account] = []
+    values: list[object] = []
     damaged: UnreadableError | None = None
-    found: list[Account] = []
     try:
-        for value in flight_dump.parsed(whole(content, budget)):
-            found += _of_value(value, path)
+        for value in flight_dump.parsed(data):
+            values.append(value)
+            accounts += _of_value(value, path)
     except UnreadableError as problem:
         damaged = problem
-    if not found:
-        content.seek(0)
-        found = list(_of_text(content, path, budget))
-    if damaged is not None and not found:
+    if accounts:
+        return Found(accounts=tuple(accounts))
+    records = [] if damaged is not None else list(collected.records(values))
+    if records:
+        return _of_records(records, data.decode("utf-8", "replace").splitlines(), path)
+    content.seek(0)
+    found = _of_text(content, path, budget)
+    if damaged is not None and not found.accounts and data.lstrip()[:1] != b"[":
         raise damaged
-    yield from found
+    return found
 
 
 def _of_value(value: object, path: str) -> Iterator[Account]:
@@ -120,32 +129,79 @@ def _of_value(value: object, path: str) -> Iterator[Account]:
         yield error_file.account(value, path)
 
 
-def _of_text(content: BinaryIO, path: str, budget: Budget) -> Iterator[Account]:
-    text = Text(path)
+def _of_records(records: Iterable[collected.Record], lines: Sequence[str], path: str) -> Found:
+    """What a collector has wrapped in the lines of a file."""
+    text, at = Text(path, rank_named(path)), 0
+    for record in records:
+        ahead = (n for n in range(at, len(lines)) if record.quoted in lines[n])
+        at = next(ahead, at)
+        text.take_record(record, at + 1, lines[at])
+    return _told(text, path, (record.text for record in records))
+
+
+def _of_text(content: IO[bytes], path: str, budget: Budget) -> Found:
+    text = Text(path, rank_named(path))
     newest = deque[bytes](maxlen=2)
     for piece in pieces(content, budget):
         newest.append(piece)
         if not text.listens and not any(needle in piece for needle in NEEDLES):
-            text.skip(piece.count(b"\n"))
+            text.skip(piece)
             continue
         for line in piece.split(b"\n"):
             text.take(line[:LINE].decode("utf-8", "replace").rstrip("\r"))
-    for account in text.accounts():
-        yield account if account.kind == log_rank.KIND else _named(account)
     last = (line[:LINE].decode("utf-8", "replace") for piece in newest for line in piece.split(b"\n"))
-    for rank, lines in text.output(last).items():
-        account = Account(file=path, kind=log_rank.KIND, rank=rank, output=tuple(lines))
-        account = account if rank is not None else _named(account)
-        if account.rank is not None:
-            yield account
+    return _told(text, path, last)
+
+
+def _told(text: Text, path: str, last: Iterable[str]) -> Found:
+    """What a text has told.
+
+    Args:
+        last: its newest lines.
+    """
+    accounts = [
+        account if account.kind == log_rank.KIND else _named(account) for account in text.accounts()
+    ]
+    output = (
+        Account(file=path, kind=log_rank.KIND, rank=rank, output=tuple(lines))
+        for rank, lines in text.output(last).items()
+        if rank is not None
+    )
+    telling, alarming = text.telling()
+    return Found(
+        accounts=tuple(accounts), output=tuple(output), telling=tuple(telling), alarming=alarming
+    )
+
+
+def rank_named(path: str) -> int | None:
+    """The rank that the name of a log, or of its folder, tells; of torchrun's folders the local one.
+
+    A name may speak of a rank that has not written the log: it has to begin with the rank, or to be
+    one of several names that differ in the rank alone.
+    """
+    file = Path(path).absolute()
+    for part in (file, file.parent):
+        named = _NAMED.search(part.name)
+        if named is not None and (named.start() == 0 or _has_siblings(part)):
+            return int(named[1])
+    if placed := error_file.PLACE.search(path):
+        return int(placed[1])
+    return None
+
+
+def _has_siblings(path: Path) -> bool:
+    """True where another file beside it has the same name but for the rank in it."""
+    same = _NAMED.sub("", path.name)
+    with suppress(OSError):
+        return any(n != path.name and _NAMED.sub("", n) == same for n in os.listdir(path.parent))
+    return False
 
 
 def _named(account: Account) -> Account:
-    """With the rank that the name of its file, or of its folder, tells."""
+    """A dump of one process, with the rank that the name of its file tells."""
     path = Path(account.file)
     for name in (path.name, path.parent.name):
-        named = _NAMED.search(name)
-        if named is not None:
+        if named := _NAMED.search(name):
             return replace(account, rank=int(named[1]))
     number = flight_dump.rank_of(account.file)
     if account.rank is None and number is not None and number != account.pid:

@@ -9,12 +9,16 @@ from msgspec.structs import replace
 
 from ..observe.account import Account
 from ..observe.logs import NEWEST
-from . import faulthandler_text, pyspy_dump
+from . import collected, faulthandler_text, pyspy_dump
 from .log import NEEDLES as OF_LOGS
 from .log import Log
-from .writers import Writers
+from .telling import Telling
+from .writers import Line, Writers
 
-NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call first)")
+BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
+"""How the stack of a thread begins."""
+
+NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call ", b"Thread 0x", b"Thread ")
 """Texts of which every line that matters has one, outside of a dump."""
 
 LONGEST = 20_000
@@ -41,29 +45,53 @@ class Text:
 
     Args:
         path: of its file.
+        home: the rank that its name tells.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, home: int | None = None) -> None:
         self._path = path
-        self._writers = Writers()
+        self._number = 0
+        self._writers = Writers(home)
         self._log = Log(self._writers)
         self._dumps: dict[str, _Dump] = {}
         self._found: list[tuple[str, Account]] = []
+        self._telling = Telling()
 
     @property
     def listens(self) -> bool:
         """True while any next line may matter; else one with none of the `NEEDLES` does not."""
         return bool(self._dumps) or self._log.listens
 
-    def skip(self, lines: int) -> None:
+    def skip(self, piece: bytes) -> None:
         """Lines that have none of the `NEEDLES`."""
-        self._log.skip(lines)
+        first, _, _ = piece.partition(b"\n")
+        self._telling.take(Line("", None, _text(first), self._number + 1, _text(first)))
+        self._number += piece.count(b"\n") + 1
 
     def take(self, text: str) -> None:
-        """The next line."""
-        line = self._writers.line(text)
+        """The next line, or what a collector has wrapped in it."""
+        self._number += 1
+        wrapped = list(collected.unwrapped(text))
+        for record in wrapped:
+            self.take_record(record, self._number, text)
+        if not wrapped:
+            self._take(self._writers.line(text, self._number))
+
+    def take_record(self, record: collected.Record, number: int, raw: str) -> None:
+        """The lines of a record.
+
+        Args:
+            number: of the line of the file in which it stands; raw: that line.
+        """
+        quoted = record.quoted if record.quoted in raw else raw
+        for text in record.text.splitlines() or [""]:
+            shown = text if text.strip() and text in raw else quoted
+            self._take(self._writers.line(text, number, record.source, shown))
+
+    def _take(self, line: Line) -> None:
         self._log.take(line)
-        thread = faulthandler_text.BEGINS.match(line.text) is not None
+        self._telling.take(line)
+        thread = any(pattern.match(line.text) for pattern in BEGINS)
         process = pyspy_dump.PROCESS.match(line.text) is not None
         dump = self._dumps.get(line.writer)
         if process or (thread and dump is None):
@@ -97,7 +125,7 @@ class Text:
         """What the text tells, once it has been read."""
         for writer in list(self._dumps):
             self._end(writer)
-        told = list(self._log.accounts(self._path))
+        told = self._with_stacks(list(self._log.accounts(self._path)))
         locals_ = {
             one.rank: one.local_rank
             for one in told
@@ -108,13 +136,42 @@ class Text:
             yield replace(account, rank=rank) if rank is not None else account
         yield from told
 
+    def telling(self) -> tuple[list[tuple[int, str]], bool]:
+        """The lines that say most, and whether any of them tells of a failure that nothing outlives."""
+        lines = self._telling.lines(self._log.outlived)
+        return lines, self._telling.alarming(self._log.outlived)
+
+    def _with_stacks(self, told: list[Account]) -> list[Account]:
+        """What the log tells, less the ends of processes whose stacks it has: these have both."""
+        left = []
+        for account in told:
+            at = next((n for n, (_, one) in enumerate(self._found) if _is_crash_of(one, account)), None)
+            if at is None:
+                left.append(account)
+                continue
+            writer, dumped = self._found[at]
+            dumped = replace(dumped, signal=account.signal, quotes=account.quotes, host=account.host)
+            self._found[at] = writer, dumped
+        return left
+
     def _end(self, writer: str) -> None:
         """The dump of a process is over."""
         dump = self._dumps.pop(writer, None)
         if dump is None:
             return
-        of_pyspy = pyspy_dump.PROCESS.match(dump.lines[0]) is not None
+        begun = (pyspy_dump.PROCESS, pyspy_dump.THREAD)
+        of_pyspy = any(pattern.match(dump.lines[0]) for pattern in begun)
         read = pyspy_dump.from_text if of_pyspy else faulthandler_text.account
         found = read(dump.lines, self._path)
         if found is not None:
             self._found.append((writer, found))
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r")
+
+
+def _is_crash_of(dumped: Account, told: Account) -> bool:
+    """True for the stack of a process that a signal has ended: Python has written it as it died."""
+    crash = told.rank is None and told.signal is not None and dumped.kind == faulthandler_text.KIND
+    return crash and dumped.signal is None

@@ -93,7 +93,8 @@ def _by_pid(accounts: Iterable[Account]) -> list[Account]:
 
 def _may_be_rank(account: Account, sources: Sources) -> bool:
     """True for a process that runs the user's program and that no other process of it has started."""
-    nameless = account.rank is None and account.pid is not None and bool(account.threads)
+    stack = bool(account.threads) and account.flight is None and account.signal is None
+    nameless = account.rank is None and stack
     return nameless and not any(_below(account, sources)) and not _is_helper(account)
 
 

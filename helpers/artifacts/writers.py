@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from . import patterns
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 _SAYS = re.compile(
     r"Traceback \(most recent|\[rank\d|\[[A-Za-z_]\w*\d+\]:|\[[EFW][\d ]|  File \"|[\w.]*Error: "
 )
 """What a number and a colon are a label before, not a part of."""
+
+_INSIDE = re.compile(
+    r'(?P<label>[^\s%][^%"]{0,100}?)(?:  File ".+", line \d+,? in|\[[EWIF]\d{3,4} [\d:.]+ )'
+)
+"""A text before a line of a traceback, or of torch's own log: a label, whoever has set it."""
+
+_TIME = re.compile(r"\d{1,4}[-/]\d\d?[-/]\d{1,4}|\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?Z?")
+"""A day or a time, which a label may have and which differs from line to line."""
+
+LABELS = 8
+"""Kinds of labels that are learned from one log."""
 
 
 class Line(NamedTuple):
@@ -25,47 +34,69 @@ class Line(NamedTuple):
         writer: a name for the process, or for the processes, that have written it; empty where
             nothing tells.
         rank: of the job, where the line itself tells it.
+        number: of the line in its file, from 1; raw: what stands there.
     """
 
     writer: str
     rank: int | None
     text: str
+    number: int = 0
+    raw: str = ""
 
 
 class Writers:
-    """The writers of a log as it is read."""
+    """The writers of a log as it is read.
 
-    def __init__(self) -> None:
+    Args:
+        home: the rank that the name of the file tells: of every line without a label.
+    """
+
+    def __init__(self, home: int | None = None) -> None:
+        self._home = home
         self._tasks = False
+        self._learned: dict[str, re.Pattern[str]] = {}
         self._ranks: dict[str, set[int]] = {}
         self._numbers: dict[str, tuple[str, int]] = {}
 
-    def line(self, line: str) -> Line:
-        """The next line."""
-        labels: list[str] = []
-        number: tuple[str, int] | None = None
-        line = _COLOURS.sub("", _unwrapped(line))
-        if found := patterns.COLLECTED.search(line):
-            line = line[found.end() :]
+    def line(self, line: str, number: int = 0, source: str = "", raw: str = "") -> Line:
+        """The next line.
+
+        Args:
+            number: of it in its file; raw: what stands there, if it is not the line itself.
+            source: what wrote it, as a collector tells.
+        """
+        raw = raw or line
+        labels = [source] if source else []
+        local: tuple[str, int] | None = None
+        rank: int | None = None
+        line = _COLOURS.sub("", line)
+        line = _bare(line, patterns.COLLECTED)
         if found := patterns.POD.search(line):
-            labels, line = [found["writer"]], line[found.end() :]
+            labels, line = [*labels, found["writer"]], line[found.end() :]
+        if found := patterns.MPI.search(line):
+            rank = int(found["rank"])
+            labels, line = [*labels, f"mpi {rank}"], line[found.end() :]
         if (found := patterns.TASK.search(line)) and self._is_label(line[found.end() :]):
-            number = ("task", int(found["number"]))
-            labels, line = [*labels, "{} {}".format(*number)], line[found.end() :]
+            local = ("task", int(found["number"]))
+            labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
         if found := patterns.ACTOR.search(line):
             labels, line = [*labels, f"{found['pid']}@{found['ip'] or ''}"], line[found.end() :]
         if found := patterns.TEE.search(line):
-            number = ("local", int(found["number"]))
-            labels, line = [*labels, "{} {}".format(*number)], line[found.end() :]
+            local = ("local", int(found["number"]))
+            labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
+        for tag in (patterns.RANK, patterns.TAGGED):
+            if rank is None and (found := tag.search(line)):
+                rank, line = int(found["rank"]), line[found.end() :]
+        if rank is None and (found := self._label(line)):
+            labels, line = [*labels, _TIME.sub("", found[0])], line[found.end() :]
         writer = " ".join(labels)
-        if number is not None:
-            self._numbers[writer] = number
-        found = patterns.RANK.search(line)
-        if found is None:
-            return Line(writer, None, line)
-        rank = int(found["rank"])
-        self.note(writer, rank)
-        return Line(writer, rank, line[found.end() :])
+        if local is not None:
+            self._numbers[writer] = local
+        if rank is None and not writer:
+            rank = self._home
+        if rank is not None:
+            self.note(writer, rank)
+        return Line(writer, rank, line, number, raw)
 
     def note(self, writer: str, rank: int) -> None:
         """A line of a writer comes from a rank."""
@@ -96,10 +127,21 @@ class Writers:
         self._tasks = self._tasks or _SAYS.match(rest) is not None
         return self._tasks
 
+    def _label(self, line: str) -> re.Match[str] | None:
+        """A label of a kind that this log has shown before a line of a traceback."""
+        found = _INSIDE.match(line)
+        if found is not None and len(self._learned) < LABELS:
+            shape = _shape(found["label"])
+            self._learned.setdefault(shape, re.compile(shape))
+        matches = (pattern.match(line) for pattern in self._learned.values())
+        return max((m for m in matches if m is not None), key=lambda match: match.end(), default=None)
 
-def _unwrapped(line: str) -> str:
-    if patterns.DOCKER.search(line):
-        with suppress(ValueError):
-            text = json.loads(line).get("log")
-            return text.rstrip("\n") if isinstance(text, str) else line
-    return line
+
+def _shape(label: str) -> str:
+    """A pattern of all labels of its kind: other numbers, other times."""
+    return re.sub(r"\d+", r"\\d+", re.escape(_TIME.sub("\0", label))).replace("\0", _TIME.pattern)
+
+
+def _bare(line: str, prefix: patterns.Pattern) -> str:
+    found = prefix.search(line)
+    return line if found is None else line[found.end() :]

@@ -242,8 +242,7 @@ def _earlier(snapshot: Snapshot) -> tuple[str, ...]:
         if failed:
             first = failed[0]
             at = f" at {place(first.where)}" if first.where else ""
-            who = spoken(() if first.rank is None else (first.rank,))
-            found.append(f"attempt {attempt.number} failed before: {who}: {first.text}{at}")
+            found.append(f"attempt {attempt.number} failed before: {first.who}: {first.text}{at}")
     return tuple(found)
 
 
@@ -259,22 +258,22 @@ def _masked(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """The exceptions that follow from the first event, and those that hide another on the way out."""
     first = facts.first
     if first is None:
-        return ()
+        return facts.snapshot.masked
     told = first.error if verdict.cause == "error" or not first.consequence else None
     found = list(told.masked) if told is not None else []
     for event in facts.events:
         error = event.error
         if error is None or error is told:
             continue
-        relayed = event.rank is None and f"{error.text} (rank " in " ".join(found)
+        relayed = event.rank is None and not event.own and f"{error.text} (rank " in " ".join(found)
         if not relayed and not _same(error, told):
             found.append(f"{error.text} ({_who(event)})")
         found += error.masked
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *facts.snapshot.masked)))
 
 
 def _who(event: Event) -> str:
-    return "launcher" if event.rank is None else f"rank {event.rank}"
+    return event.who if event.own or event.rank is not None else "launcher"
 
 
 def _same(one: ErrorView | None, other: ErrorView | None) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
 from ..model.waits import ANY_CHILD, OnChild
-from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
+from .messages import FINGERPRINT, FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
 from .needs import AGENTS
 
 SIGTERM = 15
@@ -25,6 +25,7 @@ class Event:
         own: True when the process is the rank itself, or the wrapper around it.
         consequence: True when it says itself that it follows from the end of another process.
         started_at: the user's line, in the process that started this one, that did so.
+        host: the machine of a process whose rank is not known, where that is.
     """
 
     time: float
@@ -34,6 +35,20 @@ class Event:
     error: ErrorView | None = None
     consequence: bool = False
     started_at: Frame | None = None
+    host: str = ""
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Its rank; nothing where that is not known."""
+        return () if self.rank is None else (self.rank,)
+
+    @property
+    def who(self) -> str:
+        """`rank 1`, `a process on node7`, `the command`."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        on = f" on {self.host}" if self.host else ""
+        return f"a process{on}" if self.own else "the command"
 
     @property
     def by_signal(self) -> int | None:
@@ -84,6 +99,8 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
         if process is None:
             continue
         own = _event(process, view.rank, own=True)
+        if own is not None and view.rank is None:
+            own = replace(own, host=view.host)
         if own is not None and process.parent in starters:
             own = replace(own, started_at=last_line(starters[process.parent]))
         if own is not None:
@@ -105,6 +122,13 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
         if event is not None and matters and snapshot.job.exit_code != 0:
             found.append(event)
     return tuple(sorted(found, key=_weight))
+
+
+def fingerprints(event: Event) -> dict[int, tuple[str, int]]:
+    """Rank -> the operation that it was in, and its number, where a backend tells two that differ."""
+    found = FINGERPRINT.findall(event.error.message) if event.error is not None else []
+    known = {int(rank): (op.lower(), int(seq)) for rank, seq, op in found}
+    return known if len({op for op, _ in known.values()}) > 1 else {}
 
 
 def twins(view: RankView) -> frozenset[int]:
@@ -145,7 +169,7 @@ def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None
     if process.signal is not None:
         return Event(process.ended, rank, process, own, consequence=process.signal == SIGTERM)
     if process.exit_code:
-        return Event(process.ended, rank, process, own, consequence=rank is None)
+        return Event(process.ended, rank, process, own, consequence=rank is None and not own)
     return None
 
 
@@ -177,7 +201,8 @@ def _weight(event: Event) -> tuple[bool, bool, bool, bool, float]:
     """Of consequences, that which says of which rank counts for most."""
     error = event.error
     names = error is not None and NOT_PASSED.search(error.message) is not None
-    return (event.consequence, event.rank is None, error is None, not names, event.time)
+    nobody = event.rank is None and not event.own
+    return (event.consequence, nobody, error is None, not names, event.time)
 
 
 def _needs_ended(view: RankView) -> bool:

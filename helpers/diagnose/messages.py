@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ..model.findings import Topic
+
 
 def _any_of(*rows: tuple[str, str, str]) -> re.Pattern[str]:
     """One pattern for all rows of (pattern, meaning, seen in)."""
@@ -87,6 +89,11 @@ FOLLOWS = _any_of(
         "gloo/rendezvous/context.cc",
     ),
     (
+        r"AclrtSynchronizeDeviceWithTimeout|error code is 507048",
+        "a collective of HCCL has waited in vain for another rank",
+        "torch_npu, npuSynchronizeDevice; EI0002 of CANN's list of errors",
+    ),
+    (
         r"DataLoader worker \(pid",
         "the rank lost its worker, which has the first error",
         "torch/utils/data/dataloader.py and torch/csrc/DataLoader.cpp",
@@ -147,6 +154,73 @@ OTHER_SIZES = _any_of(
     ),
 )
 """Ranks meet in one operation with tensors of different sizes."""
+
+FINGERPRINT = re.compile(
+    r"Rank (\d+) is running collective: CollectiveFingerPrint\(SequenceNumber=(\d+), OpType=(\w+)"
+)
+"""A rank's call, as TORCH_DISTRIBUTED_DEBUG=DETAIL has compared it with another one's: its rank, number
+and operation: torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp, 1.9 to 2.15."""
+
+OTHER_CALLS = _any_of(
+    (
+        r"Mismatched collective detected",
+        "ranks have issued different operations in one communicator",
+        "nccl 2.4, src/init.cc; 2.26, with NCCL_DEBUG=INFO",
+    ),
+)
+"""A backend says that the ranks are in different calls."""
+
+CHECKED_IN = re.compile(r"rank (\d+) of (\d+) ranks has already checked in")
+"""Two processes have met NCCL's bootstrap as one rank: its number, and how many there are: nccl 2.4 to
+2.30, src/bootstrap.cc."""
+
+NO_AGENT = re.compile(r"RendezvousConnectionError|RendezvousTimeoutError")
+"""The agent of a node has not reached the rendezvous, or has met nobody there:
+torch/distributed/elastic/rendezvous/api.py, 1.9 to 2.15."""
+
+NO_GPU_MEMORY = re.compile(
+    r"CUDA out of memory|HIP out of memory|CUDA error: out of memory|GPU \d+ has a total"
+)
+"""The memory of a GPU is used up: c10/cuda/CUDACachingAllocator.cpp."""
+
+_TOPICS: tuple[tuple[Topic, str, str], ...] = (
+    (
+        "hardware",
+        r"uncorrectable (?:NVLink|ECC) error|ECC error|fallen off the bus|GPU is lost|NVIDIA driver: Xid"
+        r"|Xid \(PCI|NVLink|hardware stack error",
+        "the GPU, or its link, has failed: c10/cuda/CUDAException.cpp, the driver's messages",
+    ),
+    (
+        "launch",
+        r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected",
+        "a rank does not know its place: torch/distributed/rendezvous.py",
+    ),
+    (
+        "device ordinal",
+        r"invalid device ordinal",
+        "a rank wants a GPU that its machine, or CUDA_VISIBLE_DEVICES, does not have",
+    ),
+    (
+        "unused parameters",
+        r"Expected to have finished reduction in the prior iteration",
+        "DDP waits for gradients that were not computed: torch/csrc/distributed/c10d/reducer.cpp",
+    ),
+    (
+        "device kernel",
+        r"illegal memory access|device-side assert|unspecified launch failure",
+        "a kernel has failed earlier than the line that says so: c10/cuda/CUDAException.cpp",
+    ),
+)
+
+
+def topic(text: str) -> Topic:
+    """What an exception is about, where there is advice for it.
+
+    Args:
+        text: its type and message.
+    """
+    return next((name for name, pattern, _ in _TOPICS if re.search(pattern, text)), "")
+
 
 OTHER_DEVICES = _any_of(
     (
@@ -240,8 +314,11 @@ NO_STORE = _any_of(
 )
 """A rank cannot reach the store: its host and port, in two of four groups."""
 
-NOT_PASSED = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier")
-"""The ranks that have not come to a `monitored_barrier`: a row of `FOLLOWS`."""
+NOT_PASSED = re.compile(
+    r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|retrieving ncclUniqueId from \[(\d+)\]"
+)
+"""The ranks that have not come to a `monitored_barrier`, or have not begun a communicator of NCCL's:
+rows of `FOLLOWS`; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp."""
 
 CANNOT_CONNECT = _any_of(
     (

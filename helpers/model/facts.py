@@ -69,6 +69,9 @@ UNTOLD = 1e9
 _PLACE_IN_CPP = re.compile(r"\[(?:enforce fail at )?/\S+\.(?:cc|cpp|h|hpp):\d+\] ?")
 """`[/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] `."""
 
+CUT_OFF = "an exception whose message is cut off"
+"""The type of one of which a log has the frames alone."""
+
 PortRole = Literal["store", "gloo", "other"]
 
 
@@ -453,6 +456,9 @@ class Snapshot:
         asked: whether a server or a store of the job has been asked, and may yet answer.
         timed: False where its seconds mean nothing, as in what was read from files.
         output: of ranks, the newest lines that each has printed.
+        masked: failures that follow from something earlier, as a log tells, in words.
+        ended_by: who has ended the job from outside, as a log tells, in words.
+        telling: lines of texts that tell of a failure, and of no rank: `FILE:NUMBER: LINE`.
     """
 
     time: float
@@ -471,6 +477,9 @@ class Snapshot:
     asked: bool = False
     timed: bool = True
     output: tuple[tuple[int, tuple[str, ...]], ...] = field(default=(), compare=False, repr=False)
+    masked: tuple[str, ...] = ()
+    ended_by: str = ""
+    telling: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -43,16 +43,21 @@ class AddressInUse(Finding):
 
 @dataclass(frozen=True)
 class DuplicateRank(Finding):
-    """Children of ranks have joined in their place, at a line that both have run."""
+    """Children of ranks have joined in their place, at a line that both have run.
+
+    Attributes:
+        separate: True where two processes that have nothing to do with each other are one rank.
+    """
 
     kind = "duplicate-rank"
     ranks: tuple[int, ...] = ()
     joined_at: Frame | None = None
+    separate: bool = False
 
 
 @dataclass(frozen=True)
 class OutOfMemory(Finding):
-    """Memory was used up: a rank's own, that of its DataLoader's worker, or `/dev/shm`.
+    """Memory was used up: a rank's own, of its GPU, of its DataLoader's worker, or `/dev/shm`.
 
     Attributes:
         while_loading: True where a model or a checkpoint was being loaded.
@@ -60,7 +65,7 @@ class OutOfMemory(Finding):
     """
 
     kind = "out-of-memory"
-    of: Literal["rank", "worker", "shared memory"] = "rank"
+    of: Literal["rank", "gpu", "worker", "shared memory"] = "rank"
     while_loading: bool = False
     limited: bool = False
 
@@ -233,12 +238,20 @@ class Missing(Finding):
     awaited: str = ""
 
 
+Topic = Literal["", "hardware", "launch", "device ordinal", "unused parameters", "device kernel"]
+
+
 @dataclass(frozen=True)
 class Raised(Finding):
-    """An exception that was not caught; without a type where Python could not run the script."""
+    """An exception that was not caught; without a type where Python could not run the script.
+
+    Attributes:
+        topic: what it is about, where its text is one for which there is advice; else empty.
+    """
 
     kind = "raised"
     type: str = ""
+    topic: Topic = ""
 
 
 @dataclass(frozen=True)
@@ -247,7 +260,11 @@ class Unexplained(Finding):
 
     Attributes:
         blind: True where something could not be seen; on_gpus: where the job runs on GPUs.
+        from_outside: True where somebody else has ended the job, and no rank has failed.
+        never_connected: True where the first operation of a group has never completed.
     """
 
     blind: bool = False
     on_gpus: bool = False
+    from_outside: bool = False
+    never_connected: bool = False

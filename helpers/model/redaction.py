@@ -197,7 +197,7 @@ def _begin(name: re.Match[str]) -> int | None:
         return None if helps or tag or _closes(text, after.end(), name) else after.end()
     if (after := _LISTED.match(text, end)) and (flag or before[-4:].rstrip("\\\"'").endswith("(")):
         return after.end()
-    by_space = (flag and parts(name["name"])[0] not in ASKS) or _COMMAND.search(before)
+    by_space = (flag and not ASKS.intersection(parts(name["name"])[:1])) or _COMMAND.search(before)
     said = _SPACE if by_space else _SAID if _WORDS.search(name["name"]) else None
     after = said.match(text, end) if said else None
     return after.end() if after else None
@@ -216,7 +216,7 @@ def _closes(text: str, at: int, name: re.Match[str]) -> bool:
 
 def _of_query(name: re.Match[str]) -> bool:
     before = name.string[name.start() - 1 : name.start()]
-    return before in ("?", "&") and parts(name["name"])[-1] in _OF_QUERY
+    return before in ("?", "&") and any(part in _OF_QUERY for part in parts(name["name"])[-1:])
 
 
 def _values(name: re.Match[str], begin: int, *, code: bool, prose: bool) -> tuple[int, list[Span]]:

@@ -18,7 +18,11 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         threads: where they are; busy: True while the main one uses the processor.
         groups: the process groups in which it has issued something; flight: its Flight Recorder.
         error: the exception that has ended it.
+        died: True where only that it has ended is told.
         timed_out: True for a process of which an operation has taken longer than its timeout.
+        masked: failures that follow from what came first in the file, in words.
+        ended_by: who has ended the job from outside, in words; empty where nobody has.
+        quotes: number of a line of the file, and the line, of those that tell something.
         memory_kills: how many processes the kernel has killed for memory, as a log tells.
         warned: what NCCL has warned of, with who says so.
         output: the newest lines that it has printed, of an account that tells nothing else.
@@ -42,7 +46,11 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     error: Error | None = None
     exit_code: int | None = None
     signal: int | None = None
+    died: bool = False
     timed_out: bool = False
+    masked: tuple[str, ...] = ()
+    ended_by: str = ""
+    quotes: tuple[tuple[int, str], ...] = ()
     memory_kills: int = 0
     warned: tuple[str, ...] = ()
     output: tuple[str, ...] = ()

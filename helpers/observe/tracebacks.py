@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..model.facts import ErrorView
@@ -18,6 +19,9 @@ _RANK = re.compile(r"^\[rank\d+\]: ?")
 
 _BY_ACCIDENT = "During handling of the above exception, another exception occurred:"
 _ON_PURPOSE = "The above exception was the direct cause of the following exception:"
+
+LINKS = (_BY_ACCIDENT, _ON_PURPOSE)
+"""What stands between two tracebacks of which one follows from the other."""
 
 NO_SCRIPT = re.compile(
     r"can't open file '[^']*': \[Errno \d+\] .+|No module named (?!.*Traceback).+"
@@ -45,6 +49,12 @@ def errors(text: str) -> list[ErrorView]:
         else:
             chains.append([(error, "")])
     return [_cause(chain) for chain in chains]
+
+
+def frames(lines: Iterable[str]) -> list[Frame]:
+    """The frames in some lines, of a traceback that may be cut off; the outermost frame first."""
+    found = (_FRAME.match(line) for line in lines)
+    return [Frame(match["file"], int(match["line"]), match["function"]) for match in found if match]
 
 
 def _cause(chain: list[tuple[ErrorView, str]]) -> ErrorView:
@@ -91,7 +101,7 @@ def _blocks(text: str) -> list[tuple[ErrorView, str]]:
         line = _RANK.sub("", raw).rstrip()
         if line.endswith("Traceback (most recent call last):"):
             frames = []
-        elif line.strip() in (_BY_ACCIDENT, _ON_PURPOSE):
+        elif line.strip() in LINKS:
             link = line.strip()
         elif frames is not None:
             match = _FRAME.match(line) or _SYNTAX.match(line)

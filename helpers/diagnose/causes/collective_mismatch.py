@@ -14,9 +14,9 @@ from ...model.parting import Call
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..aborted_calls import aborted_calls, classes, described
-from ..events import Event
+from ..events import Event, fingerprints
 from ..matching import Divergence, divergence
-from ..messages import OTHER_SIZES
+from ..messages import OTHER_CALLS, OTHER_SIZES
 from ..parting.history import Apart
 from ..parting.relative import went_aside
 from ..scene import Facts, minority, odd_ones, passed_unnumbered
@@ -116,7 +116,9 @@ def _uses_threads(process: ProcessView) -> bool:
 
 
 def _met(facts: Facts, event: Event) -> Verdict | None:
-    """Two different calls have met, and a backend has failed over their sizes."""
+    """Two different calls have met, and a backend has failed over their sizes, or says so."""
+    if event.error is not None and (fingerprints(event) or OTHER_CALLS.search(event.error.message)):
+        return _told_by_backend(event)
     if event.error is None or not OTHER_SIZES.search(event.error.message):
         return None
     calls = aborted_calls(facts)
@@ -141,6 +143,25 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
             calls=tuple(Call((rank,), call.op, call.where) for rank, call in sorted(calls.items())),
             odd=odd,
         ),
+    )
+
+
+def _told_by_backend(event: Event) -> Verdict:
+    """The backend has compared the calls of the ranks itself, and says which they are."""
+    known = fingerprints(event)
+    calls = tuple(Call((rank,), op, None) for rank, (op, _) in sorted(known.items()))
+    seq = next((number for _, number in known.values()), None)
+    said = clauses({rank: verb("was", "were", f"in {op} #{n}") for rank, (op, n) in known.items()})
+    against = " against ".join(dict.fromkeys(call.op for call in calls))
+    return Verdict(
+        outcome="error",
+        cause="collective-mismatch",
+        detail=f"{against} at #{seq}" if calls else event.text,
+        summary=f"Two different calls have met: {said or event.text}.",
+        culprits=tuple(sorted(known)),
+        where=event.where,
+        evidence=(f"{event.who}: {event.text}",),
+        finding=Mismatch(seq=seq, calls=calls, odd=tuple(sorted(known)), collective=True),
     )
 
 

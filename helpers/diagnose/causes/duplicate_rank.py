@@ -6,11 +6,15 @@ from ...model.clauses import Predicate, clauses, grouped, verb
 from ...model.facts import ChildView, Verdict
 from ...model.findings import DuplicateRank
 from ...model.wording import joined, place, sentence, spoken
+from ..messages import CHECKED_IN
 from ..scene import Facts
 
 
 def find(facts: Facts) -> Verdict | None:
     """A child of a rank has joined the job's process group under a rank that is taken already."""
+    checked_in = _checked_in_twice(facts)
+    if checked_in is not None:
+        return checked_in
     found = [
         (view.rank, child)
         for view in facts.snapshot.ranks
@@ -37,6 +41,24 @@ def find(facts: Facts) -> Verdict | None:
             f"rank {child.joined_as_rank}"
             for rank, child in found
         ),
+    )
+
+
+def _checked_in_twice(facts: Facts) -> Verdict | None:
+    """NCCL says that two processes are one rank."""
+    event = facts.first
+    match = CHECKED_IN.search(event.error.message) if event is not None and event.error else None
+    if event is None or match is None:
+        return None
+    rank, size = match.groups()
+    return Verdict(
+        outcome="error",
+        cause="duplicate-rank",
+        detail=f"two processes have joined as rank {rank} of {size}",
+        summary=f"Two processes have joined as rank {rank} of {size}: {event.text}.",
+        culprits=(int(rank),),
+        finding=DuplicateRank(ranks=(int(rank),), separate=True),
+        evidence=(f"{event.who}: {event.text}",),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...model.clauses import Predicate, clauses, every_clause, same
-from ...model.facts import Verdict
+from ...model.facts import CUT_OFF, Verdict
 from ...model.findings import Raised
 from ...model.wording import place, sentence
 from ..events import Event
+from ..messages import topic
 from ..scene import Facts
 
 
@@ -18,7 +19,7 @@ def find(facts: Facts) -> Verdict | None:
     if facts.snapshot.job.script_error is not None:
         return _unreadable_script(facts, facts.snapshot.job.script_error)
     event = facts.first
-    if event is None or event.error is None or facts.follows_from_unseen:
+    if event is None or event.error is None or facts.follows_from_unseen or event.error.type == CUT_OFF:
         return None
     raised = {
         one.rank: _raised(one)
@@ -28,9 +29,9 @@ def find(facts: Facts) -> Verdict | None:
         and not one.consequence
         and (one.error.type, one.where) == (event.error.type, event.where)
     }
-    if not raised and event.rank is not None:
-        raised = {event.rank: _raised(event)}
-    said = clauses(raised) or f"the command {_raised(event).one}"
+    if not raised:
+        raised = dict.fromkeys(event.ranks, _raised(event))
+    said = clauses(raised) or f"{event.who} {_raised(event).one}"
     return Verdict(
         outcome="error",
         cause="error",
@@ -39,7 +40,7 @@ def find(facts: Facts) -> Verdict | None:
         culprits=tuple(sorted(raised)),
         where=event.where,
         evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
-        finding=Raised(event.error.type),
+        finding=Raised(event.error.type, topic(event.error.text)),
     )
 
 

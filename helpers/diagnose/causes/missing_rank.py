@@ -88,7 +88,7 @@ def _was_at(facts: Facts, rank: int) -> Predicate:
 def _named(event: Event) -> tuple[int, ...]:
     """The ranks that a barrier says have not come."""
     match = NOT_PASSED.search(event.error.message) if event.error is not None else None
-    return tuple(int(number) for number in re.findall(r"\d+", match[1])) if match else ()
+    return tuple(int(number) for number in re.findall(r"\d+", match[1] or match[2])) if match else ()
 
 
 def _waited(process: ProcessView) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from typing import Literal
 
 from ...model.facts import Verdict
 from ...model.findings import OutOfMemory
 from ...model.wording import FROZEN, place, plural, sentence, spoken, stack_of
 from ..events import Event
-from ..messages import NO_MEMORY, NO_SHARED_MEMORY
+from ..messages import NO_GPU_MEMORY, NO_MEMORY, NO_SHARED_MEMORY
 from ..scene import Facts
 
 _LOADS = ("load", "load_state_dict", "load_checkpoint", "from_pretrained")
@@ -26,7 +27,7 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None:
         return _frozen(facts) or _nobody(facts)
-    if event.rank is None and event.error is None:
+    if event.rank is None and event.error is None and not event.own:
         return None
     return _shared_memory_full(facts, event) or _used_up(facts, event)
 
@@ -36,23 +37,23 @@ def _used_up(facts: Facts, event: Event) -> Verdict | None:
     if event.error is not None:
         if event.error.type not in _TYPES and not NO_MEMORY.search(event.error.message):
             return None
-        culprits: tuple[int, ...] = () if event.rank is None else (event.rank,)
-        who = spoken(culprits) if culprits else "a process"
+        culprits, who = event.ranks, event.who if event.own else "a process"
         at = f" at {place(event.where)}" if event.where or culprits else ""
         detail = f"{who} could not allocate memory{at}"
         evidence: tuple[str, ...] = (f"{who}: {event.error.text}",)
     elif event.by_signal == signal.SIGKILL and facts.snapshot.memory_kills > 0:
         culprits = _killed(facts)
-        were = plural(culprits, "was", "were")
-        detail = f"{spoken(culprits)} {were} killed because the job ran out of memory"
+        who = spoken(culprits) if culprits else event.who
+        were = plural(culprits or (0,), "was", "were")
+        detail = f"{who} {were} killed because the job ran out of memory"
         evidence = (
-            f"{spoken(culprits)} ended by SIGKILL",
+            f"{who} ended by SIGKILL",
             f"memory kills counted during the run: {facts.snapshot.memory_kills}",
         )
     else:
         return None
     others = ""
-    if len(culprits) < len(facts.graph.ranks):
+    if culprits and len(culprits) < len(facts.graph.ranks):
         others = f"; the other ranks depend on {plural(culprits, 'it', 'them')}"
     return Verdict(
         outcome="error",
@@ -63,11 +64,18 @@ def _used_up(facts: Facts, event: Event) -> Verdict | None:
         where=event.where,
         evidence=evidence,
         finding=OutOfMemory(
-            of="rank" if event.own else "worker",
+            of=_whose(event),
             while_loading=_was_loading(facts, culprits),
             limited=facts.snapshot.limit is not None,
         ),
     )
+
+
+def _whose(event: Event) -> Literal["rank", "worker", "gpu"]:
+    """Whose memory is used up."""
+    if event.error is not None and NO_GPU_MEMORY.search(event.error.text):
+        return "gpu"
+    return "rank" if event.own else "worker"
 
 
 def _was_loading(facts: Facts, ranks: Sequence[int]) -> bool:
@@ -80,13 +88,10 @@ def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
     """A DataLoader's worker found no room in /dev/shm for a batch: it raised, or was ended by SIGBUS."""
     said = [event.error, *(other.error for other in facts.events if other.rank == event.rank)]
     texts = [error.text for error in said if error and NO_SHARED_MEMORY.search(error.message)]
-    if (
-        event.rank is None
-        or not texts
-        or not (event.error is not None or event.by_signal == signal.SIGBUS)
-    ):
+    known = event.rank is not None or event.own
+    if not known or not texts or not (event.error is not None or event.by_signal == signal.SIGBUS):
         return None
-    who = spoken((event.rank,))
+    who = event.who
     return Verdict(
         outcome="error",
         cause="out-of-memory",
@@ -95,7 +100,7 @@ def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
             f"A DataLoader's worker of {who} found no room in /dev/shm for a batch at "
             f"{place(event.where)}: {texts[0]}."
         ),
-        culprits=(event.rank,),
+        culprits=event.ranks,
         where=event.where,
         evidence=(f"{who}: {texts[0]}",),
         finding=OutOfMemory(of="shared memory"),
@@ -112,10 +117,17 @@ def _killed(facts: Facts) -> tuple[int, ...]:
 
 def _nobody(facts: Facts) -> Verdict | None:
     """The kernel has killed for memory, and of no process more is known."""
-    if not facts.snapshot.memory_kills or facts.graph.ranks or facts.snapshot.launchers:
+    if not facts.snapshot.memory_kills or facts.snapshot.job.command or facts.graph.stuck:
         return None
-    said = "the kernel has killed a process of the job for memory"
-    return Verdict("error", "out-of-memory", detail=said, summary=f"{sentence(said)}.", evidence=(said,))
+    said = "a process of the job was killed for memory"
+    return Verdict(
+        outcome="error",
+        cause="out-of-memory",
+        detail=said,
+        summary=f"{sentence(said)}; nothing tells of which rank.",
+        evidence=(said,),
+        finding=OutOfMemory(),
+    )
 
 
 def _frozen(facts: Facts) -> Verdict | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.facts import Verdict
 from ...model.findings import RankCrashed
-from ...model.wording import last_seen, plural, signal_name, spoken
+from ...model.wording import last_seen, plural, sentence, signal_name, spoken
 from ..events import FROM_OUTSIDE
 from ..scene import Facts
 
@@ -12,20 +12,20 @@ from ..scene import Facts
 def find(facts: Facts) -> Verdict | None:
     """The first failure is a rank's death by a signal."""
     event = facts.first
-    if event is None or event.by_signal is None or not event.own or event.rank is None:
+    if event is None or event.by_signal is None or not event.own:
         return None
     if facts.ended_unseen:
         return None
     name = signal_name(event.by_signal)
-    waiting = facts.graph.needing((event.rank,))
+    waiting = facts.graph.needing(event.ranks)
     after = f"; {spoken(waiting)} still {plural(waiting, 'waits', 'wait')} for it" if waiting else ""
     return Verdict(
-        outcome="hang" if facts.stuck - {event.rank} else "error",
+        outcome="hang" if facts.stuck - {*event.ranks} else "error",
         cause="rank-crashed",
-        detail=f"rank {event.rank} was ended by {name}",
-        summary=(f"Rank {event.rank} was ended by {name}{last_seen(event.where)}{after}."),
-        culprits=(event.rank,),
+        detail=f"{event.who} was ended by {name}",
+        summary=f"{sentence(event.who)} was ended by {name}{last_seen(event.where)}{after}.",
+        culprits=event.ranks,
         where=event.where,
-        evidence=(f"rank {event.rank} ended by signal {event.by_signal} ({name})",),
+        evidence=(f"{event.who} ended by signal {event.by_signal} ({name})",),
         finding=RankCrashed(signal=name, from_outside=event.by_signal in FROM_OUTSIDE),
     )

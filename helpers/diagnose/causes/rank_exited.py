@@ -34,8 +34,15 @@ def find(facts: Facts) -> Verdict | None:
     early = tuple(rank for rank in gone if _before(facts, rank))
     awaited = facts.graph.awaited_by(facts.stuck)
     needed = tuple(rank for rank in gone if rank in awaited or _only_they_could_have_set_it(facts))
-    left = early if event is not None else needed
+    left = early if event is not None else needed or _left_alone(facts)
     return _verdict(facts, left) if left else None
+
+
+def _left_alone(facts: Facts) -> tuple[int, ...]:
+    """The ranks of which files tell that they have ended, and not how."""
+    if facts.snapshot.job.command or facts.graph.alive:
+        return ()
+    return tuple(rank for rank, view in facts.gone.items() if view.process and view.process.end_unseen)
 
 
 def _left(view: RankView) -> bool:

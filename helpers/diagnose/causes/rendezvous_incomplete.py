@@ -15,13 +15,14 @@ from ...model.wording import plural, sentence, spoken
 from ..events import Event
 from ..launchers import launchers_wait
 from ..matching import addresses
-from ..messages import CANNOT_CONNECT, JOINED, NO_INTERFACE, NO_STORE, NOT_ALL_JOINED
+from ..messages import CANNOT_CONNECT, JOINED, NO_AGENT, NO_INTERFACE, NO_STORE, NOT_ALL_JOINED
 from ..network import (
     SET_INTERFACE,
     in_words,
     no_interface,
     offering,
     on_hosts,
+    peer_in,
     settings,
     unanswered,
     wrong_interface,
@@ -92,8 +93,12 @@ def _gave_up(facts: Facts, event: Event) -> Verdict | None:
     """The first failure is that a rank has not found the store, or not all ranks there."""
     if event.error is None:
         return None
+    if NO_AGENT.search(event.error.text):
+        return _no_store(event, "")
     if unreached := NO_STORE.search(event.error.message):
         return _no_store(event, ":".join(part for part in unreached.groups() if part))
+    if not event.consequence and CANNOT_CONNECT.search(event.error.message):
+        return _unconnected(event)
     if not NOT_ALL_JOINED.search(event.error.message):
         return None
     counted = JOINED.search(event.error.message)
@@ -122,8 +127,8 @@ def _are_cut_off(facts: Facts, ranks: Iterable[int]) -> bool:
 
 def _no_store(event: Event, address: str) -> Verdict:
     """A rank has given up looking for the store: its address is wrong, or nobody serves it there."""
-    who = "a process" if event.rank is None else f"rank {event.rank}"
-    detail = f"{who} cannot reach the store at {address}"
+    who = event.who if event.own else "a process"
+    detail = f"{who} cannot reach the store{f' at {address}' if address else ''}"
     return Verdict(
         outcome="error",
         cause="rendezvous-incomplete",
@@ -131,6 +136,21 @@ def _no_store(event: Event, address: str) -> Verdict:
         summary=f"{sentence(detail)} and gives up: nobody has that address, or nobody listens there.",
         where=event.where,
         evidence=(f"{who}: {event.text}",),
+    )
+
+
+def _unconnected(event: Event) -> Verdict:
+    """A rank cannot connect to the address that another one has given."""
+    address = peer_in(event.text)
+    detail = f"{event.who} cannot connect to another rank{f' at {address}' if address else ''}"
+    return Verdict(
+        outcome="error",
+        cause="rendezvous-incomplete",
+        detail=detail,
+        summary=f"{sentence(detail)}: {event.text}. {SET_INTERFACE}.",
+        where=event.where,
+        evidence=(f"{event.who}: {event.text}",),
+        finding=RendezvousIncomplete(wrong_interface=True),
     )
 
 

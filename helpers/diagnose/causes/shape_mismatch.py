@@ -12,7 +12,7 @@ from ...model.frames import Frame, innermost_user
 from ...model.waits import InCollective, Sizes
 from ...model.wording import place, plural, spoken, stack_of
 from ..aborted_calls import aborted_calls, classes
-from ..events import line_of_call
+from ..events import fingerprints, line_of_call
 from ..matching import SAME_SIZE, differ
 from ..messages import OTHER_PARAMETERS, OTHER_SIZES
 from ..scene import Facts, minority
@@ -22,7 +22,7 @@ def find(facts: Facts) -> Verdict | None:
     """The first failure is a size check, or ranks are in one operation with different sizes."""
     event = facts.first
     if event is not None:
-        if event.error is None or not OTHER_SIZES.search(event.error.message):
+        if event.error is None or not OTHER_SIZES.search(event.error.message) or fingerprints(event):
             return None
         compared = bool(OTHER_PARAMETERS.search(event.error.message))
         calls = aborted_calls(facts)
@@ -39,7 +39,7 @@ def find(facts: Facts) -> Verdict | None:
             summary=f"Sizes differ between ranks at {place(event.where)}{doubt}: {event.error.text}",
             culprits=_failing(facts),
             where=event.where,
-            evidence=(f"rank {event.rank}: {event.error.text}",),
+            evidence=(f"{event.who}: {event.error.text}",),
             finding=_finding(facts, [call.op for call in calls.values()]),
         )
     return _stuck(facts)

@@ -19,8 +19,10 @@ from ..scene import Facts, passed_unnumbered
 def find(facts: Facts) -> Verdict | None:
     """Something failed, or ranks are stuck, and no other cause applies."""
     verdict = _find(facts)
+    if verdict is None or verdict.finding is not None:
+        return verdict
     blind, on_gpus = bool(facts.snapshot.not_seen), facts.snapshot.job.hardware == "cuda"
-    return verdict and replace(verdict, finding=Unexplained(blind=blind, on_gpus=on_gpus))
+    return replace(verdict, finding=Unexplained(blind=blind, on_gpus=on_gpus))
 
 
 def _find(facts: Facts) -> Verdict | None:
@@ -34,19 +36,51 @@ def _find(facts: Facts) -> Verdict | None:
     if facts.stuck:
         ranks = tuple(sorted(facts.graph.core))
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
-    return _for_unseen(facts) or _cut_off(facts) or _ended(facts.snapshot.job)
+    job = facts.snapshot.job
+    known = _for_unseen(facts) or _cut_off(facts) or _from_outside(facts) or _ended(job)
+    return known or _untold(facts)
+
+
+def _untold(facts: Facts) -> Verdict | None:
+    """Files tell of a failure, or of something that is not understood, and of no rank."""
+    telling = facts.snapshot.telling
+    if not telling or facts.patience == math.inf:
+        return None
+    return Verdict(
+        outcome="running",
+        cause="unknown",
+        detail="no line is one that this tool understands as the end of a rank",
+        summary="Nothing that was read tells which rank has failed, or why. These lines say most.",
+        evidence=telling,
+        finding=Unexplained(blind=True),
+    )
+
+
+def _from_outside(facts: Facts) -> Verdict | None:
+    """Somebody has ended the job, and no rank had failed."""
+    ended_by = facts.snapshot.ended_by
+    if not ended_by:
+        return None
+    return Verdict(
+        outcome="error",
+        cause="unknown",
+        detail=ended_by,
+        summary=f"{sentence(ended_by)}; nothing shows that a rank had failed before.",
+        evidence=(ended_by,),
+        finding=Unexplained(from_outside=True),
+    )
 
 
 def _failed(facts: Facts, event: Event) -> Verdict:
     """Something has failed, and nothing says why."""
-    who = "The command" if event.rank is None else f"Rank {event.rank}"
+    who = sentence(event.who)
     failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
     return Verdict(
         outcome="error",
         cause="unknown",
         detail=event.text,
         summary=f"{who} {failed}; nothing that was seen explains why.",
-        culprits=() if event.rank is None or facts.follows_from_unseen else (event.rank,),
+        culprits=() if facts.follows_from_unseen else event.ranks,
         where=event.where,
         evidence=(f"{who}: {event.text}",),
     )
@@ -67,7 +101,7 @@ def _ended(job: Job) -> Verdict | None:
 
 def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
     """A rank has lost one that is out of sight, or waited for it in vain: the cause is there."""
-    who = "the command" if event.rank is None else f"rank {event.rank}"
+    who = event.who
     address = peer_in(event.text)
     peer = f" at {address}" if address else ""
     at = f" at {place(event.where)}" if event.where else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...model.clauses import clauses, grouped, standing, verb
 from ...model.facts import ChildView, ErrorView, Verdict
 from ...model.findings import WorkerStall
@@ -55,17 +57,17 @@ def _stalled_worker(facts: Facts, rank: int) -> ChildView | None:
 
 
 def _died(facts: Facts, event: Event) -> Verdict | None:
-    if event.rank is None:
+    if event.rank is None and not event.own:
         return None
     error = event.process.error
+    children = _workers(facts, event.rank)
     if event.own and error is not None and WORKER_LATE.search(error.message):
-        return _late(facts, event.rank, event)
-    children = {child.process.pid: child for child in facts.graph.ranks[event.rank].children}
-    child = children.get(event.process.pid)
+        return _late(facts, event)
+    child = next((one for one in children if one.process.pid == event.process.pid), None)
     if event.own:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
-        by = _sent_to_all(facts, event.rank)
+        by = _sent_to_all(facts, children)
         name, where = "a DataLoader worker", event.where
         how = f"ended by {by} from outside" if by else "ended"
     elif child is not None and child.process.kind == "dataloader-worker":
@@ -77,25 +79,31 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     return Verdict(
         outcome="error",
         cause="worker-stall",
-        detail=f"{name} of {spoken((event.rank,))} died: {how}",
+        detail=f"{name} of {event.who} died: {how}",
         summary=(
-            f"{sentence(name)} of rank {event.rank} died ({how}) at {place(where)}, and "
-            f"rank {event.rank} cannot get its next batch."
+            f"{sentence(name)} of {event.who} died ({how}) at {place(where)}, and "
+            f"{event.who} cannot get its next batch."
         ),
-        culprits=(event.rank,),
+        culprits=event.ranks,
         where=where,
-        evidence=(f"{name} of rank {event.rank}: {event.text}",),
-        finding=WorkerStall("ended", _sent_to_all(facts, event.rank), facts.runs_module_again),
+        evidence=(f"{name} of {event.who}: {event.text}",),
+        finding=WorkerStall("ended", _sent_to_all(facts, children), facts.runs_module_again),
     )
 
 
-def _sent_to_all(facts: Facts, rank: int) -> str:
+def _workers(facts: Facts, rank: int | None) -> tuple[ChildView, ...]:
+    """The children of a rank."""
+    view = facts.graph.ranks.get(rank) if rank is not None else None
+    return view.children if view is not None else ()
+
+
+def _sent_to_all(facts: Facts, children: Sequence[ChildView]) -> str:
     """The signal by which somebody else has ended all DataLoader workers of a rank, two at least.
 
     A rank ends those that are left once one has died, and one alone may have sent it to itself.
     """
-    children = [child.process for child in facts.graph.ranks[rank].children]
-    signals = [process.signal for process in children if process.kind == "dataloader-worker"]
+    workers = [child.process for child in children if child.process.kind == "dataloader-worker"]
+    signals = [process.signal for process in workers]
     number = signals[0] if len(signals) > 1 and len({*signals}) == 1 else None
     return signal_name(number) if number in FROM_OUTSIDE and not facts.snapshot.memory_kills else ""
 
@@ -107,9 +115,9 @@ def _named(facts: Facts, child: ChildView) -> bool:
     return str(child.process.pid) in pids
 
 
-def _late(facts: Facts, rank: int, event: Event) -> Verdict:
+def _late(facts: Facts, event: Event) -> Verdict:
     """A rank has waited for its worker as long as the `timeout` of its DataLoader allows."""
-    workers = [c for c in facts.graph.ranks[rank].children if c.process.kind == "dataloader-worker"]
+    workers = [c for c in _workers(facts, event.rank) if c.process.kind == "dataloader-worker"]
     busy = (c for c in workers if not c.process.waits_for_task)
     late = next((c for c in busy if c.process.where is not None), None)
     name = child_phrase(late) if late is not None else "a DataLoader worker"
@@ -118,11 +126,14 @@ def _late(facts: Facts, rank: int, event: Event) -> Verdict:
     return Verdict(
         outcome="error",
         cause="worker-stall",
-        detail=f"{name} of rank {rank} was too late: {event.text}",
-        summary=f"Rank {rank} gave up waiting at {place(event.where)} for {name}{last}: {event.text}.",
-        culprits=(rank,),
+        detail=f"{name} of {event.who} was too late: {event.text}",
+        summary=(
+            f"{sentence(event.who)} gave up waiting at {place(event.where)} for {name}{last}: "
+            f"{event.text}."
+        ),
+        culprits=event.ranks,
         where=where,
-        evidence=(f"rank {rank}: {event.text}",),
+        evidence=(f"{event.who}: {event.text}",),
         finding=WorkerStall("late", runs_module_again=facts.runs_module_again),
     )
 

@@ -1,0 +1,73 @@
+"""The lines of a text that say most of why a job has ended, for a reader who knows more than we do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from .writers import Line
+
+MOST = 5
+"""Lines that are shown."""
+
+ALARMING = 4
+"""The weight from which on a line tells of a failure."""
+
+KEPT = 64
+"""Lines that are remembered while a text is read: the first ones of each weight, and the last."""
+
+_WEIGHTS = (
+    (
+        6,
+        r"\b(?:FATAL|Fatal|PANIC|panic|Segmentation fault|core dumped|[Kk]illed|oom|OOM|[Oo]ut of memory"
+        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted)\b",
+    ),
+    (5, r"^[\w.]*(?:Error|Exception|Interrupt)\b|(?:Error|Exception): |\[(?:rank)?\d*\]?.*\bE\d{3,4} "),
+    (
+        4,
+        r"\b(?:ERROR|[Ee]rror|CRITICAL|[Ff]ailed|[Ff]ailure|[Aa]bort(?:ed|ing)?|[Rr]efused|WARN)\b|\[E\b",
+    ),
+    (
+        3,
+        r"[Tt]imed? ?out|[Tt]imeout|[Uu]nreachable|[Dd]isconnect|closed by|[Ss]tuck|[Hh]ang|[Dd]eadlock",
+    ),
+    (1, r"[Ww]arn|[Rr]etry|[Ss]low"),
+)
+_PATTERNS = tuple((weight, re.compile(pattern)) for weight, pattern in _WEIGHTS)
+_NUMBERS = re.compile(r"\d+")
+
+
+class Telling:
+    """The most telling lines of a text as it is read."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[int, Line]] = {}
+        self._last: Line | None = None
+
+    def take(self, line: Line) -> None:
+        """The next line."""
+        if not line.text.strip():
+            return
+        self._last = line
+        weight = next((weight for weight, pattern in _PATTERNS if pattern.search(line.text)), 0)
+        shape = _NUMBERS.sub("#", line.text)[:80]
+        if weight and shape not in self._kept and len(self._kept) < KEPT:
+            self._kept[shape] = weight, line
+
+    def alarming(self, outlived: Collection[int]) -> bool:
+        """True where a line tells of a failure.
+
+        Args:
+            outlived: numbers of lines whose failure nothing has come of.
+        """
+        return any(w >= ALARMING and line.number not in outlived for w, line in self._kept.values())
+
+    def lines(self, outlived: Collection[int]) -> list[tuple[int, str]]:
+        """Number of a line, and the line, in their order: the most telling, else the last one."""
+        kept = [(w, line) for w, line in self._kept.values() if line.number not in outlived]
+        heaviest = sorted(kept, key=lambda kept: (-kept[0], kept[1].number))[:MOST]
+        chosen: Iterable[Line] = (line for _, line in heaviest)
+        found = {line.number: line.raw for line in chosen}
+        if self._last is not None and not found:
+            found[self._last.number] = self._last.raw
+        return sorted(found.items())

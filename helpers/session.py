@@ -497,7 +497,7 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     verdict, newest = judge(parts)
     missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest))
     newest = replace(newest, not_seen=missing, timed=False)
-    quotes = artifacts.quotes(verdict.culprits) if verdict.outcome != "running" else ()
+    quotes = () if verdict.evidence == newest.telling else artifacts.quotes(verdict.culprits)
     verdict = replace(verdict, since=None, evidence=quotes or verdict.evidence)
     if (verdict.outcome, verdict.cause) == ("running", "none"):
         verdict = replace(verdict, summary=NOTHING_WRONG)

@@ -82,7 +82,11 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
         path = Path(named)
         try:
             kind = path.stat()
-            found = sorted(_inside(path)) if stat.S_ISDIR(kind.st_mode) else [path]
+            found = (
+                sorted(_inside(path), key=lambda file: (file.is_symlink(), file))
+                if stat.S_ISDIR(kind.st_mode)
+                else [path]
+            )
         except (OSError, ValueError) as problem:
             reason = getattr(problem, "strerror", None) or "no such file or folder"
             raise MissingError(f"{named} cannot be read: {reason}") from None
@@ -95,17 +99,19 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
                 yield file
 
 
-def _inside(folder: Path) -> Iterator[Path]:
-    """The files below a folder, and the folders there that may not be read.
+def _inside(folder: Path) -> list[Path]:
+    """The files below a folder, links at last, and the folders there that may not be read.
 
     Links to files are followed, as Kubernetes keeps its logs; links to folders may lead in circles.
     """
-    locked: list[Path] = []
-    for parent, _, names in os.walk(
-        folder, onerror=lambda problem: locked.append(Path(problem.filename))
-    ):
-        yield from (Path(parent, name) for name in names)
-    yield from locked
+    found: list[Path] = []
+
+    def lock(problem: OSError) -> None:
+        found.append(Path(problem.filename))
+
+    for parent, _, names in os.walk(folder, onerror=lock):
+        found += [Path(parent, name) for name in names]
+    return sorted(found, key=lambda file: (file.is_symlink(), file))
 
 
 def _identity(file: Path) -> tuple[int, int] | None:

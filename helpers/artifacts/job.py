@@ -42,12 +42,11 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     sizes = (one.world_size for one in told if one.world_size is not None)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
     members = _members(by_rank, world)
-    world = world or max((max(ranks, default=-1) + 1 for ranks in members.values()), default=0) or None
     views = [
         _view(rank, by_rank[rank], members, world, sources)
         if rank in by_rank
         else RankView(rank, state="unseen")
-        for rank in sorted({*by_rank, *range(max(world or 0, *by_rank, 0))})
+        for rank in sorted({*by_rank, *range(max(world or 0, *by_rank, *map(max, members.values()), 0))})
     ]
     stopped = any(view.process is not None and view.process.blocking for view in views)
     if not stopped and not any(one.timed_out for one in known):
@@ -114,7 +113,7 @@ def _members(by_rank: Mapping[int, Sequence[Account]], world: int | None) -> dic
                 told[group["id"]] = group["ranks"]
             elif group["name"] == "default":
                 used[group["id"]].update(range(world or 0), by_rank)
-    if (world or len(by_rank)) == PAIR:
+    if world == PAIR or (world is None and {*by_rank} == {*range(PAIR)}):
         used = {name: set(range(PAIR)) for name in used}  # a group of one waits for nobody
     return {name: told.get(name) or sorted(ranks) for name, ranks in used.items()}
 

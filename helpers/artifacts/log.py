@@ -66,9 +66,12 @@ _OUTSIDE = {
 }
 """Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
 
+DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS)
+"""Messages of several lines: these say what it is, whatever the first one says."""
+
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
-    r"|no socket interface"
+    r"|no socket interface|Connection closed by|Broken pipe|Connection reset"
 )
 """Warnings of NCCL's after which a job cannot go on, and which no exception may follow."""
 
@@ -99,6 +102,8 @@ _LOGGED = {
     patterns.WATCHDOG_ENDS: "DistBackendError",
     patterns.UNCONNECTED: "DistBackendError",
     patterns.CHILDS_MESSAGE: "",
+    patterns.FINGERPRINTS: "RuntimeError",
+    patterns.DUPLICATE_GPU: "DistBackendError",
 }
 """Messages that are logged as well as raised, and as what; empty: the message begins with it."""
 
@@ -169,7 +174,7 @@ class Log:
     def _note(self, line: Line) -> None:
         self._several = self._several or any(text in line.text for text in _SEVERAL)
         self._watchdog(line)
-        self._desync_report(line.text)
+        self._desync_report(line)
         self._ends(line)
         self._from_outside(line)
         self._traceback(line)
@@ -296,15 +301,18 @@ class Log:
             if pending and found.late is None:
                 found.late = Operation(seq)
 
-    def _desync_report(self, text: str) -> None:
+    def _desync_report(self, line: Line) -> None:
         """Where a rank says that the others are, in a group that it does not name."""
+        text = line.text
         if absent := patterns.DESYNC_ABSENT.search(text):
             for rank in _numbers(absent["ranks"]):
                 self._rank(rank).at(UNTOLD_GROUP).completed = 0
+                self._rank(rank).quote(line)
         elif seq := patterns.DESYNC_SEQ.search(text):
             self._desync = int(seq["seq"])
         elif (ranks := patterns.DESYNC_RANKS.search(text)) and self._desync is not None:
             for rank in _numbers(ranks["ranks"]):
+                self._rank(rank).quote(line)
                 progress = self._rank(rank).at(UNTOLD_GROUP)
                 if ranks["state"] == "finished":
                     progress.enqueued = progress.completed = self._desync
@@ -358,6 +366,8 @@ class Log:
             code = match["code"] or match["returned"] or match["exit"]
             by_signal = -signal.Signals[match["signal"]] if match["signal"] else None
             self._rank(int(rank)).ended(line, int(code) if code else by_signal)
+        elif patterns.SOME_ENDED.search(line.text):
+            self._rank(line.writer).ended(line, None)
         elif match := patterns.CRASHED.search(line.text):
             how = match["fatal"] or match["how"].capitalize()
             self._rank(line.writer if line.rank is None else line.rank).ended(line, -SIGNALS[how])
@@ -419,6 +429,9 @@ class Log:
             self._rank(rank).begin(line, *((text,) if whole else (TRACEBACK, text)))
         elif told is not None:
             told.hear(line, text)
+            detail = next((match["said"] for row in DETAILS if (match := row.search(text))), None)
+            if detail is not None and newest is not None and detail not in newest.detail:
+                newest.detail = "; ".join(filter(None, (newest.detail, detail)))
         elif len(self._ranks) < WRITERS:
             self._rank(rank).hear(line, text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..beacon.calls import NOTHING
 from ..beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
@@ -105,8 +105,10 @@ class Raising:
 
     Attributes:
         begins: number of its first line in the log; lines: of it, and of those chained to it.
-        named: number of the line that names it, 0 before it is; raw: that line, as the file has it.
+        named: number of the line that names it, 0 before it is; raw: that line, as the file has it, else
+            its first one.
         since: how many lines ago that was.
+        detail: what a later line of its message says it is.
         logged: what it is, of one that was logged by a library, and not raised.
         aside: True for one of a thread or a finaliser, which ends no process.
         outlived: True once its process goes on with its work.
@@ -117,6 +119,7 @@ class Raising:
     named: int = 0
     raw: str = ""
     since: int = 0
+    detail: str = ""
     logged: ErrorView | None = None
     aside: bool = False
     outlived: bool = False
@@ -160,7 +163,7 @@ class Raising:
         frames = tracebacks.frames(self.lines)
         if found is None and frames and not self.named:
             found = ErrorView(CUT_OFF, "", tuple(reversed(frames)))
-        return found
+        return replace(found, message=self.detail) if found is not None and self.detail else found
 
 
 def work_shape(text: str) -> str:
@@ -219,6 +222,12 @@ class LogRank:
         fatal = (one for one in self.raised if not (one.aside or (one.outlived and self.code is None)))
         return next(fatal, None)
 
+    @property
+    def quoted(self) -> dict[int, str]:
+        """Number of a line that tells something of it -> the line."""
+        death = self.death
+        return self.quotes if death is None else {**self.quotes, death.named or death.begins: death.raw}
+
     def quote(self, line: Line) -> None:
         """Keep a line that tells something."""
         if len(self.quotes) < QUOTED:
@@ -236,7 +245,7 @@ class LogRank:
         """The first lines of a traceback."""
         if len(self.raised) == RAISINGS:
             return
-        self.raised.append(Raising(line.number, aside=self._aside))
+        self.raised.append(Raising(line.number, raw=line.raw, aside=self._aside))
         for text in texts:
             self.raised[-1].add(line, text, self._heard)
 
@@ -296,7 +305,7 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
         signal=-told.code if told.code is not None and told.code < 0 else None,
         died=told.died,
         timed_out=bool(told.late_at),
-        quotes=tuple(sorted(told.quotes.items())),
+        quotes=tuple(sorted(told.quoted.items())),
     )
 
 

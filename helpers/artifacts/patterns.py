@@ -178,8 +178,9 @@ CONNECTS = _pattern(
     "is setting up NCCL communicator",
     r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId",
     f"torch 1.13 to 2.15, {_NCCL}, broadcastUniqueNCCLID",
-    "torch.distributed.DistBackendError: [4] is setting up NCCL communicator and retrieving ncclUniqueId "
-    "from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
+    "torch.distributed.DistBackendError: [4] is setting up NCCL communicator and retrieving "
+    "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: "
+    "Socket Timeout",
 )
 """A rank waits for the first one of its group, and is that rank in it."""
 
@@ -318,6 +319,15 @@ RANK_ENDED = _pattern(
 )
 """How a rank has ended, in the words of what has started it."""
 
+SOME_ENDED = _pattern(
+    ("Killing subprocess ", "A worker died or was killed"),
+    r"\bKilling subprocess \d+|^(?:\(raylet\) )?A worker died or was killed while executing a task",
+    "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc",
+    "[2026-11-23 12:00:00,123] [INFO] [launch.py:318:sigkill_handler] Killing subprocess 80",
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
+)
+"""A process has ended, and nothing tells which, or how."""
+
 SPAWNED = _pattern(
     "terminated with the following error",
     r"^-- Process (?P<rank>\d+) terminated with the following error:",
@@ -448,6 +458,23 @@ UNCONNECTED = _pattern(
     "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
 )
 """A rank cannot open connections to the others."""
+
+FINGERPRINTS = _pattern(
+    "Detected mismatch between collectives",
+    r"(?P<said>Detected mismatch between collectives on ranks\. .*)",
+    "torch 1.9 to 2.15, torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp",
+    "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: "
+    "CollectiveFingerPrint(SequenceNumber=485, OpType=ALLREDUCE, TensorShape=[25], TensorDtypes=Float",
+)
+"""TORCH_DISTRIBUTED_DEBUG=DETAIL has compared the calls of two ranks."""
+
+DUPLICATE_GPU = _pattern(
+    "Duplicate GPU detected",
+    r"(?P<said>Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+)",
+    "NCCL 2.14 to 2.30, src/init.cc",
+    "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000",
+)
+"""Two ranks have chosen one GPU."""
 
 CHILDS_MESSAGE = _pattern(
     ('"message": "',),

@@ -18,7 +18,7 @@ def _any_of(*rows: tuple[str, str, str]) -> re.Pattern[str]:
 
 FOLLOWS = _any_of(
     (
-        r"Connection closed by peer",
+        r"Connection closed by (?:remote )?peer",
         "the process at the other end has gone",
         "gloo/transport/tcp/pair.cc; jobs/wrong_file",
     ),
@@ -156,7 +156,7 @@ OTHER_SIZES = _any_of(
 """Ranks meet in one operation with tensors of different sizes."""
 
 FINGERPRINT = re.compile(
-    r"Rank (\d+) is running collective: CollectiveFingerPrint\(SequenceNumber=(\d+), OpType=(\w+)"
+    r"Rank (\d+) is running collective: CollectiveFingerPrint\(SequenceNumber=(\d+)(?:, )?OpType=(\w+)"
 )
 """A rank's call, as TORCH_DISTRIBUTED_DEBUG=DETAIL has compared it with another one's: its rank, number
 and operation: torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp, 1.9 to 2.15."""
@@ -194,6 +194,11 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
         "launch",
         r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected",
         "a rank does not know its place: torch/distributed/rendezvous.py",
+    ),
+    (
+        "duplicate gpu",
+        r"Duplicate GPU detected",
+        "ranks have chosen one GPU: NCCL 2.14 to 2.30, src/init.cc",
     ),
     (
         "device ordinal",

@@ -238,7 +238,9 @@ class Missing(Finding):
     awaited: str = ""
 
 
-Topic = Literal["", "hardware", "launch", "device ordinal", "unused parameters", "device kernel"]
+Topic = Literal[
+    "", "hardware", "launch", "duplicate gpu", "device ordinal", "unused parameters", "device kernel"
+]
 
 
 @dataclass(frozen=True)

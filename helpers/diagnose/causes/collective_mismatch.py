@@ -150,7 +150,10 @@ def _told_by_backend(event: Event) -> Verdict:
     """The backend has compared the calls of the ranks itself, and says which they are."""
     known = fingerprints(event)
     calls = tuple(Call((rank,), op, None) for rank, (op, _) in sorted(known.items()))
-    seq = next((number for _, number in known.values()), None)
+    numbers = {rank: number for rank, (_, number) in known.items()}
+    seq = max(numbers.values(), default=None)
+    # A rank without a number has sent nothing, and is elsewhere.
+    odd = tuple(rank for rank in sorted(known) if not all(numbers.values()) and not numbers[rank])
     said = clauses({rank: verb("was", "were", f"in {op} #{n}") for rank, (op, n) in known.items()})
     against = " against ".join(dict.fromkeys(call.op for call in calls))
     return Verdict(
@@ -158,10 +161,10 @@ def _told_by_backend(event: Event) -> Verdict:
         cause="collective-mismatch",
         detail=f"{against} at #{seq}" if calls else event.text,
         summary=f"Two different calls have met: {said or event.text}.",
-        culprits=tuple(sorted(known)),
+        culprits=odd or tuple(sorted(known)),
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
-        finding=Mismatch(seq=seq, calls=calls, odd=tuple(sorted(known)), collective=True),
+        finding=Mismatch(seq=seq, calls=calls, odd=odd or tuple(sorted(known)), collective=True),
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from ...model.clauses import Predicate, clauses, every_clause, same
 from ...model.facts import CUT_OFF, Verdict
 from ...model.findings import Raised
-from ...model.wording import place, sentence
+from ...model.wording import place, sentence, spoken
 from ..events import Event
 from ..messages import topic
 from ..scene import Facts
+
+_RANK = re.compile(r"rank (\d+)")
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -29,6 +34,9 @@ def find(facts: Facts) -> Verdict | None:
         and not one.consequence
         and (one.error.type, one.where) == (event.error.type, event.where)
     }
+    if topic(event.error.text) == "duplicate gpu":
+        messages = " ".join(one.error.message for one in facts.events if one.error is not None)
+        return _one_gpu(event, sorted({int(number) for number in _RANK.findall(messages)}))
     if not raised:
         raised = dict.fromkeys(event.ranks, _raised(event))
     said = clauses(raised) or f"{event.who} {_raised(event).one}"
@@ -41,6 +49,21 @@ def find(facts: Facts) -> Verdict | None:
         where=event.where,
         evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
         finding=Raised(event.error.type, topic(event.error.text)),
+    )
+
+
+def _one_gpu(event: Event, ranks: Sequence[int]) -> Verdict:
+    """NCCL refuses ranks that have chosen one GPU, and names them."""
+    assert event.error is not None
+    return Verdict(
+        outcome="error",
+        cause="error",
+        detail=event.error.text,
+        summary=f"{sentence(spoken(ranks))} use one GPU, which NCCL refuses: {event.error.message}.",
+        culprits=tuple(ranks),
+        where=event.where,
+        evidence=(f"{event.who}: {event.error.text}",),
+        finding=Raised(event.error.type, "duplicate gpu"),
     )
 
 

@@ -139,6 +139,11 @@ def _no_store(event: Event, address: str) -> Verdict:
     )
 
 
+def _others(event: Event, joined: int, world: int) -> tuple[int, ...]:
+    """The other rank of two, where one alone has joined."""
+    return tuple({0, 1} - {*event.ranks}) if (joined, world) == (1, 2) and event.ranks else ()
+
+
 def _unconnected(event: Event) -> Verdict:
     """A rank cannot connect to the address that another one has given."""
     address = peer_in(event.text)
@@ -162,6 +167,7 @@ def _counted(event: Event, joined: int, world: int) -> Verdict:
         outcome="error",
         cause="rendezvous-incomplete",
         detail=f"{joined} of {world} ranks joined",
+        culprits=_others(event, joined, world),
         summary=(
             f"Only {joined} of {world} ranks have joined the process group when {who} gave up waiting; "
             "which did not cannot be told from here."

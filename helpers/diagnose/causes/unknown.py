@@ -38,7 +38,16 @@ def _find(facts: Facts) -> Verdict | None:
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
     job = facts.snapshot.job
     known = _for_unseen(facts) or _cut_off(facts) or _from_outside(facts) or _ended(job)
-    return known or _untold(facts)
+    return known or _some_ended(facts) or _untold(facts)
+
+
+def _some_ended(facts: Facts) -> Verdict | None:
+    """Files tell that a process has ended, and neither which nor how."""
+    views = [view.process for view in facts.snapshot.ranks if view.rank is None and view.process]
+    if facts.snapshot.job.command or not any(process.end_unseen for process in views):
+        return None
+    said = "a process of the job has ended, and what was read tells neither which nor how"
+    return Verdict("error", "unknown", detail=said, summary=f"{sentence(said)}.", evidence=(said,))
 
 
 def _untold(facts: Facts) -> Verdict | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import pickle
 import random
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -40,7 +44,6 @@ def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "node0" / "rank_0").write_bytes(DUMP)
     (tmp_path / "rank_1.gz").write_bytes(gzip.compress(DUMP))
     (tmp_path / "job.log").write_text(LATE)
-    (tmp_path / "notes.txt").write_text("the job was started on Monday\n")
     (tmp_path / "model.bin").write_bytes(bytes(range(256)))
     found = read([str(tmp_path)])
     assert sorted((one.kind, one.rank) for one in found.accounts) == [
@@ -48,10 +51,7 @@ def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
         ("Flight Recorder dump", 1),
         ("log", 1),
     ]
-    assert [(file.name, size) for file, size in found.unrecognised] == [
-        ("model.bin", 256),
-        ("notes.txt", 30),
-    ]
+    assert [(file.name, size) for file, size in found.unrecognised] == [("model.bin", 256)]
     told = found.not_seen(found.parts()[0].last)
     assert any("model.bin (256 bytes) is not recognised" in one for one in told)
 
@@ -68,11 +68,11 @@ def test_a_recording_is_recognised_from_its_first_look_on(tmp_path: Path) -> Non
 def test_of_many_files_that_are_not_recognised_some_are_named(tmp_path: Path) -> None:
     (tmp_path / "rank_0").write_bytes(DUMP)
     for number in range(30):
-        (tmp_path / f"part{number:02}.py").write_text("x = 1\n")
+        (tmp_path / f"part{number:02}.bin").write_bytes(bytes(6))
     found = read([str(tmp_path)])
     told = found.not_seen(found.parts()[0].last)
     assert told[-2:] == (
-        "part19.py (6 bytes) is not recognised",
+        "part19.bin (6 bytes) is not recognised",
         "10 more files are not recognised (60 bytes)",
     )
 
@@ -87,7 +87,42 @@ def test_what_is_no_ordinary_file_is_left_alone(tmp_path: Path) -> None:
     for name in ("pipe", "zero"):
         with pytest.raises(MissingError, match="neither a file nor a folder"):
             list(files([str(tmp_path / name)]))
-    assert [file.name for file in files([str(tmp_path / "again")])] == [], "links are not followed"
+    assert [file.name for file in files([str(tmp_path / "again")])] == ["again"]
+
+
+def test_links_to_files_elsewhere_are_followed_as_kubernetes_keeps_its_logs(tmp_path: Path) -> None:
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "pods" / "0.log").write_text(LATE)
+    (tmp_path / "containers").mkdir()
+    (tmp_path / "containers" / "train-1.log").symlink_to(tmp_path / "pods" / "0.log")
+    assert [one.rank for one in read([str(tmp_path / "containers")]).accounts] == [1]
+
+
+PACKED = {
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "utf-16": lambda data: data.decode().encode("utf-16"),
+    "a NUL in its head": lambda data: b"progress\0bar\n" + data,
+}
+
+
+@pytest.mark.parametrize("way", PACKED)
+def test_a_log_is_read_as_it_is_kept(tmp_path: Path, way: str) -> None:
+    (tmp_path / "job.log").write_bytes(PACKED[way](LATE.encode()))
+    assert [one.rank for one in read([str(tmp_path)]).accounts] == [1]
+
+
+def test_archives_have_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(LATE)
+    with tarfile.open(tmp_path / "logs.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "job.log")
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w") as zipped:
+        zipped.write(tmp_path / "job.log")
+    problems = {file.name: problem for file, problem in read([str(tmp_path)]).damaged}
+    assert problems == {
+        "logs.tar.gz": "it is a tar archive: unpack it, and read the folder",
+        "logs.zip": "it is a zip archive: unpack it, and read the folder",
+    }
 
 
 @pytest.mark.parametrize("name", ["gone", "a\0b", "x" * 5000])
@@ -168,8 +203,8 @@ def test_a_value_of_another_type_is_damage(tmp_path: Path) -> None:
 
 
 def test_nothing_that_is_recognised(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("no job\n")
-    with pytest.raises(NothingError, match=r"notes\.txt \(7 bytes\) is not recognised"):
+    (tmp_path / "notes.bin").write_bytes(bytes(7))
+    with pytest.raises(NothingError, match=r"notes\.bin \(7 bytes\) is not recognised"):
         read([str(tmp_path)]).parts()
     with pytest.raises(NothingError, match="there is no file"):
         read([]).parts()

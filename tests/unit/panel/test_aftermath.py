@@ -43,6 +43,6 @@ def test_text_of_a_job_is_escaped(tmp_path: Path) -> None:
 
 
 def test_nothing_to_show_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("none\n")
+    (tmp_path / "notes.bin").write_bytes(bytes(5))
     with pytest.raises(NothingError, match="not recognised"):
         open_artifacts(tmp_path)

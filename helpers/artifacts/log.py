@@ -373,13 +373,15 @@ class Log:
             self._rank(line.writer if line.rank is None else line.rank).ended(line, -SIGNALS[how])
 
     def _warning(self, line: Line, match: re.Match[str]) -> None:
+        process = f"{match['pid']}@{match['host']}" if match["pid"] else line.writer
         who = f"process {match['pid']} on {match['host']}" if match["pid"] else "a process"
         who = who if line.rank is None else f"rank {line.rank}"
         if len(self._warned) < WARNINGS:
             self._warned[f"{who}: NCCL WARN {match['said']}"] = None
             self._quote(line)
         if FATAL_WARNINGS.search(match["said"]):
-            told = self._rank(line.rank if line.rank is not None else who)
+            told = self._rank(line.rank if line.rank is not None else process)
+            told.host = match["host"] or told.host
             if not told.raised:
                 told.log(line, "NCCL WARN", match["said"])
 
@@ -426,14 +428,15 @@ class Log:
         newest = told.raised[-1] if told is not None and told.raised else None
         another = whole and newest is not None and bool(newest.since) and not newest.chained
         if another or (newest is None and (whole or raised is not None or said or _FRAME.match(text))):
-            self._rank(rank).begin(line, *((text,) if whole else (TRACEBACK, text)))
+            told = self._rank(rank)
+            told.begin(line, *((text,) if whole else (TRACEBACK, text)))
         elif told is not None:
             told.hear(line, text)
-            detail = next((match["said"] for row in DETAILS if (match := row.search(text))), None)
-            if detail is not None and newest is not None and detail not in newest.detail:
-                newest.detail = "; ".join(filter(None, (newest.detail, detail)))
         elif len(self._ranks) < WRITERS:
             self._rank(rank).hear(line, text)
+        detail = next((match["said"] for row in DETAILS if (match := row.search(text))), None)
+        if detail is not None and told is not None and told.raised:
+            told.raised[-1].details[detail] = None
 
     def _find_groups(self) -> None:
         """The groups of operations of which the line itself does not tell it: others do, by number."""

@@ -108,7 +108,7 @@ class Raising:
         named: number of the line that names it, 0 before it is; raw: that line, as the file has it, else
             its first one.
         since: how many lines ago that was.
-        detail: what a later line of its message says it is.
+        details: what later lines of its message say it is, each once.
         logged: what it is, of one that was logged by a library, and not raised.
         aside: True for one of a thread or a finaliser, which ends no process.
         outlived: True once its process goes on with its work.
@@ -119,7 +119,7 @@ class Raising:
     named: int = 0
     raw: str = ""
     since: int = 0
-    detail: str = ""
+    details: dict[str, None] = field(default_factory=dict)
     logged: ErrorView | None = None
     aside: bool = False
     outlived: bool = False
@@ -163,7 +163,8 @@ class Raising:
         frames = tracebacks.frames(self.lines)
         if found is None and frames and not self.named:
             found = ErrorView(CUT_OFF, "", tuple(reversed(frames)))
-        return replace(found, message=self.detail) if found is not None and self.detail else found
+        details = "; ".join(self.details)
+        return replace(found, message=details) if found is not None and details else found
 
 
 def work_shape(text: str) -> str:
@@ -193,6 +194,7 @@ class LogRank:
     raised: list[Raising] = field(default_factory=list)
     local_rank: int | None = None
     world_size: int | None = None
+    host: str = ""
     pid: int | None = None
     code: int | None = None
     code_at: int = 0
@@ -293,7 +295,7 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
         file=path,
         kind=KIND,
         rank=rank if isinstance(rank, int) else None,
-        host=rank.strip(" :|>()") if isinstance(rank, str) else "",
+        host=told.host or (rank.strip(" :|>()") if isinstance(rank, str) else ""),
         local_rank=told.local_rank,
         world_size=told.world_size,
         pid=told.pid,

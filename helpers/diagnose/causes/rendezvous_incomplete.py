@@ -152,7 +152,7 @@ def _unconnected(event: Event) -> Verdict:
         outcome="error",
         cause="rendezvous-incomplete",
         detail=detail,
-        summary=f"{sentence(detail)}: {event.text}. {SET_INTERFACE}.",
+        summary=f"{sentence(detail)}: {event.text}. {SET_INTERFACE}",
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
         finding=RendezvousIncomplete(wrong_interface=True),

@@ -66,11 +66,14 @@ def _stillness(still: dict[int, ProcessView]) -> dict[int, Predicate]:
     lengths = [process.unmoved for process in still.values() if process.unmoved < UNTOLD]
     said = {}
     for rank, process in still.items():
-        where = place(process.where)
+        where = f"at {place(process.where)}"
+        if process.where is None and process.blocking:
+            where = f"in {operation(process.blocking[0])}"
         if process.unmoved >= UNTOLD:
-            said[rank] = verb("was", "were", f"last seen at {where}")
+            said[rank] = verb("was", "were", f"last seen {where}")
         else:
-            said[rank] = verb("has", "have", f"not moved from {where} for {int(min(lengths))} s")
+            origin = where.removeprefix("at ")
+            said[rank] = verb("has", "have", f"not moved from {origin} for {int(min(lengths))} s")
     return said
 
 

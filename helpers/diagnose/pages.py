@@ -1,7 +1,8 @@
 """The page of each cause: what it means, how it is recognised, why it happens, what to do.
 
 A page is a Markdown file in `causes/`, named as its cause with `_` for `-`. It uses a small part of
-Markdown: headings, paragraphs, lists and `code`.
+Markdown: headings, paragraphs, lists and `code`. `topics/` has pages of what people ask about that is no
+cause of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,41 @@ from pathlib import Path
 from .diagnose import CAUSES
 
 HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")
+TOPICS = ("gpu-memory", "hardware", "ended-from-outside", "short-timeout")
+
+WORDS = {
+    "oom": "out-of-memory",
+    "killed": "out-of-memory",
+    "exitcode -9": "out-of-memory",
+    "shm": "out-of-memory",
+    "bus error": "out-of-memory",
+    "cuda out of memory": "gpu-memory",
+    "sigkill": "rank-crashed",
+    "sigsegv": "rank-crashed",
+    "segfault": "rank-crashed",
+    "segmentation fault": "rank-crashed",
+    "sigabrt": "rank-crashed",
+    "sigterm": "ended-from-outside",
+    "time limit": "ended-from-outside",
+    "preempted": "ended-from-outside",
+    "evicted": "ended-from-outside",
+    "ctrl c": "ended-from-outside",
+    "keyboardinterrupt": "ended-from-outside",
+    "timeout": "short-timeout",
+    "nccl timeout": "short-timeout",
+    "watchdog": "short-timeout",
+    "ecc": "hardware",
+    "xid": "hardware",
+    "nvlink": "hardware",
+    "eaddrinuse": "address-in-use",
+    "port": "address-in-use",
+    "dataloader": "worker-stall",
+    "master addr": "rendezvous-incomplete",
+    "deadlock": "collective-mismatch",
+    "desync": "collective-mismatch",
+}
+"""Words that people use -> the page that tells of it."""
+
 _URL = re.compile(r"https?://[^\s<>()]+")
 
 
@@ -22,7 +58,7 @@ _COMMENT = re.compile(r"\s*<!--\s*([^:>]+):\s*(.*?)\s*-->", re.DOTALL)
 
 
 class UnknownCauseError(KeyError):
-    """There is no page for this cause; the message lists the causes that have one."""
+    """There is no page for this cause or word; the message lists those that have one."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -70,6 +106,30 @@ def names() -> list[str]:
     return list(CAUSES)
 
 
+def explained(word: str) -> str:
+    """The page of a cause, or of what people call it, in Markdown.
+
+    Raises:
+        UnknownCauseError: there is none.
+    """
+    plain = re.sub(r"[-_\s]+", " ", word.strip().casefold())
+    name = WORDS.get(plain, plain.replace(" ", "-"))
+    if name in TOPICS:
+        file = Path(__file__).with_name("topics") / f"{name.replace('-', '_')}.md"
+        return file.read_text(encoding="utf-8")
+    return page(name).markdown
+
+
+def overview() -> str:
+    """Every page in one line: its name and what it means."""
+    meanings = {name: page(name).meaning for name in names()}
+    for name in TOPICS:
+        lines = explained(name).splitlines()
+        meanings[name] = " ".join(lines[2 : lines.index("", 2)]).partition(". ")[0].rstrip(".") + "."
+    wide = max(map(len, meanings))
+    return "\n".join(f"{name:<{wide}}  {meaning}" for name, meaning in meanings.items())
+
+
 @cache
 def page(cause: str) -> Page:
     """Reads the page of a cause.
@@ -81,7 +141,8 @@ def page(cause: str) -> Page:
         UnknownCauseError: there is no such page.
     """
     if cause not in names():
-        raise UnknownCauseError(f"There is no cause {cause!r}; the causes are {', '.join(names())}.")
+        listed = ", ".join((*names(), *TOPICS))
+        raise UnknownCauseError(f"There is no cause {cause!r}; there are {listed}.")
     file = Path(__file__).with_name("causes") / f"{cause.replace('-', '_')}.md"
     source = file.read_text(encoding="utf-8")
     markdown = _COMMENT.sub("", source)

@@ -15,6 +15,9 @@ from ..events import Event
 from ..network import SEE_THE_REST, in_words, peer_in, unanswered
 from ..scene import Facts, passed_unnumbered
 
+FIRST = 1
+"""The number of the first collective of a group: what is late there has never worked."""
+
 
 def find(facts: Facts) -> Verdict | None:
     """Something failed, or ranks are stuck, and no other cause applies."""
@@ -236,6 +239,11 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
         summary=(f"{sentence(who)} are in the same {call}{at} and it does not finish: {so}."),
         where=calls[0].where,
         evidence=(silent,) if silent else (),
+        finding=Unexplained(
+            blind=bool(facts.snapshot.not_seen),
+            on_gpus=facts.snapshot.job.hardware == "cuda",
+            never_connected=calls[0].seq == FIRST,
+        ),
     )
 
 
@@ -243,6 +251,8 @@ def _who_is_missing(facts: Facts, calls: Sequence[InCollective]) -> str:
     """What is known of members that are not in a call in which all that are seen are."""
     processes = facts.processes(tuple(sorted(facts.graph.core)))
     groups = [group for process in processes for group in process.groups]
+    if calls[0].seq == FIRST and facts.snapshot.job.hardware == "cuda":
+        return "nothing has ever completed in this group, so look at what connects the devices first"
     if any(group.guessed for group in groups if group.name == calls[0].group):
         return "whether another member is missing cannot be told"
     if any(wait.seq is None for wait in calls):

@@ -495,7 +495,7 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
         return report_of(history, watched.patience, attached=watched.attached), history
     parts, left_out = of_one_job(artifacts.parts())
     verdict, newest = judge(parts)
-    missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest))
+    missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest, verdict))
     newest = replace(newest, not_seen=missing, timed=False)
     quotes = () if verdict.evidence == newest.telling else artifacts.quotes(verdict.culprits)
     verdict = replace(verdict, since=None, evidence=quotes or verdict.evidence)

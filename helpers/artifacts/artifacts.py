@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..model.facts import Snapshot
+from ..model.facts import Snapshot, Verdict
 from ..model.part import Part
 from ..observe.account import Account
 from ..observe.recording import Recording, load
@@ -110,13 +110,13 @@ class Artifacts:
         lines = sorted({(one.file, number, text) for one, number, text in chosen or quoted})
         return tuple(quote(file, number, text) for file, number, text in lines[:MOST_QUOTED])
 
-    def not_seen(self, snapshot: Snapshot) -> tuple[str, ...]:
+    def not_seen(self, snapshot: Snapshot, verdict: Verdict) -> tuple[str, ...]:
         """What is missing, one sentence each.
 
         Args:
-            snapshot: of all parts together.
+            snapshot: of all parts together; verdict: on it.
         """
-        return tuple(not_seen(snapshot, self.accounts, self.unrecognised, self.damaged))
+        return tuple(not_seen(snapshot, self.accounts, self.unrecognised, self.damaged, verdict))
 
     @cached_property
     def _sources(self) -> Sources:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -213,15 +214,20 @@ def _record(
     }
 
 
-def _newest(accounts: Sequence[Account]) -> Flight | None:
+def _newest(accounts: Sequence[Account], *, whole: bool = False) -> Flight | None:
     """The newest of a rank's dumps, its entries up to the oldest of each group that is pending.
 
     Operations of a group are carried out one after the other: those behind it have not begun.
+
+    Args:
+        whole: with those.
     """
     known = [one.flight for one in accounts if one.flight is not None]
     if not known:
         return None
     newest = max(known, key=lambda flight: flight["since"])
+    if whole:
+        return newest
     pending: dict[str, int] = {}
     for entry in newest["entries"]:
         if not entry["done"]:
@@ -235,26 +241,55 @@ def _newest(accounts: Sequence[Account]) -> Flight | None:
 def _threads(accounts: Sequence[Account], sources: Sources) -> list[Thread]:
     """The threads as they were seen at rest, in the calls that they, or the Flight Recorder, tell of.
 
-    What the recorder has as pending is what the main thread waits for where it is at the line that has
-    issued it; with NCCL the device waits for it, at whatever line its process is.
+    What the recorder has as pending is what the main thread waits for, whatever its state is called: in
+    the operation in which it stands, else at the line that has issued it. With NCCL the device waits for
+    it, at whatever line its process is.
     """
     seen = next((one.threads for one in accounts if one.threads and one.flight is None), ())
     issued = next((one.threads for one in accounts if one.threads and one.flight is not None), ())
     if not seen:
         return [_at_rest(thread, sources) for thread in issued]
+    told = [_in_call(thread, _pending_call(thread, issued, accounts)) for thread in seen]
     busy = any(one.busy for one in accounts)
-    found = [_at_rest(thread, sources) if not (busy and thread["main"]) else thread for thread in seen]
-    main = next((one for one in found if one["main"]), None)
-    if main is not None and _is_open(main["call"]):
+    working = [thread["main"] and busy and not _in_group(thread["call"]) for thread in told]
+    return [
+        thread if works else _at_rest(thread, sources)
+        for thread, works in zip(told, working, strict=True)
+    ]
+
+
+def _in_call(thread: Thread, call: Call | None) -> Thread:
+    return {**thread, "call": call}
+
+
+def _pending_call(thread: Thread, issued: Sequence[Thread], accounts: Sequence[Account]) -> Call | None:
+    """The call in which a thread is, with its group where it is the main one and the recorder tells."""
+    call = thread["call"]
+    if not thread["main"] or _in_group(call) or (call is not None and call["kind"] != "collective"):
+        return call
+    here = [one["call"] for one in issued if _same_line(_line(one), _line(thread))]
+    if call is None:
         nccl = any(group["backend"] == "nccl" for one in accounts for group in one.groups)
-        told = next((one for one in issued if nccl or _line(one) == _line(main) is not None), None)
-        main["call"] = told["call"] if told is not None else main["call"]
-    return found
+        return next((one["call"] for one in issued if nccl), None) if not here else here[0]
+    same = [one["call"] for one in issued if one["call"] is not None and one["call"]["op"] == call["op"]]
+    return next(iter([*here, *same]), None) or _of_entry(call, accounts)
 
 
-def _is_open(call: Call | None) -> bool:
-    """True where a stack does not tell what its rank is in, or not in which group."""
-    return call is None or (call["kind"] == "collective" and call["group"] is None)
+def _of_entry(call: Call, accounts: Sequence[Account]) -> Call:
+    """A call with the group of the only pending entry of its operation, behind others of its rank."""
+    flight = _newest(accounts, whole=True)
+    groups = {group["id"]: group for one in accounts for group in one.groups}
+    entries = flight["entries"] if flight is not None else []
+    pending = [one for one in entries if not one["done"] and one["op"] == call["op"]]
+    if len(pending) != 1 or pending[0]["group"] not in groups:
+        return call
+    group = groups[pending[0]["group"]]
+    return {**call, "group": group["name"], "ranks": group["ranks"], "sizes": pending[0]["sizes"]}
+
+
+def _in_group(call: Call | None) -> bool:
+    """True for a collective of which the group is told, and for no other call."""
+    return call is not None and call["kind"] == "collective" and call["group"] is not None
 
 
 def _at_rest(thread: Thread, sources: Sources) -> Thread:
@@ -264,3 +299,11 @@ def _at_rest(thread: Thread, sources: Sources) -> Thread:
 
 def _line(thread: Thread) -> tuple[str, int] | None:
     return next(((file, line) for file, line, _, user in thread["frames"] if user), None)
+
+
+def _same_line(one: tuple[str, int] | None, other: tuple[str, int] | None) -> bool:
+    """True for one line, of which a dump may have the end of the file's name alone."""
+    if one is None or other is None or one[1] != other[1]:
+        return False
+    short, long = sorted((one[0], other[0]), key=len)
+    return short == long or long.endswith(os.sep + short)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..model.facts import Snapshot
+from ..model.facts import Snapshot, Verdict
 from ..model.wording import plural, spoken
 from ..observe import flight_dump
 from ..observe.account import Account
@@ -14,6 +14,11 @@ RECORD = (
     "what the ranks have issued: before the job, export TORCH_FR_BUFFER_SIZE=2000, "
     "TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_FR_DUMP_TEMP_FILE=FOLDER/rank; NCCL's watchdog then leaves "
     "a dump of each rank (docs/clusters.md)"
+)
+
+READ = (
+    "what is read: logs of any launcher and collector, recordings, Flight Recorder dumps, py-spy, "
+    "pystack and faulthandler dumps, torchelastic's error files, the output of ncclras"
 )
 
 LISTED = 20
@@ -30,21 +35,25 @@ def not_seen(
     accounts: Sequence[Account],
     unrecognised: Sequence[tuple[Path, int]],
     damaged: Sequence[tuple[Path, str]],
+    verdict: Verdict,
 ) -> Iterator[str]:
-    """One sentence for each thing that is missing."""
+    """One sentence for each thing that is missing, and would help with this verdict."""
+    known = verdict.outcome == "error" and verdict.cause != "unknown"
     unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
-    if unseen:
+    if unseen and not known:
         yield f"no file tells of {spoken(unseen)}"
     nameless = [one for one in accounts if one.rank is None and (one.threads or one.error)]
-    if nameless:
+    if nameless and not verdict.culprits:
         files = ", ".join(sorted({Path(one.file).name for one in nameless}))
         are = plural(nameless, "is not told by its file", "are not told by their files")
         yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"
     kinds = {one.kind for one in accounts}
-    if kinds and flight_dump.KIND not in kinds:
+    if not known and flight_dump.KIND not in kinds:
         yield RECORD
-    if kinds and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
+    if not known and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
         yield STACKS
+    if verdict.cause == "unknown":
+        yield READ
     for file, problem in damaged:
         yield f"{file.name} is not used: {problem}"
     for file, size in unrecognised[:LISTED]:

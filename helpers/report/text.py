@@ -18,6 +18,7 @@ from ..model.wording import (
     one_line,
     place,
     place_in,
+    plural,
     shortened,
     spans,
     spoken,
@@ -136,8 +137,13 @@ def job_line(report: Report) -> str:
     """`torchrun, world size 2, cpu, gloo, exit code 1`."""
     job = report.snapshot.job
     parts = [job.launcher] if job.launcher else []
+    numbers = [view.rank for view in report.snapshot.ranks if view.rank is not None]
     if job.world_size is not None:
         parts.append(f"world size {job.world_size}")
+    elif numbers and not report.snapshot.timed:
+        seen = sum(view.state != "unseen" for view in report.snapshot.ranks)
+        ranks = plural(range(max(numbers) + 1), "rank", "ranks")
+        parts.append(f"at least {max(numbers) + 1} {ranks}, {seen} of them seen")
     if job.nodes_seen != 1:
         parts.append(f"{job.nodes_seen} nodes seen")
     if job.attempt:

@@ -22,6 +22,7 @@ from helpers.artifacts import files as files_module
 from helpers.artifacts.artifacts import ENDS_ITS_READER, NothingError, read
 from helpers.artifacts.files import Budget, MissingError, files, pieces, whole
 from helpers.artifacts.reading import found_in
+from helpers.model.facts import Verdict
 from helpers.observe.account import UnreadableError
 from helpers.observe.look import Look
 from helpers.observe.recording import Recorder
@@ -52,7 +53,7 @@ def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
         ("log", 1),
     ]
     assert [(file.name, size) for file, size in found.unrecognised] == [("model.bin", 256)]
-    told = found.not_seen(found.parts()[0].last)
+    told = found.not_seen(found.parts()[0].last, Verdict("hang", "unknown"))
     assert any("model.bin (256 bytes) is not recognised" in one for one in told)
 
 
@@ -70,7 +71,7 @@ def test_of_many_files_that_are_not_recognised_some_are_named(tmp_path: Path) ->
     for number in range(30):
         (tmp_path / f"part{number:02}.bin").write_bytes(bytes(6))
     found = read([str(tmp_path)])
-    told = found.not_seen(found.parts()[0].last)
+    told = found.not_seen(found.parts()[0].last, Verdict("hang", "unknown"))
     assert told[-2:] == (
         "part19.bin (6 bytes) is not recognised",
         "10 more files are not recognised (60 bytes)",

@@ -142,7 +142,7 @@ def _view(
 
 
 def _child(account: Account, sources: Sources) -> ChildView:
-    kind = "process" if account.worker_id is None else "dataloader-worker"
+    kind = "dataloader-worker" if account.worker else "process"
     process = _process(NOBODY, [account], {}, None, sources)
     return ChildView(replace(process, kind=kind), worker_id=account.worker_id)
 
@@ -242,15 +242,20 @@ def _threads(accounts: Sequence[Account], sources: Sources) -> list[Thread]:
     """The threads as they were seen at rest, in the calls that they, or the Flight Recorder, tell of.
 
     What the recorder has as pending is what the main thread waits for, whatever its state is called: in
-    the operation in which it stands, else at the line that has issued it. With NCCL the device waits for
-    it, at whatever line its process is.
+    the operation in which it stands, at the line that has issued it, or at rest in nothing else that is
+    known. With NCCL the device waits for it, at whatever line its process is.
     """
     seen = next((one.threads for one in accounts if one.threads and one.flight is None), ())
     issued = next((one.threads for one in accounts if one.threads and one.flight is not None), ())
     if not seen:
         return [_at_rest(thread, sources) for thread in issued]
-    told = [_in_call(thread, _pending_call(thread, issued, accounts)) for thread in seen]
     busy = any(one.busy for one in accounts)
+    told = [
+        _in_call(
+            thread, _pending_call(thread, issued, accounts, rests=not busy and _rests(thread, sources))
+        )
+        for thread in seen
+    ]
     working = [thread["main"] and busy and not _in_group(thread["call"]) for thread in told]
     return [
         thread if works else _at_rest(thread, sources)
@@ -262,15 +267,27 @@ def _in_call(thread: Thread, call: Call | None) -> Thread:
     return {**thread, "call": call}
 
 
-def _pending_call(thread: Thread, issued: Sequence[Thread], accounts: Sequence[Account]) -> Call | None:
-    """The call in which a thread is, with its group where it is the main one and the recorder tells."""
+def _rests(thread: Thread, sources: Sources) -> bool:
+    """True for a thread that is in nothing but, perhaps, the wait for a handle."""
+    native = thread["native"] or rest.native_call(thread, sources)
+    return native["call"] in (rest.UNKNOWN, "futex")
+
+
+def _pending_call(
+    thread: Thread, issued: Sequence[Thread], accounts: Sequence[Account], *, rests: bool
+) -> Call | None:
+    """The call in which a thread is, with its group where it is the main one and the recorder tells.
+
+    Args:
+        rests: whether the thread is in nothing else, as far as it shows.
+    """
     call = thread["call"]
     if not thread["main"] or _in_group(call) or (call is not None and call["kind"] != "collective"):
         return call
     here = [one["call"] for one in issued if _same_line(_line(one), _line(thread))]
     if call is None:
         nccl = any(group["backend"] == "nccl" for one in accounts for group in one.groups)
-        return next((one["call"] for one in issued if nccl), None) if not here else here[0]
+        return here[0] if here else next((one["call"] for one in issued if nccl or rests), None)
     same = [one["call"] for one in issued if one["call"] is not None and one["call"]["op"] == call["op"]]
     return next(iter([*here, *same]), None) or _of_entry(call, accounts)
 

@@ -163,6 +163,7 @@ def of_threads(
         file=path,
         kind=kind,
         rank=rank,
+        worker=worker,
         worker_id=index if worker else None,
         world_size=world_size,
         local_rank=int(local[1]) if local is not None else None,

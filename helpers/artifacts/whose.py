@@ -16,11 +16,15 @@ from . import rest
 MULTIPROCESSING = os.path.join("multiprocessing", "process.py")
 """The file in which the children of Python's `multiprocessing` begin."""
 
+SPAWN = os.path.join("torch", "multiprocessing", "spawn.py")
+"""The file in which ranks begin, and their parent waits for them."""
+
 HELPERS = (
     os.path.join("torch", "distributed", "launcher", "api.py"),
     os.path.join("accelerate", "commands", "launch.py"),
     os.path.join("deepspeed", "launcher", "launch.py"),
     os.path.join("multiprocessing", "resource_tracker.py"),
+    SPAWN,
     os.path.join("multiprocessing", "forkserver.py"),
 )
 """Files of processes that start ranks, or clean up behind them."""
@@ -33,8 +37,8 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
     of a rank has as pending; else the only one left, for the only rank left. The only process there is
     is rank 0.
     """
-    known = [one for one in accounts if one.rank is not None or one.worker_id is None]
-    found = _by_pid(known)
+    known = [one for one in accounts if one.rank is not None or not one.worker]
+    found = _numbered(_by_pid(known))
     if not any(one.rank is not None for one in found):
         return _of_one(found, sources)
     issued: dict[object, set[int | None]] = {}
@@ -54,6 +58,15 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
     if len(left) == len(bare) == 1:
         found[found.index(left[0])] = replace(left[0], rank=bare.pop())
     return found
+
+
+def _numbered(accounts: Sequence[Account]) -> list[Account]:
+    """Ranks that were spawned are numbered in the order in which they were: that of their pids."""
+    spawned = [one for one in accounts if one.rank is None and one.pid is not None and _is_spawned(one)]
+    if not spawned or any(one.rank is not None for one in accounts if one.threads):
+        return [*accounts]
+    number = {one.pid: rank for rank, one in enumerate(sorted(spawned, key=lambda one: one.pid or 0))}
+    return [replace(one, rank=number[one.pid]) if one in spawned else one for one in accounts]
 
 
 def _of_one(accounts: Sequence[Account], sources: Sources) -> list[Account]:
@@ -99,15 +112,21 @@ def _may_be_rank(account: Account, sources: Sources) -> bool:
 
 
 def _is_helper(account: Account) -> bool:
-    """True for a process that runs nothing of the user's."""
-    return any(file.endswith(HELPERS) for file in _files(account))
+    """True for a process that runs nothing of the user's, or waits for ranks that it has spawned."""
+    return not _is_spawned(account) and any(file.endswith(HELPERS) for file in _files(account))
+
+
+def _is_spawned(account: Account) -> bool:
+    """True for a rank that `torch.multiprocessing.spawn` has started."""
+    frames = (frame for thread in account.threads if thread["main"] for frame in thread["frames"])
+    return any(file.endswith(SPAWN) and function == "_wrap" for file, _, function, _ in frames)
 
 
 def _below(account: Account, sources: Sources) -> tuple[bool, ...]:
     """How far a process is from being a rank: a child of one is below it, what starts one above it."""
     main = next((thread for thread in account.threads if thread["main"]), None)
     return (
-        account.worker_id is not None,
+        account.worker,
         main is not None and any(map(_begins, main["frames"])),
         main is not None and rest.native_call(main, sources)["call"] == "wait4",
     )

@@ -13,7 +13,8 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     Attributes:
         file: where it was found.
         kind: of the file, in words: `Flight Recorder dump`; written: when, in seconds of the Unix epoch.
-        rank, local_rank, world_size: as for a process of the job; worker_id: of a DataLoader worker.
+        rank, local_rank, world_size: as for a process of the job.
+        worker: True for a worker of a DataLoader; worker_id: its number, where that is known.
         master: `address:port` at which it looks for the store.
         threads: where they are; busy: True while the main one uses the processor.
         groups: the process groups in which it has issued something; flight: its Flight Recorder.
@@ -32,6 +33,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     kind: str
     written: float | None = None
     rank: int | None = None
+    worker: bool = False
     worker_id: int | None = None
     master: str | None = None
     local_rank: int | None = None

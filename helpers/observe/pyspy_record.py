@@ -79,11 +79,19 @@ class DumpedFrame:
         self.function = _function(frame)
         self._values = _locals(frame)
         self._caller = caller
+        self._class = frame["name"].rpartition(".")[0].rpartition(".")[2]
+        if self.function == torch_names.LOADER_WAITS[0]:
+            self._class = torch_names.LOADER_ITERATOR  # the only one that has it
 
     def local(self, name: str) -> Any:
-        """The value of a variable, as far as its text tells; of a group, what the caller has passed."""
+        """The value of a variable, as far as its text tells; of a group, what the caller has passed.
+
+        A dump without values tells the class of `self` by the qualified name of the function.
+        """
         if name == "group" and self._no_group_was_given():
             return None
+        if name == "self" and name not in self._values and self._class:
+            return _value(f"<{self._class} at 0x0>")
         return _value(self._values.get(name))
 
     def group_of(self, value: Any) -> tuple[str | None, Members]:

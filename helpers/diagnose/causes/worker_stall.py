@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...model.clauses import clauses, grouped, standing, verb
-from ...model.facts import ChildView, ErrorView, Verdict
+from ...model.facts import ChildView, ErrorView, ProcessView, Verdict
 from ...model.findings import WorkerStall
 from ...model.waits import DATA_LOADER
 from ...model.wording import child_phrase, doing, joined, place, sentence, signal_name, spoken
 from ..events import FROM_OUTSIDE, Event
 from ..messages import WORKER_LATE, WORKERS
 from ..scene import Facts
+
+UNSEEN = ChildView(ProcessView(0, "dataloader-worker"))
+"""A worker of which no file tells: what its rank waits for tells that there is one."""
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -53,7 +56,10 @@ def _stalled(facts: Facts) -> Verdict | None:
 def _stalled_worker(facts: Facts, rank: int) -> ChildView | None:
     if all(wait.op != DATA_LOADER for wait in facts.waits(rank)):
         return None
-    return next((child for child in facts.graph.ranks[rank].children if _stalls(child)), None)
+    children = facts.graph.ranks[rank].children
+    if not children and not facts.snapshot.timed:
+        return UNSEEN
+    return next((child for child in children if _stalls(child)), None)
 
 
 def _died(facts: Facts, event: Event) -> Verdict | None:

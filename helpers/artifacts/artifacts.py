@@ -92,7 +92,7 @@ class Artifacts:
         if self._tell_of_ranks or (self.telling and not found):
             seen = job.snapshot(self.accounts, self._sources, self.output)
             if self.alarming or not self._tell_of_ranks:
-                seen = replace(seen, telling=self.telling)
+                seen = replace(seen, telling=self.telling, alarming=self.alarming)
             found.append(Part(seen, seen))
         if not found:
             raise NothingError(self._nothing())
@@ -163,7 +163,9 @@ def read(paths: Iterable[str]) -> Artifacts:
         output=tuple(account for one in found.values() for account in one.output),
         recordings=tuple((file, unpacker.part(one.part)) for file, one in found.items() if one.part),
         unrecognised=tuple(
-            (file, file.stat().st_size) for file, one in found.items() if not one.recognised
+            (file, size)
+            for file, one in found.items()
+            if not one.recognised and (size := file.stat().st_size)
         ),
         damaged=tuple((file, one.damaged) for file, one in found.items() if one.damaged),
         telling=tuple(

@@ -42,8 +42,8 @@ TAR, TAR_AT = b"ustar", 257
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-ODD = 0.1
-"""The share of control characters from which on a file is no text."""
+ODD = 0.05
+"""The share of control characters, and of bytes that are none, from which on a file is no text."""
 
 
 class MissingError(Exception):
@@ -169,9 +169,11 @@ def _refuse_archive(head: bytes) -> None:
 
 
 def is_text(head: bytes) -> bool:
-    """True for the first bytes of a text, which may have some control characters in it."""
-    odd = sum(byte < 32 and byte not in b"\t\n\r\x1b\x08\x0c" for byte in head)
-    return odd <= ODD * len(head)
+    """True for the first bytes of a text: a file that was cut off at its front may begin with NULs."""
+    letters = head.replace(b"\0", b"").decode("utf-8", "ignore")
+    odd = sum(letter < " " and letter not in "\t\n\r\x1b\x08\x0c" for letter in letters)
+    lost = len(head.replace(b"\0", b"")) - len(letters.encode())
+    return odd + lost <= ODD * max(len(letters), 1) and (bool(letters) or not head.strip(b"\0"))
 
 
 def whole(content: IO[bytes], budget: Budget) -> bytes:
@@ -188,7 +190,7 @@ def whole(content: IO[bytes], budget: Budget) -> bytes:
 
 
 def pieces(content: IO[bytes], budget: Budget) -> Iterator[bytes]:
-    """A text, some whole lines at a time; a line without an end comes in parts."""
+    """A text, some whole lines at a time; of a line without an end its first part."""
     rest = b""
     while data := content.read(PIECE):
         budget.take(len(data))
@@ -196,10 +198,7 @@ def pieces(content: IO[bytes], budget: Budget) -> Iterator[bytes]:
         if newline:
             yield rest + whole_lines
             rest = begun
-        else:
+        elif len(rest) < PIECE:
             rest += data
-        if len(rest) > PIECE:
-            yield rest
-            rest = b""
     if rest:
         yield rest

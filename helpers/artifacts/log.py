@@ -63,8 +63,19 @@ _OUTSIDE = {
     "reason": "Kubernetes ended the pod ({})",
     "evicted": "Kubernetes evicted the pod: its node was {}",
     "state": "Slurm ended the job ({})",
+    "job": "Slurm ended the job ({})",
+    "node": "Slurm ended the job (node {})",
+    "canceled": "the runner of the workflow ended the job",
+    "gitlab": "the runner ended the job, which took longer than {}",
+    "timeout": "`timeout` ended the job by {}",
+    "deadline": "Kubernetes ended the job at its deadline",
+    "spot": "the machine was taken away ({})",
+    "main": "the launcher was ended from outside by {}",
 }
 """Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
+
+ROOT_CAUSE = "Root Cause (first observed failure)"
+"""What torchelastic writes before the first failure, which stands last."""
 
 DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS)
 """Messages of several lines: these say what it is, whatever the first one says."""
@@ -99,8 +110,8 @@ _LOGGED = {
     patterns.GAVE_UP: "RuntimeError",
     patterns.REACHED: "RuntimeError",
     patterns.BIND: "DistNetworkError",
-    patterns.WATCHDOG_ENDS: "DistBackendError",
-    patterns.UNCONNECTED: "DistBackendError",
+    patterns.WATCHDOG_ENDS: "NCCL",
+    patterns.UNCONNECTED: "Gloo",
     patterns.CHILDS_MESSAGE: "",
     patterns.FINGERPRINTS: "RuntimeError",
     patterns.DUPLICATE_GPU: "DistBackendError",
@@ -152,6 +163,9 @@ class Log:
         self._spawned: dict[str, int] = {}
         self._desync: int | None = None
         self._several = False
+        self._cancelled: Line | None = None
+        self._root: LogRank | None = None
+        self._root_next = False
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -219,7 +233,19 @@ class Log:
                 yield found
 
     def _interruptions(self) -> None:
-        """Exceptions by which somebody has ended a process from outside are no failures of it."""
+        """Exceptions by which somebody has ended a process from outside are no failures of it.
+
+        A step that Slurm has cancelled without a reason was ended by somebody, unless a task had failed.
+        """
+        failed = any((t.code or 0) > 0 or t.for_memory or t.death for t in self._ranks.values())
+        if (
+            self._cancelled is not None
+            and self._outside is None
+            and not failed
+            and not self._memory_kills
+        ):
+            self._outside = self._cancelled.number, "the job was cancelled (`scancel`)"
+            self._quote(self._cancelled)
         for told in self._ranks.values():
             raised = error(told)
             if raised is not None and raised["type"] in INTERRUPTED and told.death is not None:
@@ -324,9 +350,15 @@ class Log:
         text = line.text
         if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
             self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
+        elif ROOT_CAUSE in text:
+            self._root_next = True
         elif match := patterns.SUMMARY_RANK.search(text):
             told = self._in_summary[line.writer] = self._rank(int(match["rank"]))
             told.local_rank = int(match["local"])
+            told.died = told.died or self._root_next
+            self._root = told if self._root_next else self._root
+            self._root_next = False
+            self._writers.note(line.writer, int(match["rank"]))
         elif (match := patterns.SUMMARY_EXIT.search(text)) and line.writer in self._in_summary:
             told = self._in_summary[line.writer]
             told.ended(line, int(match["code"]))
@@ -342,8 +374,9 @@ class Log:
                 self._rank(rank).for_memory |= for_memory
         elif match := patterns.MEMBER.search(text):
             self._rank(int(match["rank"])).world_size = int(match["world"])
-        elif patterns.MEMORY_KILL.search(text):
-            self._killed(line, 1)
+        elif match := patterns.MEMORY_KILL.search(text):
+            if match["other"] is None:
+                self._killed(line, 1)
         elif match := patterns.WORKERS_KILLED.search(text):
             self._killed(line, int(match["number"]))
         elif match := patterns.NCCL_WARN.search(text):
@@ -362,10 +395,19 @@ class Log:
     def _crash(self, line: Line) -> None:
         """What a launcher, a shell or Python itself says of a process that has ended."""
         if match := patterns.RANK_ENDED.search(line.text):
-            rank = next(match[name] for name in ("rank", "worker", "local", "index") if match[name])
+            known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
+            rank = next(known, None)
             code = match["code"] or match["returned"] or match["exit"]
-            by_signal = -signal.Signals[match["signal"]] if match["signal"] else None
-            self._rank(int(rank)).ended(line, int(code) if code else by_signal)
+            name, number = match["signal"], match["number"]
+            by_signal = -signal.Signals[name] if name else -int(number) if number else None
+            told = self._rank(int(rank) if rank else f"{line.writer} ")
+            told.ended(line, int(code) if code else by_signal)
+        elif match := patterns.SIGNAL_BLOCK.search(line.text):
+            self._rank(line.writer if line.rank is None else line.rank).ended(
+                line, -SIGNALS[match["how"]]
+            )
+        elif match := patterns.WORLD_RANK.search(line.text):
+            self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
         elif patterns.SOME_ENDED.search(line.text):
             self._rank(line.writer).ended(line, None)
         elif match := patterns.CRASHED.search(line.text):
@@ -387,6 +429,8 @@ class Log:
 
     def _from_outside(self, line: Line) -> None:
         """Somebody has ended the job, whose ranks were well."""
+        if patterns.CANCELLED.search(line.text):
+            self._cancelled = self._cancelled or line
         match = patterns.ENDED_FROM_OUTSIDE.search(line.text) if self._outside is None else None
         if match is not None and match.lastgroup is not None:
             said = match[match.lastgroup].strip()
@@ -427,6 +471,8 @@ class Log:
         whole = text.endswith(TRACEBACK)
         newest = told.raised[-1] if told is not None and told.raised else None
         another = whole and newest is not None and bool(newest.since) and not newest.chained
+        if newest is not None and not newest.since and patterns.RANK_ENDED.search(text):
+            newest.aside = True  # the parent tells how a child has ended
         if another or (newest is None and (whole or raised is not None or said or _FRAME.match(text))):
             told = self._rank(rank)
             told.begin(line, *((text,) if whole else (TRACEBACK, text)))
@@ -477,6 +523,10 @@ class Log:
                 told = self._rank(local)
                 told.local_rank, told.pid = local, pid
                 told.ended(line, code)
+        if self._root is not None and (self._root.code is not None or self._root.died):
+            for told in self._ranks.values():
+                if told is not self._root and not told.for_memory:
+                    told.code = None
         ended = {told.code for told in self._ranks.values()} - {None}
         raised = any(told.death is not None for told in self._ranks.values())
         if len(ended) > 1 or raised:

@@ -32,6 +32,9 @@ may have several lines."""
 WATCHED = 200
 """Lines after an exception that may tell whether its process goes on."""
 
+GOES_ON = 3
+"""Lines of one new kind after which a process goes on with its work."""
+
 RAISINGS = 16
 """Exceptions of one process that are kept."""
 
@@ -58,7 +61,9 @@ OPERATIONS = {
 """Names of operations in the watchdog's words -> in the user's, where these are not the same in small
 letters (torch/csrc/distributed/c10d/ProcessGroup.cpp and ProcessGroupNCCL.cpp)."""
 
-_ASIDE = re.compile(r"^Exception (?:in thread|ignored in)|exception was never retrieved")
+_ASIDE = re.compile(
+    r"^Exception (?:in thread|ignored in)|exception was never retrieved|^--- Logging error ---"
+)
 """What stands before the traceback of a thread, a finaliser or a task: its process goes on."""
 
 _NO_WORK = re.compile(
@@ -66,9 +71,12 @@ _NO_WORK = re.compile(
     r"|^[\w.]+(?:Error|Exception|Warning|Interrupt)\b"
     r"|^(?:wandb|terminate called|Exception|srun|slurmstepd|mpirun|During handling)"
     r"|^(?:The above exception|CUDA )|torch[./]distributed|NCCL|resource_tracker|leaked"
-    r"|[Ww]arning|exit ?code|signal|[Kk]ill|frames? |what\(\)|Caught .* in |0x[0-9a-f]{6}"
+    r"|^\[\d+\]:|^ *\w+ *: |^[=-]{5}|[Uu]pload|[Ss]ync|COMET|[Ww]arning|exit ?code|signal|[Kk]ill|frames? |what\(\)|Caught .* in |0x[0-9a-f]{6}"
 )
 """Lines that a process prints on its way out, or others print of it."""
+
+_HOST = re.compile(r"(?!ERROR|WARN|INFO|DEBUG|CRITICAL|std|PCI)[A-Za-z0-9][\w.-]*(?:@[\w.:-]+)?")
+"""The name of a machine, a pod, or of a process on one: `4091@10.0.0.4`."""
 
 TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")
@@ -123,7 +131,7 @@ class Raising:
     logged: ErrorView | None = None
     aside: bool = False
     outlived: bool = False
-    _later: dict[str, str] = field(default_factory=dict)
+    _later: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -150,8 +158,11 @@ class Raising:
             if self.since == 1:
                 self.named, self.raw = line.number, line.raw
             shape = work_shape(text) if self.since > 1 else ""
-            before = self._later.setdefault(shape, heard.get(shape, text))
-            self.outlived = self.outlived or (bool(shape) and before != text)  # with other numbers
+            if shape and shape in heard:
+                self.outlived = self.outlived or heard[shape] != text  # with other numbers
+            elif shape:
+                self._later.setdefault(shape, set()).add(text)
+                self.outlived = self.outlived or len(self._later[shape]) >= GOES_ON
 
     def error(self) -> ErrorView | None:
         """The exception."""
@@ -295,7 +306,7 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
         file=path,
         kind=KIND,
         rank=rank if isinstance(rank, int) else None,
-        host=told.host or (rank.strip(" :|>()") if isinstance(rank, str) else ""),
+        host=told.host or _host(rank),
         local_rank=told.local_rank,
         world_size=told.world_size,
         pid=told.pid,
@@ -309,6 +320,12 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
         timed_out=bool(told.late_at),
         quotes=tuple(sorted(told.quoted.items())),
     )
+
+
+def _host(writer: int | str) -> str:
+    """The machine, the pod or the process that a writer is; empty for a label that is none of these."""
+    name = writer.strip(" :|>()[]") if isinstance(writer, str) else ""
+    return name if _HOST.fullmatch(name) else ""
 
 
 def _entries(group: str, progress: Progress) -> Iterator[FlightEntry]:

@@ -71,12 +71,21 @@ TASK = _prefix(
 """The task that has written a line; with one process a task it is the rank."""
 
 ACTOR = _prefix(
-    r"^\([\w.<>:]+(?:, [^()]*?)? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.:a-f]+))?\) ",
+    r"^\([\w.<>:]+(?P<more>[^()]*?) ?\bpid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.:a-f]+))?[^()]*\) ",
     "Ray 1.0 to 2.50, python/ray/_private/worker.py, print_worker_logs",
     "(RayTrainWorker pid=270291, ip=10.0.0.4) Traceback (most recent call last):",
     "(RayWorkerWrapper pid=270291) step 1",
+    "(VllmWorker rank=2 pid=4242) step 1",
 )
 """The process that has written a line."""
+
+WORLD_RANK = _pattern(
+    "world_rank=",
+    r"\(ip=(?P<ip>[\d.:a-f]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+)",
+    "Ray Train 2.5 to 2.50, python/ray/train/_internal/backend_executor.py",
+    "- (ip=10.0.163.141, pid=4091) world_rank=3, local_rank=3, node_rank=0",
+)
+"""The rank of an actor."""
 
 TEE = _prefix(
     r"^\[(?!rank\d)(?P<role>[A-Za-z_]\w*?)(?P<number>\d+)\]:",
@@ -302,10 +311,19 @@ CRASHED = _pattern(
 """A process has been ended by a signal: which one, the line does not tell."""
 
 RANK_ENDED = _pattern(
-    (" crashed with exit code ", "died unexpectedly", "exits with return code = ", "terminated with "),
+    tuple(
+        [
+            " crashed with exit code ",
+            "died unexpectedly",
+            "exits with return",
+            "terminated with ",
+            "exited on",
+        ]
+    ),
     r"\bRank (?P<rank>\d+) crashed with exit code (?P<code>-?\d+)"
     r"|Worker proc \w+-(?P<worker>\d+) died unexpectedly"
-    r"|--local_rank[= ](?P<local>\d+).* exits with return code = (?P<returned>-?\d+)"
+    r"|\bexits with return code = (?P<returned>-?\d+)"
+    r"|process rank (?P<mpi>\d+) .* exited on signal (?P<number>\d+)"
     r"|process (?P<index>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<exit>\d+))",
     "Composer 0.10 to 0.30, composer/cli/launcher.py; vLLM 0.8 to 0.11, "
     "v1/executor/multiproc_executor.py; DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; "
@@ -316,12 +334,27 @@ RANK_ENDED = _pattern(
     "[2026-11-23 12:00:00,123] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', '-u', "
     "'train.py', '--local_rank=1'] exits with return code = -9",
     "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL",
+    "mpirun noticed that process rank 2 with PID 0 on node node7 exited on signal 11 (Segmentation fault).",
 )
-"""How a rank has ended, in the words of what has started it."""
+"""How a rank has ended, in the words of what has started it.
+
+DeepSpeed's launcher prints the command of the process that it started last, whichever has failed."""
 
 SOME_ENDED = _pattern(
-    ("Killing subprocess ", "A worker died or was killed"),
-    r"\bKilling subprocess \d+|^(?:\(raylet\) )?A worker died or was killed while executing a task",
+    tuple(
+        [
+            "Killing subprocess ",
+            " died",
+            "exited with code ",
+            "Exit Code:",
+            " Killed",
+            "died, exit code",
+            "DiedError",
+        ]
+    ),
+    r"\bKilling subprocess \d+|A worker died or was killed while executing a task"
+    r"|\bexited with (?:exit )?code (?!0\b)\d+|Exit Code: +(?!0\b)\d+|^make: \*\*\* .* Killed"
+    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError",
     "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc",
     "[2026-11-23 12:00:00,123] [INFO] [launch.py:318:sigkill_handler] Killing subprocess 80",
     "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
@@ -345,17 +378,25 @@ WORKERS_KILLED = _pattern(
 )
 """Ray's memory monitor has ended processes."""
 
-_ENDS = "DUE TO /got signal: /eath signal/walltime /TERM_RUN/Reason:/low on /TIMEOUT/PREEMPTED/NODE_F"
+_ENDS = (
+    "DUE TO /got signal: /eath signal/walltime /TERM_RUN/Reason:/low on /TIMEOUT/PREEMPTED/NODE_F/Node f"
+    "/##[error]/took longer/sending signal/DeadlineE/Host EC2/received SIG"
+)
 
 ENDED_FROM_OUTSIDE = _pattern(
     tuple(_ENDS.split("/")),
-    r"CANCELLED AT \S+ DUE TO (?P<slurm>TIME LIMIT|PREEMPTION|NODE FAILURE|[A-Z ]+?)(?: \*\*\*|$)"
+    r"CANCELLED AT \S+ DUE TO (?P<slurm>[A-Z][A-Z ]+[A-Z])"
+    r"|error: Node (?P<node>failure) on"
     r"|SignalException: Process \d+ got signal: (?P<signal>\d+)"
     r"|Received (?P<death>Signals\.SIG\w+|\d+) death signal"
     r"|PBS: job killed: (?P<pbs>walltime)|(?P<lsf>TERM_RUNLIMIT): job killed"
     r"|Reason:\s+(?P<reason>Evicted|DeadlineExceeded|Preempting|NodeLost|Terminated)\b"
     r"|[Tt]he node was (?P<evicted>low on resource)"
-    r"|(?:^|\s|JobState=)(?P<state>TIMEOUT|PREEMPTED|NODE_FAIL)(?:\s+\d+:\d+|\s+Reason=)",
+    r"|^\d+\S* .*\b(?P<state>TIMEOUT|PREEMPTED|NODE_FAIL)\s+\d+:\d+"
+    r"|JobState=(?P<job>TIMEOUT|PREEMPTED|NODE_FAIL)\b"
+    r"|##\[error\]The (?:operation|job|runner) .*(?P<canceled>cancel|shutdown)"
+    r"|execution took longer than (?P<gitlab>[\w ]+)|timeout: sending signal (?P<timeout>\w+)"
+    r"|\b(?P<deadline>DeadlineExceeded) |[Hh]ost EC2 .*(?P<spot>terminated)|process received (?P<main>SIGTERM)",
     "Slurm 18.08 to 26.05, slurmd/slurmstepd/req.c, sacct and scontrol; torch 1.9 to 2.15, "
     "torch/distributed/elastic/multiprocessing/api.py and agent/server/api.py; OpenPBS, mom; LSF, bhist;"
     " Kubernetes 1.9 to 1.34, pkg/kubelet/eviction and kubectl/pkg/describe",
@@ -372,6 +413,23 @@ ENDED_FROM_OUTSIDE = _pattern(
 )
 """Somebody outside of the job has ended it: no rank has failed."""
 
+CANCELLED = _pattern(
+    "CANCELLED AT ",
+    r"\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+    "Slurm 18.08 to 26.05, slurmd/slurmstepd/req.c",
+    "slurmstepd: error: *** STEP 6053.0 ON node7 CANCELLED AT 2026-11-23T12:00:00 ***",
+)
+"""A step of Slurm's was ended: by `scancel`, or because one of its tasks has failed."""
+
+SIGNAL_BLOCK = _pattern(
+    "] Signal: ",
+    r"^\[\S+:\d+\] Signal: (?P<how>Segmentation fault|Aborted|Bus error|Illegal instruction"
+    r"|Floating point exception) \(\d+\)",
+    "Open MPI 1.3 to 5.0, opal/util/stacktrace.c",
+    "[node7:12345] Signal: Segmentation fault (11)",
+)
+"""Open MPI tells of the signal that ends its process."""
+
 XID = _pattern(
     "NVRM: Xid",
     r"NVRM: Xid \((?P<device>[^)]+)\): (?P<said>\d+, .*)",
@@ -381,10 +439,20 @@ XID = _pattern(
 """The driver has reported an error of a GPU."""
 
 MEMORY_KILL = _pattern(
-    ("oom", "OOM", "emory: Kill", "Killed process", "OUT_OF_ME"),
-    r"Detected \d+ oom[-_]kill event|Out of memory(?: \([\w ]+\))?: Kill(?:ed)? process \d+"
-    r"|Memory cgroup out of memory: Kill(?:ed)? process \d+|oom-kill:constraint=\w+"
-    r"|Reason:\s+OOMKilled|\"reason\": \"OOMKilled\"|\bOUT_OF_ME(?:MORY\b|\+)",
+    (
+        "oom",
+        "OOM",
+        "emory: Kill",
+        "Killed process",
+        "OUT_OF_ME",
+        "TERM_MEMLIMIT",
+        "killed: mem",
+        "emory limit",
+    ),
+    r"Detected \d+ oom[-_]kill event|(?:Out of memory(?: \([\w ]+\))?|Memory cgroup out of memory): "
+    r"Kill(?:ed)? process \d+(?: \((?!python|ray|train|pt_|torch|deepspeed|accelerate|vllm)(?P<other>[^)]+)\))?"
+    r"|oom-kill:constraint=\w+|\bOOMKilled\b(?!\"?: ?false)|\bOUT_OF_ME(?:MORY\b|\+)|TERM_MEMLIMIT"
+    r"|PBS: job killed: mem|exceeded (?:job |step )?memory limit|killed by the OOM killer|'oom-kill'",
     "Linux 4.x to 6.x, mm/oom_kill.c and mm/memcontrol.c; Slurm 18.08 to 26.05, task/cgroup; "
     "Kubernetes, kubectl/pkg/describe/describe.go; Slurm 18.08 to 26.05, sacct, scontrol and mails",
     "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=123.0. Some of your processes may have "

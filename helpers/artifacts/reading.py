@@ -31,9 +31,12 @@ LINE = 1 << 16
 """Bytes of a line that are looked at."""
 
 RECORDING = re.compile(rb'\{"recording":\s*\d+')
+DUMP = re.compile(rb'"(?:entries|pg_config|thread_id|py_callstack)"\s*:')
+"""What JSON has that is a dump, and no line of a log."""
+
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
 JSON = re.compile(rb'\s*(\{\s*"|\[\s*[{\]])')
-_NAMED = re.compile(r"rank[_\-. ]?(\d+)", re.IGNORECASE)
+_NAMED = re.compile(r"(?<!local_)(?<!local-)rank[_\-. ]?(\d+)", re.IGNORECASE)
 
 
 class Found(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -111,7 +114,7 @@ def _of_json(content: IO[bytes], path: str, budget: Budget) -> Found:
         return _of_records(records, data.decode("utf-8", "replace").splitlines(), path)
     content.seek(0)
     found = _of_text(content, path, budget)
-    if damaged is not None and not found.accounts and data.lstrip()[:1] != b"[":
+    if damaged is not None and not found.accounts and DUMP.search(data[:HEAD]):
         raise damaged
     return found
 

@@ -20,7 +20,7 @@ _WEIGHTS = (
     (
         6,
         r"\b(?:FATAL|Fatal|PANIC|panic|Segmentation fault|core dumped|[Kk]illed|oom|OOM|[Oo]ut of memory"
-        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted)\b",
+        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted|[Ss]talled|terminated)\b",
     ),
     (5, r"^[\w.]*(?:Error|Exception|Interrupt)\b|(?:Error|Exception): |\[(?:rank)?\d*\]?.*\bE\d{3,4} "),
     (

@@ -357,12 +357,15 @@ PEER = re.compile(r"\[([0-9A-Fa-f.:]+)\]:\d+|[Cc]onnect to (\S+)<\d+>")
 """The address at the other end of a connection, in one of two groups: gloo/transport/tcp/pair.cc writes
 `[10.0.0.1]:4242`, NCCL's src/misc/socket.cc `10.0.0.1<4242>`."""
 
+BY_SIGNAL = re.compile(r"DataLoader worker \(pid \d+\) is killed by signal: (\w+)")
+"""The signal that has ended a worker: torch/csrc/DataLoader.cpp, 0.4 to 2.15."""
+
 WORKERS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 """Pids of the workers that a rank has lost: the last row of `FOLLOWS`."""
 
 JOINED = re.compile(
     r"(\d+)/(\d+) clients joined"
-    r"|world_size=(\d+), (?:worker_count|num_workers_joined)=(\d+)"
+    r"|world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<count>\d+)"
 )
 """How many have joined, and how many should have, of rows of `NOT_ALL_JOINED`: two of four groups."""
 

@@ -458,7 +458,8 @@ class Snapshot:
         output: of ranks, the newest lines that each has printed.
         masked: failures that follow from something earlier, as a log tells, in words.
         ended_by: who has ended the job from outside, as a log tells, in words.
-        telling: lines of texts that tell of a failure, and of no rank: `FILE:NUMBER: LINE`.
+        telling: of texts that tell of no rank, the lines that say most: `FILE:NUMBER: LINE`; alarming:
+            whether these tell of a failure.
     """
 
     time: float
@@ -480,6 +481,7 @@ class Snapshot:
     masked: tuple[str, ...] = ()
     ended_by: str = ""
     telling: tuple[str, ...] = ()
+    alarming: bool = False
 
 
 @dataclass(frozen=True)

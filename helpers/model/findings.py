@@ -77,12 +77,14 @@ class WorkerStall(Finding):
     Attributes:
         signal: name of the one that somebody else has sent to all workers of a rank; empty for none.
         runs_module_again: True where a worker has run the launching code again.
+        told_signal: name of the one that has ended a worker, as its rank says; empty for none.
     """
 
     kind = "worker-stall"
     state: Literal["stuck", "late", "ended"] = "ended"
     signal: str = ""
     runs_module_again: bool = False
+    told_signal: str = ""
 
 
 Lines = Literal["same", "different", "unknown"]
@@ -117,11 +119,16 @@ class DeviceMismatch(Finding):
 
 @dataclass(frozen=True)
 class RankCrashed(Finding):
-    """A signal has ended a rank: SIGKILL and SIGTERM come from outside, others from what it did."""
+    """A signal has ended a rank: SIGKILL and SIGTERM come from outside, others from what it did.
+
+    Attributes:
+        with_stack: True where it is known where the rank was.
+    """
 
     kind = "rank-crashed"
     signal: str = ""
     from_outside: bool = False
+    with_stack: bool = False
 
 
 @dataclass(frozen=True)

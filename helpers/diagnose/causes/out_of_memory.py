@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Sequence
 from typing import Literal
@@ -10,7 +11,7 @@ from ...model.facts import Verdict
 from ...model.findings import OutOfMemory
 from ...model.wording import FROZEN, place, plural, sentence, spoken, stack_of
 from ..events import Event
-from ..messages import NO_GPU_MEMORY, NO_MEMORY, NO_SHARED_MEMORY
+from ..messages import NO_GPU_MEMORY, NO_MEMORY, NO_SHARED_MEMORY, WORKERS
 from ..scene import Facts
 
 _LOADS = ("load", "load_state_dict", "load_checkpoint", "from_pretrained")
@@ -35,7 +36,10 @@ def find(facts: Facts) -> Verdict | None:
 def _used_up(facts: Facts, event: Event) -> Verdict | None:
     """An allocation has failed, or the kernel has ended a process for memory."""
     if event.error is not None:
-        if event.error.type not in _TYPES and not NO_MEMORY.search(event.error.message):
+        lost = not facts.snapshot.timed and WORKERS.search(event.error.message) is not None
+        killed = lost and facts.snapshot.memory_kills > 0
+        failed = event.error.type in _TYPES or NO_MEMORY.search(event.error.message) is not None
+        if not (killed or failed):
             return None
         culprits, who = event.ranks, event.who if event.own else "a process"
         at = f" at {place(event.where)}" if event.where or culprits else ""
@@ -64,7 +68,7 @@ def _used_up(facts: Facts, event: Event) -> Verdict | None:
         where=event.where,
         evidence=evidence,
         finding=OutOfMemory(
-            of=_whose(event),
+            of="worker" if event.error and WORKERS.search(event.error.message) else _whose(event),
             while_loading=_was_loading(facts, culprits),
             limited=facts.snapshot.limit is not None,
         ),
@@ -117,7 +121,7 @@ def _killed(facts: Facts) -> tuple[int, ...]:
 
 def _nobody(facts: Facts) -> Verdict | None:
     """The kernel has killed for memory, and of no process more is known."""
-    if not facts.snapshot.memory_kills or facts.snapshot.job.command or facts.graph.stuck:
+    if not facts.snapshot.memory_kills or facts.patience == math.inf or facts.stuck:
         return None
     said = "a process of the job was killed for memory"
     return Verdict(

@@ -27,5 +27,9 @@ def find(facts: Facts) -> Verdict | None:
         culprits=event.ranks,
         where=event.where,
         evidence=(f"{event.who} ended by signal {event.by_signal} ({name})",),
-        finding=RankCrashed(signal=name, from_outside=event.by_signal in FROM_OUTSIDE),
+        finding=RankCrashed(
+            signal=name,
+            from_outside=event.by_signal in FROM_OUTSIDE,
+            with_stack=bool(event.process.stack),
+        ),
     )

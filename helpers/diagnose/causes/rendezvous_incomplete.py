@@ -102,6 +102,8 @@ def _gave_up(facts: Facts, event: Event) -> Verdict | None:
     if not NOT_ALL_JOINED.search(event.error.message):
         return None
     counted = JOINED.search(event.error.message)
+    if counted is not None and int(counted["count"] or 0) > int(counted["world"] or 0):
+        return _too_many(event, int(counted["count"]), int(counted["world"]))
     if counted is not None and not facts.all_seen:
         return _counted(event, *sorted(int(number) for number in counted.groups() if number))
     return _verdict(facts, hang=False)
@@ -136,6 +138,23 @@ def _no_store(event: Event, address: str) -> Verdict:
         summary=f"{sentence(detail)} and gives up: nobody has that address, or nobody listens there.",
         where=event.where,
         evidence=(f"{who}: {event.text}",),
+    )
+
+
+def _too_many(event: Event, joined: int, world: int) -> Verdict:
+    """More have joined than there are: the store has served another start, or the job runs twice."""
+    detail = f"{joined} processes have joined a group of {world}"
+    return Verdict(
+        outcome="error",
+        cause="rendezvous-incomplete",
+        detail=detail,
+        summary=(
+            f"{sentence(detail)}: the job was started twice, or its store has served an earlier start. "
+            "Nobody is missing."
+        ),
+        where=event.where,
+        evidence=(f"{event.who}: {event.text}",),
+        finding=RendezvousIncomplete(other_job=True),
     )
 
 

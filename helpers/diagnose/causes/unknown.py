@@ -47,7 +47,7 @@ def _find(facts: Facts) -> Verdict | None:
 def _some_ended(facts: Facts) -> Verdict | None:
     """Files tell that a process has ended, and neither which nor how."""
     views = [view.process for view in facts.snapshot.ranks if view.rank is None and view.process]
-    if facts.snapshot.job.command or not any(process.end_unseen for process in views):
+    if facts.patience == math.inf or not any(process.end_unseen for process in views):
         return None
     said = "a process of the job has ended, and what was read tells neither which nor how"
     return Verdict("error", "unknown", detail=said, summary=f"{sentence(said)}.", evidence=(said,))
@@ -55,14 +55,18 @@ def _some_ended(facts: Facts) -> Verdict | None:
 
 def _untold(facts: Facts) -> Verdict | None:
     """Files tell of a failure, or of something that is not understood, and of no rank."""
-    telling = facts.snapshot.telling
+    snapshot = facts.snapshot
+    telling = snapshot.telling or (() if snapshot.timed else snapshot.warned)
     if not telling or facts.patience == math.inf:
         return None
+    failed = snapshot.alarming or not snapshot.telling
+    said = "which rank has failed, or why" if failed else "of a rank, or of a failure"
     return Verdict(
-        outcome="running",
+        outcome="error" if snapshot.alarming else "running",
         cause="unknown",
-        detail="no line is one that this tool understands as the end of a rank",
-        summary="Nothing that was read tells which rank has failed, or why. These lines say most.",
+        proved=False,
+        detail=f"nothing that was read tells {said}",
+        summary=f"Nothing that was read tells {said}. The lines below say most.",
         evidence=telling,
         finding=Unexplained(blind=True),
     )
@@ -71,7 +75,7 @@ def _untold(facts: Facts) -> Verdict | None:
 def _from_outside(facts: Facts) -> Verdict | None:
     """Somebody has ended the job, and no rank had failed."""
     ended_by = facts.snapshot.ended_by
-    if not ended_by:
+    if not ended_by or facts.patience == math.inf:
         return None
     return Verdict(
         outcome="error",

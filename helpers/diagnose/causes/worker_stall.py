@@ -10,7 +10,7 @@ from ...model.findings import WorkerStall
 from ...model.waits import DATA_LOADER
 from ...model.wording import child_phrase, doing, joined, place, sentence, signal_name, spoken
 from ..events import FROM_OUTSIDE, Event
-from ..messages import WORKER_LATE, WORKERS
+from ..messages import BY_SIGNAL, WORKER_LATE, WORKERS
 from ..scene import Facts
 
 UNSEEN = ChildView(ProcessView(0, "dataloader-worker"))
@@ -73,7 +73,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     if event.own:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
-        by = _sent_to_all(facts, children)
+        by = _sent_to_all(facts, children) or _told_signal(error)
         name, where = "a DataLoader worker", event.where
         how = f"ended by {by} from outside" if by else "ended"
     elif child is not None and child.process.kind == "dataloader-worker":
@@ -93,8 +93,19 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
         culprits=event.ranks,
         where=where,
         evidence=(f"{name} of {event.who}: {event.text}",),
-        finding=WorkerStall("ended", _sent_to_all(facts, children), facts.runs_module_again),
+        finding=WorkerStall(
+            "ended",
+            _sent_to_all(facts, children),
+            facts.runs_module_again,
+            told_signal=_told_signal(error) if event.own else "",
+        ),
     )
+
+
+def _told_signal(error: ErrorView | None) -> str:
+    """The signal that has ended a worker, where its rank tells one that comes from outside."""
+    told = BY_SIGNAL.search(error.message) if error is not None else None
+    return {"Killed": "SIGKILL", "Terminated": "SIGTERM"}.get(told[1], "") if told is not None else ""
 
 
 def _workers(facts: Facts, rank: int | None) -> tuple[ChildView, ...]:

@@ -13,8 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-TEXTS = ("log", "message", "textPayload", "line", "MESSAGE", "msg")
+TEXTS = ("log", "message", "textPayload", "line", "MESSAGE", "msg", "event")
 """Names of the field that holds the text of a record."""
+
+TRACES = ("exc_info", "exception", "stack_trace", "traceback", "error.stack")
+"""Names of the field that holds the traceback that was logged with a text."""
 
 SOURCES = (
     *("pod_name", "pod", "logStreamName", "container_name", "container_id", "containerName", "task"),
@@ -32,11 +35,13 @@ class Record(NamedTuple):
         source: the process that has written it, as the collector names it; empty where it does not.
         text: may have several lines.
         quoted: the text as it stands in the file, with its escapes.
+        rank: of the process, where the record tells it.
     """
 
     source: str
     text: str
     quoted: str
+    rank: int | None = None
 
 
 def unwrapped(line: str) -> Iterator[Record]:
@@ -60,17 +65,35 @@ def records(value: object, source: str = "") -> Iterator[Record]:
             yield from records(part, source)
     elif isinstance(value, dict):
         source = _source(value) or source
-        text = next((value[name] for name in TEXTS if isinstance(value.get(name), str)), None)
+        text = next((said for name in TEXTS if (said := _words(value.get(name)))), None)
         if text is not None:
-            yield Record(source, text.rstrip("\n"), json.dumps(text)[1:-1].removesuffix("\\n"))
+            trace = next((said for name in TRACES if (said := _words(value.get(name)))), "")
+            rank = value.get("rank")
+            number = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
+            yield _record(source, f"{text}\n{trace}" if trace else text, number)
             return
         pairs = value.get("values")
         if isinstance(pairs, list) and all(_is_pair(pair) for pair in pairs):
             for _, text, *_ in pairs:
-                yield Record(source, text.rstrip("\n"), json.dumps(text)[1:-1].removesuffix("\\n"))
+                yield _record(source, text)
             return
         for part in value.values():
             yield from records(part, source)
+
+
+def _record(source: str, text: str, rank: int | None = None) -> Record:
+    return Record(source, text.rstrip("\n"), json.dumps(text)[1:-1].removesuffix("\\n"), rank)
+
+
+def _words(value: object) -> str:
+    """A field's text, which journald writes as the numbers of its bytes where it has colours."""
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(part, int) and 0 <= part < 256 for part in value)
+    ):
+        return bytes(value).decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
 
 
 def _is_pair(value: object) -> bool:

@@ -52,6 +52,7 @@ def account(value: dict[str, Any], path: str) -> Account:
     return Account(
         file=path,
         kind=KIND,
+        rank=int(place[1]) if place is not None else None,
         local_rank=int(place[1]) if place is not None else None,
         error=error,
         exit_code=1,

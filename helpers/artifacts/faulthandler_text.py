@@ -35,8 +35,8 @@ END = "Traceback (most recent call last):"
 def account(lines: Iterable[str], path: str) -> Account | None:
     """What a dump tells; None where it has no frame.
 
-    The main thread is the one that runs the top level of a module, else the one that is marked as
-    current, which a crash was in, else the last: Python writes it at the end.
+    The main thread is the one that is marked as current, which a crash was in, else the one that runs
+    the top level of a module; where there is neither, it is not in the text.
     """
     threads: list[pyspy_dump.DumpedText] = []
     current: set[int] = set()
@@ -58,6 +58,7 @@ def account(lines: Iterable[str], path: str) -> Account | None:
         return None
     ends = (one for one in known if one.frames[-1]["name"] == "<module>")
     crashed = (one for one in known if one.thread_id in current)
-    main = next(ends, None) or next(crashed, known[-1])
-    main.thread_name = "MainThread"
+    main = next(crashed, None) or next(ends, None)
+    if main is not None:
+        main.thread_name = "MainThread"
     return pyspy_dump.of_threads(known, (), path, KIND)

@@ -64,6 +64,7 @@ _OUTSIDE = {
     "evicted": "Kubernetes evicted the pod: its node was {}",
     "state": "Slurm ended the job ({})",
     "job": "Slurm ended the job ({})",
+    "shell": "somebody ended the command ({})",
     "node": "Slurm ended the job (node {})",
     "canceled": "the runner of the workflow ended the job",
     "gitlab": "the runner ended the job, which took longer than {}",
@@ -283,8 +284,8 @@ class Log:
                 if told.death.begins > first:
                     yield f"{raised['type']}: {raised['message'].partition(chr(10))[0]} ({who})"
                 told.raised.clear()
-            if told.code is not None and told.code_at > stopped and not told.for_memory:
-                told.code = None
+            if told.code_at > stopped and not told.for_memory:
+                told.code, told.died = None, False
 
     def _rank(self, rank: int | str) -> LogRank:
         return self._ranks.setdefault(rank, LogRank())
@@ -355,7 +356,8 @@ class Log:
         elif match := patterns.SUMMARY_RANK.search(text):
             told = self._in_summary[line.writer] = self._rank(int(match["rank"]))
             told.local_rank = int(match["local"])
-            told.died = told.died or self._root_next
+            if self._root_next and not told.died:
+                told.died, told.code_at = True, told.code_at or line.number
             self._root = told if self._root_next else self._root
             self._root_next = False
             self._writers.note(line.writer, int(match["rank"]))
@@ -476,6 +478,7 @@ class Log:
         if another or (newest is None and (whole or raised is not None or said or _FRAME.match(text))):
             told = self._rank(rank)
             told.begin(line, *((text,) if whole else (TRACEBACK, text)))
+            told.raised[-1].aside |= patterns.RANK_ENDED.search(text) is not None
         elif told is not None:
             told.hear(line, text)
         elif len(self._ranks) < WRITERS:

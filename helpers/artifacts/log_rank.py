@@ -67,11 +67,12 @@ _ASIDE = re.compile(
 """What stands before the traceback of a thread, a finaliser or a task: its process goes on."""
 
 _NO_WORK = re.compile(
-    r"^\s|^$|^\[[EWIF]\d|^[EWIF]\d{4} |^frame #|^Traceback"
+    r"^\s|^$|^\[[EWIF]\d|^[EWIF]\d{4} |^frame #|^Traceback|^\[\d+\]:|^ *\w+ *: |^[=-]{5}"
     r"|^[\w.]+(?:Error|Exception|Warning|Interrupt)\b"
     r"|^(?:wandb|terminate called|Exception|srun|slurmstepd|mpirun|During handling)"
     r"|^(?:The above exception|CUDA )|torch[./]distributed|NCCL|resource_tracker|leaked"
-    r"|^\[\d+\]:|^ *\w+ *: |^[=-]{5}|[Uu]pload|[Ss]ync|COMET|[Ww]arning|exit ?code|signal|[Kk]ill|frames? |what\(\)|Caught .* in |0x[0-9a-f]{6}"
+    r"|[Uu]pload|[Ss]ync|COMET|[Ww]arning|exit ?code|signal|[Kk]ill|frames? |what\(\)|Caught .* in "
+    r"|0x[0-9a-f]{6}"
 )
 """Lines that a process prints on its way out, or others print of it."""
 
@@ -250,7 +251,7 @@ class LogRank:
         """A line tells how the process has ended; None: only that it has."""
         self.quote(line)
         if code is None:
-            self.died = True
+            self.died, self.code_at = True, self.code_at or line.number
         elif self.code is None:
             self.code, self.code_at = code, line.number
 

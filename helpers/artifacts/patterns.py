@@ -112,6 +112,13 @@ TAGGED = _prefix(
 )
 """The rank that has written a line, by its program."""
 
+PREPENDED = _prefix(
+    r"^\[(?P<rank>\d+)\] ?",
+    "Intel MPI and MPICH 3 and 4, `mpirun -prepend-rank`",
+    "[3] Traceback (most recent call last):",
+)
+"""The rank that has written a line, where lines of tracebacks have such labels."""
+
 RANK = _prefix(
     r"\[rank(?P<rank>\d+)\]: ?",
     "torch 2.2 to 2.15, c10/util/Logging.cpp; 2.3 to 2.15, torch/distributed/distributed_c10d.py",
@@ -311,14 +318,12 @@ CRASHED = _pattern(
 """A process has been ended by a signal: which one, the line does not tell."""
 
 RANK_ENDED = _pattern(
-    tuple(
-        [
-            " crashed with exit code ",
-            "died unexpectedly",
-            "exits with return",
-            "terminated with ",
-            "exited on",
-        ]
+    (
+        " crashed with exit code ",
+        "died unexpectedly",
+        "exits with return",
+        "terminated with ",
+        "exited on",
     ),
     r"\bRank (?P<rank>\d+) crashed with exit code (?P<code>-?\d+)"
     r"|Worker proc \w+-(?P<worker>\d+) died unexpectedly"
@@ -341,16 +346,14 @@ RANK_ENDED = _pattern(
 DeepSpeed's launcher prints the command of the process that it started last, whichever has failed."""
 
 SOME_ENDED = _pattern(
-    tuple(
-        [
-            "Killing subprocess ",
-            " died",
-            "exited with code ",
-            "Exit Code:",
-            " Killed",
-            "died, exit code",
-            "DiedError",
-        ]
+    (
+        "Killing subprocess ",
+        " died",
+        "exited with code ",
+        "Exit Code:",
+        " Killed",
+        "died, exit code",
+        "DiedError",
     ),
     r"\bKilling subprocess \d+|A worker died or was killed while executing a task"
     r"|\bexited with (?:exit )?code (?!0\b)\d+|Exit Code: +(?!0\b)\d+|^make: \*\*\* .* Killed"
@@ -380,7 +383,7 @@ WORKERS_KILLED = _pattern(
 
 _ENDS = (
     "DUE TO /got signal: /eath signal/walltime /TERM_RUN/Reason:/low on /TIMEOUT/PREEMPTED/NODE_F/Node f"
-    "/##[error]/took longer/sending signal/DeadlineE/Host EC2/received SIG"
+    "/##[error]/took longer/sending signal/DeadlineE/Host EC2/received SIG/Terminated/Hangup"
 )
 
 ENDED_FROM_OUTSIDE = _pattern(
@@ -394,6 +397,7 @@ ENDED_FROM_OUTSIDE = _pattern(
     r"|[Tt]he node was (?P<evicted>low on resource)"
     r"|^\d+\S* .*\b(?P<state>TIMEOUT|PREEMPTED|NODE_FAIL)\s+\d+:\d+"
     r"|JobState=(?P<job>TIMEOUT|PREEMPTED|NODE_FAIL)\b"
+    r"|^(?:\S+: line \d+: +)?\d+ +(?P<shell>Terminated|Hangup)\b"
     r"|##\[error\]The (?:operation|job|runner) .*(?P<canceled>cancel|shutdown)"
     r"|execution took longer than (?P<gitlab>[\w ]+)|timeout: sending signal (?P<timeout>\w+)"
     r"|\b(?P<deadline>DeadlineExceeded) |[Hh]ost EC2 .*(?P<spot>terminated)|process received (?P<main>SIGTERM)",

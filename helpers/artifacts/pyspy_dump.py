@@ -134,7 +134,9 @@ def of_threads(
     outermost = [one.frames[-1]["name"] for one in threads if one.frames]
     if not any(one.os_thread_id == pid for one in threads) and "<module>" not in outermost:
         named = (one for one in threads if one.thread_name == "MainThread")
-        next(named, threads[0]).os_thread_id = pid
+        chosen = next(named, threads[0] if kind == KIND else None)
+        if chosen is not None:
+            chosen.os_thread_id = pid
     natives = [_native(thread) for thread in threads]
     dump: list[dumped.DumpedThread] = [
         {

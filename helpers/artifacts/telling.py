@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from .writers import Line
 
@@ -13,6 +13,9 @@ MOST = 5
 ALARMING = 4
 """The weight from which on a line tells of a failure."""
 
+SOON = 12
+"""Lines that may stand at the end of a text, after the one that tells of its failure."""
+
 KEPT = 64
 """Lines that are remembered while a text is read: the first ones of each weight, and the last."""
 
@@ -20,7 +23,7 @@ _WEIGHTS = (
     (
         6,
         r"\b(?:FATAL|Fatal|PANIC|panic|Segmentation fault|core dumped|[Kk]illed|oom|OOM|[Oo]ut of memory"
-        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted|[Ss]talled|terminated)\b",
+        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted|[Ss]talled|terminated|closing signal)\b",
     ),
     (5, r"^[\w.]*(?:Error|Exception|Interrupt)\b|(?:Error|Exception): |\[(?:rank)?\d*\]?.*\bE\d{3,4} "),
     (
@@ -37,12 +40,17 @@ _PATTERNS = tuple((weight, re.compile(pattern)) for weight, pattern in _WEIGHTS)
 _NUMBERS = re.compile(r"\d+")
 
 
+_WELL = re.compile(r"\b(?:[Ff]inished|[Cc]ompleted?|[Dd]one|[Ss]uccess\w*)\b")
+"""What a job prints that has ended well."""
+
+
 class Telling:
     """The most telling lines of a text as it is read."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[int, Line]] = {}
         self._last: Line | None = None
+        self._since: list[int] = []
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -50,24 +58,29 @@ class Telling:
             return
         self._last = line
         weight = next((weight for weight, pattern in _PATTERNS if pattern.search(line.text)), 0)
+        if weight >= ALARMING:
+            self._since = [line.number]
+        elif self._since and _WELL.search(line.text):
+            self._since = []
+        elif self._since:
+            self._since.append(line.number)
         shape = _NUMBERS.sub("#", line.text)[:80]
         if weight and shape not in self._kept and len(self._kept) < KEPT:
             self._kept[shape] = weight, line
 
     def alarming(self, outlived: Collection[int]) -> bool:
-        """True where a line tells of a failure.
+        """True where a text ends soon after a line that tells of a failure.
 
         Args:
             outlived: numbers of lines whose failure nothing has come of.
         """
-        return any(w >= ALARMING and line.number not in outlived for w, line in self._kept.values())
+        return 0 < len(self._since) <= SOON and self._since[0] not in outlived
 
     def lines(self, outlived: Collection[int]) -> list[tuple[int, str]]:
         """Number of a line, and the line, in their order: the most telling, else the last one."""
         kept = [(w, line) for w, line in self._kept.values() if line.number not in outlived]
         heaviest = sorted(kept, key=lambda kept: (-kept[0], kept[1].number))[:MOST]
-        chosen: Iterable[Line] = (line for _, line in heaviest)
-        found = {line.number: line.raw for line in chosen}
+        found = {line.number: line.raw for _, line in heaviest}
         if self._last is not None and not found:
             found[self._last.number] = self._last.raw
         return sorted(found.items())

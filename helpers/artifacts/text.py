@@ -86,7 +86,7 @@ class Text:
         quoted = record.quoted if record.quoted in raw else raw
         for text in record.text.splitlines() or [""]:
             shown = text if text.strip() and text in raw else quoted
-            self._take(self._writers.line(text, number, record.source, shown))
+            self._take(self._writers.line(text, number, record.source, shown, record.rank))
 
     def _take(self, line: Line) -> None:
         self._log.take(line)

@@ -38,7 +38,7 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
     is rank 0.
     """
     known = [one for one in accounts if one.rank is not None or not one.worker]
-    found = _numbered(_by_pid(known))
+    found = _numbered(_by_pid(known), sources)
     if not any(one.rank is not None for one in found):
         return _of_one(found, sources)
     issued: dict[object, set[int | None]] = {}
@@ -60,13 +60,21 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
     return found
 
 
-def _numbered(accounts: Sequence[Account]) -> list[Account]:
-    """Ranks that were spawned are numbered in the order in which they were: that of their pids."""
+def _numbered(accounts: Sequence[Account], sources: Sources) -> list[Account]:
+    """Ranks that no file numbers are numbered in the order in which they were started: that of their pids."""
     spawned = [one for one in accounts if one.rank is None and one.pid is not None and _is_spawned(one)]
+    spawned = spawned or _alike(accounts, sources)
     if not spawned or any(one.rank is not None for one in accounts if one.threads):
         return [*accounts]
     number = {one.pid: rank for rank, one in enumerate(sorted(spawned, key=lambda one: one.pid or 0))}
     return [replace(one, rank=number[one.pid]) if one in spawned else one for one in accounts]
+
+
+def _alike(accounts: Sequence[Account], sources: Sources) -> list[Account]:
+    """The processes of which several run one program, side by side."""
+    programs = [one for one in accounts if one.pid is not None and _may_be_rank(one, sources)]
+    commands = Counter(one.command for one in programs)
+    return [one for one in programs if one.command and commands[one.command] > 1]
 
 
 def _of_one(accounts: Sequence[Account], sources: Sources) -> list[Account]:

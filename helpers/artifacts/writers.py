@@ -54,21 +54,23 @@ class Writers:
     def __init__(self, home: int | None = None) -> None:
         self._home = home
         self._tasks = False
+        self._prepended = False
         self._learned: dict[str, re.Pattern[str]] = {}
         self._ranks: dict[str, set[int]] = {}
         self._numbers: dict[str, tuple[str, int]] = {}
 
-    def line(self, line: str, number: int = 0, source: str = "", raw: str = "") -> Line:
+    def line(
+        self, line: str, number: int = 0, source: str = "", raw: str = "", rank: int | None = None
+    ) -> Line:
         """The next line.
 
         Args:
             number: of it in its file; raw: what stands there, if it is not the line itself.
-            source: what wrote it, as a collector tells.
+            source, rank: what wrote it, as a collector tells.
         """
         raw = raw or line
         labels = [source] if source else []
         local: tuple[str, int] | None = None
-        rank: int | None = None
         line = _COLOURS.sub("", line)
         line = _bare(line, patterns.COLLECTED)
         if found := patterns.POD.search(line):
@@ -87,9 +89,14 @@ class Writers:
         for tag in (patterns.RANK, patterns.TAGGED):
             if rank is None and (found := tag.search(line)):
                 rank, line = int(found["rank"]), line[found.end() :]
-        if rank is None and (found := self._label(line)):
-            labels, line = [*labels, _TIME.sub("", found[0])], line[found.end() :]
-        writer = " ".join(labels)
+        if found := self._label(line):
+            labels += [] if rank is not None else [_TIME.sub("", found[0]).strip()]
+            line = line[found.end() :]
+        if rank is None and not labels and (found := patterns.PREPENDED.search(line)):
+            self._prepended = self._prepended or _SAYS.match(line[found.end() :]) is not None
+            if self._prepended:
+                rank, line = int(found["rank"]), line[found.end() :]
+        writer = " ".join(filter(None, labels))
         if local is not None:
             self._numbers[writer] = local
         if rank is None and not writer:

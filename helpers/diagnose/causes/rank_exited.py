@@ -40,7 +40,7 @@ def find(facts: Facts) -> Verdict | None:
 
 def _left_alone(facts: Facts) -> tuple[int, ...]:
     """The ranks of which files tell that they have ended, and not how."""
-    if facts.snapshot.job.command or facts.graph.alive:
+    if facts.snapshot.timed or facts.stuck:
         return ()
     return tuple(rank for rank, view in facts.gone.items() if view.process and view.process.end_unseen)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...model.clauses import Predicate, clauses, same, standing, verb
 from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
-from ...model.findings import RendezvousIncomplete
+from ...model.findings import DuplicateRank, RendezvousIncomplete
 from ...model.network import StoreView
 from ...model.waits import ForRanks, JoinsRPC, OnLock
 from ...model.wording import plural, sentence, spoken
@@ -146,7 +146,8 @@ def _too_many(event: Event, joined: int, world: int) -> Verdict:
     detail = f"{joined} processes have joined a group of {world}"
     return Verdict(
         outcome="error",
-        cause="rendezvous-incomplete",
+        cause="duplicate-rank",
+        proved=False,
         detail=detail,
         summary=(
             f"{sentence(detail)}: the job was started twice, or its store has served an earlier start. "
@@ -154,7 +155,7 @@ def _too_many(event: Event, joined: int, world: int) -> Verdict:
         ),
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
-        finding=RendezvousIncomplete(other_job=True),
+        finding=DuplicateRank(separate=True),
     )
 
 

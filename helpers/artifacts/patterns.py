@@ -96,7 +96,8 @@ TEE = _prefix(
 """The local rank that has written a line."""
 
 MPI = _prefix(
-    r"^\[(?:[\w.@-]+@)?1,(?:mpirank:)?(?P<rank>\d+)(?:,[\w.-]+)?\]<std(?:out|err|diag)>: ?",
+    r"^(?:\w{3} \w{3} +\d+ [\d:]+ \d{4})?\[(?:[\w.@-]+@)?(?:1,)?(?:mpirank:)?(?P<rank>\d+)"
+    r"(?:,[\w.-]+)?\]<std(?:out|err|diag)>: ?",
     "Open MPI 1.3 to 5.0, `mpirun --tag-output`, orte/util/../iof; SageMaker, its training toolkit; "
     "Horovod, `horovodrun`",
     "[1,8]<stdout>:Traceback (most recent call last):",
@@ -339,7 +340,7 @@ RANK_ENDED = _pattern(
     "[2026-11-23 12:00:00,123] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python', '-u', "
     "'train.py', '--local_rank=1'] exits with return code = -9",
     "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL",
-    "mpirun noticed that process rank 2 with PID 0 on node node7 exited on signal 11 (Segmentation fault).",
+    "mpirun noticed that process rank 2 with PID 0 on node node7 exited on signal 11 (Aborted).",
 )
 """How a rank has ended, in the words of what has started it.
 
@@ -400,7 +401,8 @@ ENDED_FROM_OUTSIDE = _pattern(
     r"|^(?:\S+: line \d+: +)?\d+ +(?P<shell>Terminated|Hangup)\b"
     r"|##\[error\]The (?:operation|job|runner) .*(?P<canceled>cancel|shutdown)"
     r"|execution took longer than (?P<gitlab>[\w ]+)|timeout: sending signal (?P<timeout>\w+)"
-    r"|\b(?P<deadline>DeadlineExceeded) |[Hh]ost EC2 .*(?P<spot>terminated)|process received (?P<main>SIGTERM)",
+    r"|\b(?P<deadline>DeadlineExceeded) |[Hh]ost EC2 .*(?P<spot>terminated)"
+    r"|process received (?P<main>SIGTERM)",
     "Slurm 18.08 to 26.05, slurmd/slurmstepd/req.c, sacct and scontrol; torch 1.9 to 2.15, "
     "torch/distributed/elastic/multiprocessing/api.py and agent/server/api.py; OpenPBS, mom; LSF, bhist;"
     " Kubernetes 1.9 to 1.34, pkg/kubelet/eviction and kubectl/pkg/describe",
@@ -454,7 +456,8 @@ MEMORY_KILL = _pattern(
         "emory limit",
     ),
     r"Detected \d+ oom[-_]kill event|(?:Out of memory(?: \([\w ]+\))?|Memory cgroup out of memory): "
-    r"Kill(?:ed)? process \d+(?: \((?!python|ray|train|pt_|torch|deepspeed|accelerate|vllm)(?P<other>[^)]+)\))?"
+    r"Kill(?:ed)? process \d+"
+    r"(?: \((?!python|ray|train|pt_|torch|deepspeed|accelerate|vllm)(?P<other>[^)]+)\))?"
     r"|oom-kill:constraint=\w+|\bOOMKilled\b(?!\"?: ?false)|\bOUT_OF_ME(?:MORY\b|\+)|TERM_MEMLIMIT"
     r"|PBS: job killed: mem|exceeded (?:job |step )?memory limit|killed by the OOM killer|'oom-kill'",
     "Linux 4.x to 6.x, mm/oom_kill.c and mm/memcontrol.c; Slurm 18.08 to 26.05, task/cgroup; "

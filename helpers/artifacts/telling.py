@@ -23,9 +23,13 @@ _WEIGHTS = (
     (
         6,
         r"\b(?:FATAL|Fatal|PANIC|panic|Segmentation fault|core dumped|[Kk]illed|oom|OOM|[Oo]ut of memory"
-        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted|[Ss]talled|terminated|closing signal)\b",
+        r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted|[Ss]talled"
+        r"|terminated|closing signal)\b",
     ),
-    (5, r"^[\w.]*(?:Error|Exception|Interrupt)\b|(?:Error|Exception): |\[(?:rank)?\d*\]?.*\bE\d{3,4} "),
+    (
+        5,
+        r"^[\w.]*(?:Error|Exception|Interrupt)\b(?!: -?[\d.]+$)|(?:Error|Exception): (?!-?[\d.]+$)|\[(?:rank)?\d*\]?.*\bE\d{3,4} ",
+    ),
     (
         4,
         r"\b(?:ERROR|[Ee]rror|CRITICAL|[Ff]ailed|[Ff]ailure|[Aa]bort(?:ed|ing)?|[Rr]efused|WARN)\b|\[E\b",

@@ -61,7 +61,7 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
 
 
 def _numbered(accounts: Sequence[Account], sources: Sources) -> list[Account]:
-    """Ranks that no file numbers are numbered in the order in which they were started: that of their pids."""
+    """Ranks that no file numbers are numbered in the order of their start: that of their pids."""
     spawned = [one for one in accounts if one.rank is None and one.pid is not None and _is_spawned(one)]
     spawned = spawned or _alike(accounts, sources)
     if not spawned or any(one.rank is not None for one in accounts if one.threads):

@@ -23,6 +23,14 @@ _INSIDE = re.compile(
 _TIME = re.compile(r"\d{1,4}[-/]\d\d?[-/]\d{1,4}|\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?Z?")
 """A day or a time, which a label may have and which differs from line to line."""
 
+_NO_NAME = re.compile(
+    _TIME.pattern + r"|\b(?:ERROR|WARNING|WARN|INFO|DEBUG|CRITICAL|FATAL)\b|\[?[\w./-]+\.py:\d+\]?"
+    r"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b(?: +\d+\b)?"
+)
+"""What a label has that is no name: a time, a level, a place in a source."""
+
+_RANK = re.compile(r"\brank=(\d+)")
+
 LABELS = 8
 """Kinds of labels that are learned from one log."""
 
@@ -83,19 +91,21 @@ class Writers:
             labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
         if found := patterns.ACTOR.search(line):
             labels, line = [*labels, f"{found['pid']}@{found['ip'] or ''}"], line[found.end() :]
+            told = _RANK.search(found["more"])
+            rank = int(told[1]) if told is not None else None
         if found := patterns.TEE.search(line):
             local = ("local", int(found["number"]))
             labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
         for tag in (patterns.RANK, patterns.TAGGED):
             if rank is None and (found := tag.search(line)):
                 rank, line = int(found["rank"]), line[found.end() :]
-        if found := self._label(line):
-            labels += [] if rank is not None else [_TIME.sub("", found[0]).strip()]
-            line = line[found.end() :]
         if rank is None and not labels and (found := patterns.PREPENDED.search(line)):
             self._prepended = self._prepended or _SAYS.match(line[found.end() :]) is not None
             if self._prepended:
                 rank, line = int(found["rank"]), line[found.end() :]
+        if found := self._label(line):
+            labels += [] if rank is not None else [_NO_NAME.sub("", found[0]).strip(" :|>")]
+            line = line[found.end() :]
         writer = " ".join(filter(None, labels))
         if local is not None:
             self._numbers[writer] = local
@@ -146,7 +156,8 @@ class Writers:
 
 def _shape(label: str) -> str:
     """A pattern of all labels of its kind: other numbers, other times."""
-    return re.sub(r"\d+", r"\\d+", re.escape(_TIME.sub("\0", label))).replace("\0", _TIME.pattern)
+    fixed = (re.sub(r"\d+", r"\\d+", re.escape(part)) for part in _TIME.split(label))
+    return f"(?:{_TIME.pattern})".join(fixed)
 
 
 def _bare(line: str, prefix: patterns.Pattern) -> str:

@@ -134,6 +134,7 @@ class Artifacts:
             or one.signal
             or one.exit_code
             or one.ended_by
+            or one.absent
             for one in known
         )
 

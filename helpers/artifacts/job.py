@@ -76,6 +76,7 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
         memory_kills=sum(one.memory_kills for one in known),
         warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
         masked=tuple(dict.fromkeys(said for one in known for said in one.masked)),
+        absent=tuple(sorted({rank for one in known for rank in one.absent})),
         ended_by=next((one.ended_by for one in known if one.ended_by), ""),
         timed=False,
         output=tuple((one.rank, one.output) for one in output if one.rank is not None),

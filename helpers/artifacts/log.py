@@ -167,6 +167,9 @@ class Log:
         self._cancelled: Line | None = None
         self._root: LogRank | None = None
         self._root_next = False
+        self._mpi_rank: int | None = None
+        self._absent: set[int] = set()
+        self._stalled = False
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -190,6 +193,7 @@ class Log:
         self._several = self._several or any(text in line.text for text in _SEVERAL)
         self._watchdog(line)
         self._desync_report(line)
+        self._stall(line)
         self._ends(line)
         self._from_outside(line)
         self._traceback(line)
@@ -217,13 +221,14 @@ class Log:
         self._interruptions()
         self._cut_off()
         masked = tuple(self._consequences())
-        if self._memory_kills or self._warned or masked or self._outside:
+        if self._memory_kills or self._warned or masked or self._outside or self._absent:
             yield Account(
                 file=path,
                 kind=KIND,
                 memory_kills=self._memory_kills,
                 warned=tuple(self._warned),
                 masked=masked,
+                absent=tuple(sorted(self._absent)),
                 ended_by=self._outside[1] if self._outside is not None else "",
                 quotes=tuple(self._quotes.items()),
             )
@@ -346,6 +351,16 @@ class Log:
                 elif progress.late is None:
                     progress.late = Operation(self._desync, ranks["op"])
 
+    def _stall(self, line: Line) -> None:
+        """The ranks for which others wait, as Horovod tells them."""
+        text = line.text
+        listed = patterns.STALLED_RANK.search(text) if self._stalled else None
+        told = patterns.ABSENT.search(text) or listed
+        self._stalled = patterns.STALLED.search(text) is not None or (self._stalled and told is not None)
+        if told is not None:
+            self._absent |= {*_numbers(told.groupdict().get("ranks") or told["rank"])}
+            self._quote(line)
+
     def _ends(self, line: Line) -> None:
         """What launchers and the kernel say of processes that have ended."""
         text = line.text
@@ -400,10 +415,14 @@ class Log:
             known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
             rank = next(known, None)
             code = match["code"] or match["returned"] or match["exit"]
-            name, number = match["signal"], match["number"]
+            name, number = match["signal"] or match["died"], match["number"]
             by_signal = -signal.Signals[name] if name else -int(number) if number else None
             told = self._rank(int(rank) if rank else f"{line.writer} ")
             told.ended(line, int(code) if code else by_signal)
+        elif match := patterns.MPI_RANK.search(line.text):
+            self._mpi_rank = int(match["rank"] or match["number"])
+        elif (match := patterns.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
+            self._rank(self._mpi_rank).ended(line, -int(match["number"]))
         elif match := patterns.SIGNAL_BLOCK.search(line.text):
             self._rank(line.writer if line.rank is None else line.rank).ended(
                 line, -SIGNALS[match["how"]]

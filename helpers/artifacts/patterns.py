@@ -330,6 +330,7 @@ RANK_ENDED = _pattern(
     r"|Worker proc \w+-(?P<worker>\d+) died unexpectedly"
     r"|\bexits with return code = (?P<returned>-?\d+)"
     r"|process rank (?P<mpi>\d+) .* exited on signal (?P<number>\d+)"
+    r"|died with <Signals\.(?P<died>SIG\w+)"
     r"|process (?P<index>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<exit>\d+))",
     "Composer 0.10 to 0.30, composer/cli/launcher.py; vLLM 0.8 to 0.11, "
     "v1/executor/multiproc_executor.py; DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; "
@@ -345,6 +346,45 @@ RANK_ENDED = _pattern(
 """How a rank has ended, in the words of what has started it.
 
 DeepSpeed's launcher prints the command of the process that it started last, whichever has failed."""
+
+MPI_RANK = _pattern(
+    (" exited on", "=   RANK "),
+    r"process rank (?P<rank>\d+) with PID \d+ on node \S+ exited on$|^= +RANK (?P<number>\d+) PID \d+ ",
+    "Open MPI 5, prterun; Intel MPI and MPICH 3 and 4, hydra",
+    "prterun noticed that process rank 2 with PID 48212 on node node7 exited on",
+    "=   RANK 1 PID 48211 RUNNING AT node7",
+)
+"""The rank of which the next line tells the signal."""
+
+MPI_SIGNAL = _pattern(
+    ("KILLED BY SIGNAL", "signal "),
+    r"^=? *(?:KILLED BY SIGNAL:|signal) (?P<number>\d+) \(",
+    "Open MPI 5, prterun; Intel MPI and MPICH 3 and 4, hydra",
+    "signal 9 (Killed).",
+    "=   KILLED BY SIGNAL: 9 (Killed)",
+)
+
+ABSENT = _pattern(
+    ("missing ranks: ",),
+    r"\[missing ranks: (?P<ranks>[\d, ]+)\]",
+    "Horovod 0.13 to 0.28, horovod/common/stall_inspector.cc",
+    "gradients/AddN_1 [missing ranks: 0]",
+)
+"""Ranks that have not submitted a tensor for which the others wait."""
+
+STALLED = _pattern(
+    ("Stalled ranks:",),
+    r"^(?:.*\W)?Stalled ranks:",
+    "Horovod 0.18 to 0.28, horovod/common/stall_inspector.cc",
+    "Stalled ranks:",
+)
+"""Lines with the ranks that have not submitted tensors follow: `0: [allreduce.x, ...]`."""
+
+STALLED_RANK = _prefix(
+    r"^(?P<rank>\d+): \[",
+    "Horovod 0.18 to 0.28, horovod/common/stall_inspector.cc",
+    "0: [allreduce.gradients_1, allreduce.gradients_2 ...]",
+)
 
 SOME_ENDED = _pattern(
     (

@@ -26,10 +26,8 @@ _WEIGHTS = (
         r"|died|EXITCODE|exit(?:ed|s)? (?:with )?(?:return )?code|CANCELLED|Xid|ECC|Evicted|[Ss]talled"
         r"|terminated|closing signal)\b",
     ),
-    (
-        5,
-        r"^[\w.]*(?:Error|Exception|Interrupt)\b(?!: -?[\d.]+$)|(?:Error|Exception): (?!-?[\d.]+$)|\[(?:rank)?\d*\]?.*\bE\d{3,4} ",
-    ),
+    (5, r"^[\w.]*(?:Error|Exception|Interrupt)\b(?!: -?[\d.]+$)"),
+    (5, r"(?:Error|Exception): (?!-?[\d.]+$)|\[(?:rank)?\d*\]?.*\bE\d{3,4} "),
     (
         4,
         r"\b(?:ERROR|[Ee]rror|CRITICAL|[Ff]ailed|[Ff]ailure|[Aa]bort(?:ed|ing)?|[Rr]efused|WARN)\b|\[E\b",

@@ -457,6 +457,7 @@ class Snapshot:
         timed: False where its seconds mean nothing, as in what was read from files.
         output: of ranks, the newest lines that each has printed.
         masked: failures that follow from something earlier, as a log tells, in words.
+        absent: ranks for which others wait, as a log tells.
         ended_by: who has ended the job from outside, as a log tells, in words.
         telling: of texts that tell of no rank, the lines that say most: `FILE:NUMBER: LINE`; alarming:
             whether these tell of a failure.
@@ -479,6 +480,7 @@ class Snapshot:
     timed: bool = True
     output: tuple[tuple[int, tuple[str, ...]], ...] = field(default=(), compare=False, repr=False)
     masked: tuple[str, ...] = ()
+    absent: tuple[int, ...] = ()
     ended_by: str = ""
     telling: tuple[str, ...] = ()
     alarming: bool = False

@@ -22,6 +22,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         died: True where only that it has ended is told.
         timed_out: True for a process of which an operation has taken longer than its timeout.
         masked: failures that follow from what came first in the file, in words.
+        absent: ranks for which others wait, as a library tells.
         ended_by: who has ended the job from outside, in words; empty where nobody has.
         quotes: number of a line of the file, and the line, of those that tell something.
         memory_kills: how many processes the kernel has killed for memory, as a log tells.
@@ -51,6 +52,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     died: bool = False
     timed_out: bool = False
     masked: tuple[str, ...] = ()
+    absent: tuple[int, ...] = ()
     ended_by: str = ""
     quotes: tuple[tuple[int, str], ...] = ()
     memory_kills: int = 0

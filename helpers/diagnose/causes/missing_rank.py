@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -44,11 +45,26 @@ def find(facts: Facts) -> Verdict | None:
     """
     if facts.first is not None:
         return _gave_up(facts, facts.first)
+    if facts.snapshot.absent and facts.patience < math.inf:
+        return _told(facts.snapshot.absent)
     if facts.stuck:
         absent = sorted(rank for rank in facts.graph.core if _is_elsewhere(facts, rank))
     else:
         absent = _late(facts)
     return _verdict(facts, absent) if absent else None
+
+
+def _told(absent: tuple[int, ...]) -> Verdict:
+    """A library tells which ranks the others wait for, and no more is known of any."""
+    waits = f"the other ranks wait for {spoken(absent)}"
+    return Verdict(
+        outcome="hang",
+        cause="missing-rank",
+        detail=waits,
+        summary=f"{sentence(waits)}, which {plural(absent, 'has', 'have')} not made their call.",
+        culprits=absent,
+        finding=Missing(ranks=absent),
+    )
 
 
 def _gave_up(facts: Facts, first: Event) -> Verdict | None:

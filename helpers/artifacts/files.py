@@ -173,7 +173,7 @@ def is_text(head: bytes) -> bool:
     letters = head.replace(b"\0", b"").decode("utf-8", "ignore")
     odd = sum(letter < " " and letter not in "\t\n\r\x1b\x08\x0c" for letter in letters)
     lost = len(head.replace(b"\0", b"")) - len(letters.encode())
-    return odd + lost <= ODD * max(len(letters), 1) and (bool(letters) or not head.strip(b"\0"))
+    return bool(letters) and odd + lost <= ODD * len(letters)
 
 
 def whole(content: IO[bytes], budget: Budget) -> bytes:

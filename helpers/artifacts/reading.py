@@ -24,6 +24,9 @@ from .text import NEEDLES, Text
 HEAD = 4096
 """Bytes by which a file is recognised."""
 
+EMPTIED = 1 << 24
+"""Bytes that may be empty at the beginning of a log."""
+
 LABEL = 64
 """Bytes by which a recording is recognised: few, since one that is still written may end soon."""
 
@@ -31,7 +34,7 @@ LINE = 1 << 16
 """Bytes of a line that are looked at."""
 
 RECORDING = re.compile(rb'\{"recording":\s*\d+')
-DUMP = re.compile(rb'"(?:entries|pg_config|thread_id|py_callstack)"\s*:')
+DUMP = re.compile(rb'"(?:entries|pg_config|thread_id|py_callstack|communicators)"\s*:')
 """What JSON has that is a dump, and no line of a log."""
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
@@ -92,6 +95,9 @@ def _found(head: bytes, content: IO[bytes], path: str, budget: Budget) -> Found:
         content.seek(0)
         found = _of_text(content, path, budget)
         return replace(found, accounts=(ncclras.from_text(lines, path), *found.accounts))
+    if not head.strip(b"\0"):  # a log that was emptied while it was written
+        head = content.read(EMPTIED).lstrip(b"\0")[:HEAD]
+        content.seek(0)
     return _of_text(content, path, budget) if is_text(head) else Found()
 
 
@@ -147,7 +153,7 @@ def _of_text(content: IO[bytes], path: str, budget: Budget) -> Found:
     newest = deque[bytes](maxlen=2)
     for piece in pieces(content, budget):
         newest.append(piece)
-        if not text.listens and not any(needle in piece for needle in NEEDLES):
+        if text.begun and not text.listens and not any(needle in piece for needle in NEEDLES):
             text.skip(piece)
             continue
         for line in piece.split(b"\n"):

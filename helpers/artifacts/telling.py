@@ -39,6 +39,9 @@ _WEIGHTS = (
     (1, r"[Ww]arn|[Rr]etry|[Ss]low"),
 )
 _PATTERNS = tuple((weight, re.compile(pattern)) for weight, pattern in _WEIGHTS)
+ALARM = re.compile(rb"\b(?:FATAL|Fatal|[Kk]illed|ERROR|CRITICAL|[Ff]ailed|[Aa]borted|died|[Ss]talled)\b")
+"""What most lines that tell of a failure have, to be looked for in a long text."""
+
 _NUMBERS = re.compile(r"\d+")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from ..observe.logs import NEWEST
 from . import collected, faulthandler_text, pyspy_dump
 from .log import NEEDLES as OF_LOGS
 from .log import Log
-from .telling import Telling
+from .telling import ALARM, Telling
 from .writers import Line, Writers
 
 BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
@@ -20,6 +21,9 @@ BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
 
 NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call ", b"Thread 0x", b"Thread ")
 """Texts of which every line that matters has one, outside of a dump."""
+
+HITS = 8
+"""Lines that tell of a failure, and are remembered, of a piece of a text that is skipped."""
 
 LONGEST = 20_000
 """Lines of the dump of one process at most."""
@@ -62,10 +66,18 @@ class Text:
         """True while any next line may matter; else one with none of the `NEEDLES` does not."""
         return bool(self._dumps) or self._log.listens
 
+    @property
+    def begun(self) -> bool:
+        """True once some lines have been taken."""
+        return self._number > 0
+
     def skip(self, piece: bytes) -> None:
-        """Lines that have none of the `NEEDLES`."""
-        first, _, _ = piece.partition(b"\n")
-        self._telling.take(Line("", None, _text(first), self._number + 1, _text(first)))
+        """Lines that have none of the `NEEDLES`; a few that tell of a failure are remembered."""
+        for hit in itertools.islice(ALARM.finditer(piece), HITS):
+            begin = piece.rfind(b"\n", 0, hit.start()) + 1
+            line = _text(piece[begin:].partition(b"\n")[0])
+            number = self._number + 1 + piece.count(b"\n", 0, begin)
+            self._telling.take(Line("", None, line, number, line))
         self._number += piece.count(b"\n") + 1
 
     def take(self, text: str) -> None:

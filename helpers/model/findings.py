@@ -122,7 +122,7 @@ class RankCrashed(Finding):
     """A signal has ended a rank: SIGKILL and SIGTERM come from outside, others from what it did.
 
     Attributes:
-        with_stack: True where it is known where the rank was.
+        with_stack: True where its stack was written as it crashed.
     """
 
     kind = "rank-crashed"

@@ -30,6 +30,6 @@ def find(facts: Facts) -> Verdict | None:
         finding=RankCrashed(
             signal=name,
             from_outside=event.by_signal in FROM_OUTSIDE,
-            with_stack=bool(event.process.stack),
+            with_stack=bool(event.process.stack) and not facts.snapshot.timed,
         ),
     )

@@ -97,7 +97,9 @@ def _gave_up(facts: Facts, event: Event) -> Verdict | None:
         return _no_store(event, "")
     if unreached := NO_STORE.search(event.error.message):
         return _no_store(event, ":".join(part for part in unreached.groups() if part))
-    if not event.consequence and CANNOT_CONNECT.search(event.error.message):
+    if (not event.consequence or not facts.snapshot.timed) and CANNOT_CONNECT.search(
+        event.error.message
+    ):
         return _unconnected(event)
     if not NOT_ALL_JOINED.search(event.error.message):
         return None

@@ -71,7 +71,7 @@ def test_of_many_files_that_are_not_recognised_some_are_named(tmp_path: Path) ->
     for number in range(30):
         (tmp_path / f"part{number:02}.bin").write_bytes(bytes(6))
     found = read([str(tmp_path)])
-    told = found.not_seen(found.parts()[0].last, Verdict("hang", "unknown"))
+    told = found.not_seen(found.parts()[0].last, Verdict("hang", "missing-rank"))
     assert told[-2:] == (
         "part19.bin (6 bytes) is not recognised",
         "10 more files are not recognised (60 bytes)",

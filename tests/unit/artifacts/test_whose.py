@@ -77,7 +77,7 @@ def test_whose_file_it_is(case: str) -> None:
     "other",
     [
         stack(8, LOADS, FORKED, rank=1),
-        stack(8, LOADS, rank=1, worker_id=0),
+        stack(8, LOADS, rank=1, worker=True),
         stack(8, RUNS, LOADS, rank=1),
     ],
     ids=["a forked child", "a worker", "what has started it"],

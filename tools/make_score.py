@@ -50,7 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     page = score.to_markdown(found)
     met = all(found.bar().values())
     if options.outside and len(found.trials) == found.planned:
-        for way in (outside.ATTACH, outside.READ):
+        for way in (outside.ATTACH, *outside.READS):
             looked = outside.measure(way, wanted)
             page += outside.to_markdown(looked)
             met = met and all(looked.bar().values())

@@ -78,6 +78,9 @@ _OUTSIDE = {
 ROOT_CAUSE = "Root Cause (first observed failure)"
 """What torchelastic writes before the first failure, which stands last."""
 
+_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS)
+"""Messages that tell which rank has failed."""
+
 DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS)
 """Messages of several lines: these say what it is, whatever the first one says."""
 
@@ -466,45 +469,47 @@ class Log:
 
     def _traceback(self, line: Line) -> None:
         """The lines of each process from its first traceback on, or of what the log has of it."""
-        text = line.text
-        if _BY_LAUNCHER.match(text):
+        if _BY_LAUNCHER.match(line.text):
             return
-        rank: int | str = line.writer if line.rank is None else line.rank
+        text, logged = _logged(line.text)
+        rank = self._author(line, text)
+        raised = RAISED.search(text)
+        if raised is not None and raised.start("type") < PREFIX:
+            text = text[raised.start("type") :]
+        if rank not in self._ranks and len(self._ranks) >= WRITERS:
+            return
+        told = self._rank(rank)
+        if _begins(told, text, logged or raised is not None):
+            told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
+        else:
+            told.hear(line, text)
+        if told.raised:
+            newest = told.raised[-1]
+            # What a parent says of the end of a child is no failure of its own.
+            newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None
+            for match in filter(None, (row.search(text) for row in DETAILS)):
+                newest.details[match["said"]] = None
+
+    def _author(self, line: Line, text: str) -> int | str:
+        """The rank of which a line tells, else its writer.
+
+        Args:
+            text: of the line, as an exception.
+        """
         if match := patterns.STORE_BARRIER.search(text):
             rank = int(match["rank"])
             self._writers.note(line.writer, rank)
             self._rank(rank).world_size = int(match["world"])
+            return rank
         if match := patterns.SPAWNED.search(text):
             self._spawned[line.writer] = int(match["rank"])
-        rank = self._spawned.get(line.writer, rank)
-        said = next((one for one in _LOGGED if one.search(text)), None)
-        if said is not None and (match := said.search(text)):
-            named = match.groupdict().get("rank")
-            speaker = int(named) if named is not None else _speaker(line, patterns.GROUP.search(text))
-            rank = rank if speaker is None or line.rank is not None else speaker
-            text = f"{_LOGGED[said]}: {match['said']}" if _LOGGED[said] else match["said"]
-        if line.rank is None and isinstance(rank, str) and (match := patterns.CONNECTS.search(text)):
-            rank = int(match["rank"])
-        raised = RAISED.search(text)
-        if raised is not None and raised.start("type") < PREFIX:
-            text = text[raised.start("type") :]
-        told = self._ranks.get(rank)
-        whole = text.endswith(TRACEBACK)
-        newest = told.raised[-1] if told is not None and told.raised else None
-        another = whole and newest is not None and bool(newest.since) and not newest.chained
-        if newest is not None and not newest.since and patterns.RANK_ENDED.search(text):
-            newest.aside = True  # the parent tells how a child has ended
-        if another or (newest is None and (whole or raised is not None or said or _FRAME.match(text))):
-            told = self._rank(rank)
-            told.begin(line, *((text,) if whole else (TRACEBACK, text)))
-            told.raised[-1].aside |= patterns.RANK_ENDED.search(text) is not None
-        elif told is not None:
-            told.hear(line, text)
-        elif len(self._ranks) < WRITERS:
-            self._rank(rank).hear(line, text)
-        detail = next((match["said"] for row in DETAILS if (match := row.search(text))), None)
-        if detail is not None and told is not None and told.raised:
-            told.raised[-1].details[detail] = None
+        if line.writer in self._spawned:
+            return self._spawned[line.writer]
+        if line.rank is not None:
+            return line.rank
+        told = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
+        speaker = int(told["rank"]) if told is not None else _speaker(line, patterns.GROUP.search(text))
+        return line.writer if speaker is None else speaker
 
     def _find_groups(self) -> None:
         """The groups of operations of which the line itself does not tell it: others do, by number."""
@@ -603,6 +608,27 @@ def _message(told: LogRank) -> str:
     """The first line of what a process has raised; empty for nothing."""
     raised = error(told)
     return raised["message"].partition("\n")[0] if raised is not None else ""
+
+
+def _logged(text: str) -> tuple[str, bool]:
+    """A line as the last one of a traceback, and whether a library has logged it as an error."""
+    for row, kind in _LOGGED.items():
+        if match := row.search(text):
+            return (f"{kind}: {match['said']}" if kind else match["said"]), True
+    return text, False
+
+
+def _begins(told: LogRank, text: str, said: bool) -> bool:
+    """True for the first line that a log has of an exception.
+
+    Args:
+        said: whether it names one.
+    """
+    whole = text.endswith(TRACEBACK)
+    if not told.raised:
+        return whole or said or _FRAME.match(text) is not None
+    newest = told.raised[-1]
+    return whole and bool(newest.since) and not newest.chained
 
 
 def _speaker(line: Line, group: re.Match[str] | None) -> int | None:

@@ -1,8 +1,9 @@
 """Has the hanging jobs of a collection leave what a user could collect, ends them, and reads it.
 
-What is left of a job: a Flight Recorder dump of each rank that has a process group, a py-spy dump of
-each process, and its log. On a CPU nothing but the program itself can write the first, so each process
-is given a thread that does it when it is asked to; nothing of the instrument is in the job.
+What is left of a job: a Flight Recorder dump of each rank that has a process group, py-spy dumps of each
+process with values and as a text of stacks, and its log; a mixture of it is read. On a CPU nothing but
+the program itself can write the first, so each process is given a thread that does it when it is asked
+to; nothing of the instrument is in the job.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,8 +31,20 @@ LIMIT, CALM, EVERY = 60.0, 1.0, 0.1
 does), after which none has begun to, and between two looks."""
 
 
-def run(job: Job) -> Attached:
+MIXTURES: Mapping[str, tuple[str, ...]] = {
+    "everything": ("fr_rank_*", "*.json", "job.log"),
+    "recorders and stacks": ("fr_rank_*", "*.txt", "job.log"),
+    "stacks": ("*.txt", "job.log"),
+    "recorders": ("fr_rank_*", "job.log"),
+}
+"""What somebody has collected -> patterns of its files."""
+
+
+def run(job: Job, mixture: str = "everything") -> Attached:
     """Start a job that hangs, collect what it leaves, end it, and read that.
+
+    Args:
+        mixture: of what it leaves, one of `MIXTURES`.
 
     Raises:
         TimeoutError: it does not come to rest.
@@ -44,7 +57,12 @@ def run(job: Job) -> Attached:
             root = psutil.Process(process.pid)
             _stacks(left, [root, *root.children(recursive=True)])
             _flight_recorders(left)
-        return _read(job, left, folder / "report.json")
+        kept = folder / "kept"
+        kept.mkdir()
+        for pattern in MIXTURES[mixture]:
+            for file in left.glob(pattern):
+                file.rename(kept / file.name)
+        return _read(job, kept, folder / "report.json")
 
 
 def _stacks(left: Path, processes: Iterable[psutil.Process]) -> None:
@@ -55,10 +73,11 @@ def _stacks(left: Path, processes: Iterable[psutil.Process]) -> None:
         with suppress(psutil.Error):
             rank = process.environ().get("RANK") or process.environ().get("LOCAL_RANK")
             name = f"pyspy_rank{rank}_{process.pid}" if rank is not None else name
-        words = [tool, "dump", "--json", "--locals", "--nonblocking", "--pid", str(process.pid)]
-        done = subprocess.run(words, capture_output=True, check=False)
-        if done.returncode == 0:
-            (left / f"{name}.json").write_bytes(done.stdout)
+        for ending, more in ((".json", ("--json", "--locals")), (".txt", ())):
+            words = [tool, "dump", *more, "--nonblocking", "--pid", str(process.pid)]
+            done = subprocess.run(words, capture_output=True, check=False)
+            if done.returncode == 0:
+                (left / f"{name}{ending}").write_bytes(done.stdout)
 
 
 def _flight_recorders(left: Path) -> None:

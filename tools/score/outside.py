@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import psutil
 
@@ -37,12 +38,14 @@ ATTACH = Way(
     f"looked at from outside for {attached.PATIENCE} s and as long as that takes",
     attached.run,
 )
-READ = Way(
-    "With `read`",
-    "ended, and judged by what they have left: a Flight Recorder dump of each rank, a py-spy dump of "
-    "each process, and the log",
-    left.run,
-    least=0.9,
+READS = tuple(
+    Way(
+        f"With `read`: {mixture}",
+        f"ended, and judged by what somebody has collected ({mixture}), and the log",
+        partial(left.run, mixture=mixture),
+        least=0.9 if mixture == "everything" else 0.0,
+    )
+    for mixture in left.MIXTURES
 )
 
 

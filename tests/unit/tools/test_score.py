@@ -231,7 +231,7 @@ def test_from_outside_unknown_is_an_answer_and_a_wrong_cause_is_not(
 ) -> None:
     job = collection.read(folder)["late"]
     told = Attached(job, {**hang(folder).report, "cause": cause}, 2, 5.0)
-    found = outside.OutsideScore(outside.READ, (told,), {"other": "the job does not come to rest"})
+    found = outside.OutsideScore(outside.READS[0], (told,), {"other": "the job does not come to rest"})
     assert found.misled == misled
     assert found.bar() == {"wrong causes: none": not misled, "cause right: 90% at least": enough}
     page = outside.to_markdown(found)

@@ -75,9 +75,6 @@ _OUTSIDE = {
 }
 """Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
 
-ROOT_CAUSE = "Root Cause (first observed failure)"
-"""What torchelastic writes before the first failure, which stands last."""
-
 _SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS)
 """Messages that tell which rank has failed."""
 
@@ -136,12 +133,19 @@ _HEAD = re.compile(r"^\[[EWIF]\d{3,4} |^\[[EWIF] |^\[\d{4}-|^\d{4}-\d\d-\d\d|^[E
 
 _ROWS = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern)]
 
-NEEDLES = (
-    *dict.fromkeys(needle.encode() for row in _ROWS for needle in row.needles),
+_KNOWN = re.compile(
+    "|".join(dict.fromkeys(re.escape(needle) for row in _ROWS for needle in row.needles))
+)
+"""What every line has that a pattern takes apart."""
+
+OF_TRACEBACKS = (
     *(b"Traceback (most recent call last)", b"Error: ", b"Exception: ", b"Interrupt", b'  File "'),
     *(b'  File \\"', b"py_callstack"),
 )
-"""Texts of which every line that matters has one."""
+"""Texts of which every line has one that begins or names an exception."""
+
+NEEDLES = tuple(dict.fromkeys(needle.encode() for row in _ROWS for needle in row.needles))
+"""Texts of which every other line that matters has one."""
 
 
 class Log:
@@ -194,12 +198,19 @@ class Log:
 
     def _note(self, line: Line) -> None:
         self._several = self._several or any(text in line.text for text in _SEVERAL)
-        self._watchdog(line)
-        self._desync_report(line)
-        self._stall(line)
-        self._ends(line)
-        self._from_outside(line)
-        self._traceback(line)
+        known = self._stalled or _KNOWN.search(line.text) is not None
+        if known:
+            self._watchdog(line)
+            self._desync_report(line)
+            self._stall(line)
+            self._ends(line)
+            self._from_outside(line)
+        self._traceback(line, known=known)
+
+    @property
+    def settled(self) -> bool:
+        """True once a process has died, and has raised so often that no more of it is kept."""
+        return any(told.full and told.death is not None for told in self._ranks.values())
 
     @property
     def listens(self) -> bool:
@@ -369,7 +380,7 @@ class Log:
         text = line.text
         if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
             self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
-        elif ROOT_CAUSE in text:
+        elif patterns.ROOT_CAUSE.search(text):
             self._root_next = True
         elif match := patterns.SUMMARY_RANK.search(text):
             told = self._in_summary[line.writer] = self._rank(int(match["rank"]))
@@ -467,12 +478,17 @@ class Log:
         if len(self._quotes) < WARNINGS:
             self._quotes[line.number] = line.raw
 
-    def _traceback(self, line: Line) -> None:
-        """The lines of each process from its first traceback on, or of what the log has of it."""
+    def _traceback(self, line: Line, *, known: bool) -> None:
+        """The lines of each process from its first traceback on, or of what the log has of it.
+
+        Args:
+            known: whether the line may be one of those that patterns take apart.
+        """
         if _BY_LAUNCHER.match(line.text):
             return
-        text, logged = _logged(line.text)
-        rank = self._author(line, text)
+        text, logged = _logged(line.text) if known else (line.text, False)
+        rank = self._author(line, text) if known else self._spawned.get(line.writer, line.writer)
+        rank = line.rank if line.rank is not None and not known else rank
         raised = RAISED.search(text)
         if raised is not None and raised.start("type") < PREFIX:
             text = text[raised.start("type") :]
@@ -483,7 +499,7 @@ class Log:
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
         else:
             told.hear(line, text)
-        if told.raised:
+        if told.raised and known:
             newest = told.raised[-1]
             # What a parent says of the end of a child is no failure of its own.
             newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None

@@ -231,6 +231,11 @@ class LogRank:
         )
 
     @property
+    def full(self) -> bool:
+        """True where no more exceptions are kept."""
+        return len(self.raised) == RAISINGS and not self.raised[-1].open
+
+    @property
     def death(self) -> Raising | None:
         """The exception that has ended it, as far as it shows."""
         fatal = (one for one in self.raised if not (one.aside or (one.outlived and self.code is None)))
@@ -258,6 +263,7 @@ class LogRank:
     def begin(self, line: Line, *texts: str) -> None:
         """The first lines of a traceback."""
         if len(self.raised) == RAISINGS:
+            self.raised[-1].since = WATCHED + 1
             return
         self.raised.append(Raising(line.number, raw=line.raw, aside=self._aside))
         for text in texts:

@@ -257,6 +257,14 @@ FAILED = _pattern(
 )
 """The first process that has failed on a node."""
 
+ROOT_CAUSE = _pattern(
+    "Root Cause (first observed failure)",
+    r"Root Cause \(first observed failure\)",
+    f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
+    "Root Cause (first observed failure):",
+)
+"""The first failure follows, which stands last."""
+
 SUMMARY_RANK = _pattern(
     "(local_rank:",
     r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)",

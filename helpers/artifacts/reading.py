@@ -19,7 +19,7 @@ from ..observe.recording import RecordingError
 from . import collected, error_file, log_rank, ncclras, pyspy_dump
 from .files import Budget, is_text, opened, pieces, whole
 from .moments import moments, packed
-from .text import NEEDLES, Text
+from .text import Text
 
 HEAD = 4096
 """Bytes by which a file is recognised."""
@@ -153,7 +153,7 @@ def _of_text(content: IO[bytes], path: str, budget: Budget) -> Found:
     newest = deque[bytes](maxlen=2)
     for piece in pieces(content, budget):
         newest.append(piece)
-        if text.begun and not text.listens and not any(needle in piece for needle in NEEDLES):
+        if not text.needs(piece):
             text.skip(piece)
             continue
         for line in piece.split(b"\n"):

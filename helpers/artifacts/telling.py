@@ -39,6 +39,8 @@ _WEIGHTS = (
     (1, r"[Ww]arn|[Rr]etry|[Ss]low"),
 )
 _PATTERNS = tuple((weight, re.compile(pattern)) for weight, pattern in _WEIGHTS)
+_ANY = re.compile("|".join(pattern for _, pattern in _WEIGHTS))
+
 ALARM = re.compile(rb"\b(?:FATAL|Fatal|[Kk]illed|ERROR|CRITICAL|[Ff]ailed|[Aa]borted|died|[Ss]talled)\b")
 """What most lines that tell of a failure have, to be looked for in a long text."""
 
@@ -62,7 +64,9 @@ class Telling:
         if not line.text.strip():
             return
         self._last = line
-        weight = next((weight for weight, pattern in _PATTERNS if pattern.search(line.text)), 0)
+        weight = 0
+        if _ANY.search(line.text):
+            weight = next((weight for weight, pattern in _PATTERNS if pattern.search(line.text)), 0)
         if weight >= ALARMING:
             self._since = [line.number]
         elif self._since and _WELL.search(line.text):

@@ -12,15 +12,15 @@ from ..observe.account import Account
 from ..observe.logs import NEWEST
 from . import collected, faulthandler_text, pyspy_dump
 from .log import NEEDLES as OF_LOGS
-from .log import Log
+from .log import OF_TRACEBACKS, Log
 from .telling import ALARM, Telling
 from .writers import Line, Writers
 
 BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
 """How the stack of a thread begins."""
 
-NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call ", b"Thread 0x", b"Thread ")
-"""Texts of which every line that matters has one, outside of a dump."""
+NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ")
+"""Texts of which every line that matters has one, outside of a dump and of tracebacks."""
 
 HITS = 8
 """Lines that tell of a failure, and are remembered, of a piece of a text that is skipped."""
@@ -66,10 +66,12 @@ class Text:
         """True while any next line may matter; else one with none of the `NEEDLES` does not."""
         return bool(self._dumps) or self._log.listens
 
-    @property
-    def begun(self) -> bool:
-        """True once some lines have been taken."""
-        return self._number > 0
+    def needs(self, piece: bytes) -> bool:
+        """True where the lines of a piece of the text have to be taken."""
+        if self._number == 0 or self.listens:
+            return True
+        needles = NEEDLES if self._log.settled else (*NEEDLES, *OF_TRACEBACKS)
+        return any(needle in piece for needle in needles)
 
     def skip(self, piece: bytes) -> None:
         """Lines that have none of the `NEEDLES`; a few that tell of a failure are remembered."""

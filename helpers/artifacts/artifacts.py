@@ -106,8 +106,8 @@ class Artifacts:
         """
         quoted = [(one, *quote) for one in self.accounts for quote in one.quotes]
         told = [entry for entry in quoted if entry[0].rank is None or entry[0].rank in ranks]
-        chosen = told if any(entry[0].rank is not None for entry in told) or not ranks else quoted
-        lines = sorted({(one.file, number, text) for one, number, text in chosen or quoted})
+        chosen = told if ranks and any(entry[0].rank is not None for entry in told) else quoted
+        lines = sorted({(one.file, number, text) for one, number, text in chosen})
         return tuple(quote(file, number, text) for file, number, text in lines[:MOST_QUOTED])
 
     def not_seen(self, snapshot: Snapshot, verdict: Verdict) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 
 from ..model.facts import CUT_OFF
+from ..model.wording import UNTOLD_GROUP
 from ..observe import pyspy_record
 from ..observe.account import Account
 from . import patterns
@@ -24,9 +25,6 @@ from .log_rank import (
     error,
 )
 from .writers import Line, Writers
-
-UNTOLD_GROUP = "?"
-"""Id of the group of an operation of which no line tells the group."""
 
 UNSET = 1 << 40
 """From which number on a number is one that nobody has set."""
@@ -300,7 +298,7 @@ class Log:
             raised = error(told)
             if raised is not None and told.death is not None and told.death.begins >= first:
                 who = f"rank {rank}" if isinstance(rank, int) else "a process"
-                if told.death.begins > first:
+                if told.death.begins > first and " " not in raised["type"]:
                     yield f"{raised['type']}: {raised['message'].partition(chr(10))[0]} ({who})"
                 told.raised.clear()
             if told.code_at > stopped and not told.for_memory:

@@ -43,7 +43,7 @@ def not_seen(
     if unseen and not known:
         yield f"no file tells of {spoken(unseen)}"
     nameless = [one for one in accounts if one.rank is None and (one.threads or one.error)]
-    if nameless and not verdict.culprits:
+    if nameless and not known:
         files = ", ".join(sorted({Path(one.file).name for one in nameless}))
         are = plural(nameless, "is not told by its file", "are not told by their files")
         yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -21,6 +22,9 @@ BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
 
 NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ")
 """Texts of which every line that matters has one, outside of a dump and of tracebacks."""
+
+LOGGED = re.compile(r"\[[EWIF]\d{3,4} ")
+"""How lines begin that torch's own C++ logs."""
 
 HITS = 8
 """Lines that tell of a failure, and are remembered, of a piece of a text that is skipped."""
@@ -128,6 +132,8 @@ class Text:
         """
         found: dict[int | str, list[str]] = {}
         for line in map(self._writers.line, newest):
+            if LOGGED.match(line.text):
+                continue
             found.setdefault(line.writer if line.rank is None else line.rank, []).append(line.text)
         by_rank: dict[int | None, list[str]] = {}
         for writer, lines in found.items():

@@ -263,7 +263,7 @@ def _masked(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     found = list(told.masked) if told is not None else []
     for event in facts.events:
         error = event.error
-        if error is None or error is told:
+        if error is None or error is told or (error is first.error and not facts.snapshot.timed):
             continue
         relayed = event.rank is None and not event.own and f"{error.text} (rank " in " ".join(found)
         if not relayed and not _same(error, told):

@@ -69,7 +69,9 @@ def _stillness(still: dict[int, ProcessView]) -> dict[int, Predicate]:
         where = f"at {place(process.where)}"
         if process.where is None and process.blocking:
             where = f"in {operation(process.blocking[0])}"
-        if process.unmoved >= UNTOLD:
+        if process.unmoved >= UNTOLD and process.where is None and not process.blocking:
+            said[rank] = verb("has", "have", "said nothing more")
+        elif process.unmoved >= UNTOLD:
             said[rank] = verb("was", "were", f"last seen {where}")
         else:
             origin = where.removeprefix("at ")

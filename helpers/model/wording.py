@@ -207,8 +207,14 @@ def stack_of(process: ProcessView) -> tuple[Frame, ...]:
     return process.stack
 
 
+UNTOLD_GROUP = "?"
+"""Name of the group of an operation of which no line of a log tells the group."""
+
+
 def group_name(group: str | None) -> str:
-    """`the default group`, `group tp`."""
+    """`the default group`, `group tp`; of one that a log does not tell, `a group without a name`."""
+    if group == UNTOLD_GROUP:
+        return "a group without a name"
     return "the default group" if _is_default(group) else f"group {group}"
 
 
@@ -251,7 +257,7 @@ def operation(wait: Wait) -> str:
     """A wait within a sentence: `all_reduce #7`, `barrier #2 of group tp`, `the store key 'x'`."""
     match wait:
         case InCollective():
-            return call(wait) + ("" if _is_default(wait.group) else f" of group {wait.group}")
+            return call(wait) + ("" if _is_default(wait.group) else f" of {group_name(wait.group)}")
         case InP2P():
             peers = f" {'to' if wait.sends else 'from'} {spoken(wait.peers)}" if wait.peers else ""
             tag = f" with tag {wait.tag}" if wait.tag else ""
@@ -292,7 +298,7 @@ def wait_text(wait: Wait) -> str:
     if isinstance(wait, InP2P) and wait.tag:
         parts.append(f"with tag {wait.tag}")
     if isinstance(wait, ForRanks) and not _is_default(wait.group):
-        parts.append(f"in group {wait.group}")
+        parts.append(f"in {group_name(wait.group)}")
     if (named := subject(wait)) is not None:
         parts.append(f"for {named}")
     if isinstance(wait, OnLock) and wait.holder != "unknown":

@@ -88,7 +88,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
         detail=f"{name} of {event.who} died: {how}",
         summary=(
             f"{sentence(name)} of {event.who} died ({how}) at {place(where)}, and "
-            f"{event.who} cannot get its next batch."
+            f"{event.who if event.ranks else 'that process'} cannot get its next batch."
         ),
         culprits=event.ranks,
         where=where,

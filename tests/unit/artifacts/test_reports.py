@@ -47,7 +47,7 @@ def of_log(folder: Path, text: str) -> Report:
         (
             STUCK_WATCHDOG.format(rank=0) + STUCK_WATCHDOG.format(rank=1),
             "unknown",
-            "Probably a hang: ranks 0 and 1 were last seen at an unknown line; whether they have moved "
+            "Probably a hang: ranks 0 and 1 have said nothing more; whether they have moved "
             "since is not known. Nothing that was read says what ranks 0 and 1 were doing.",
         ),
         (SUMMARY, "error", "Rank 1 raised an exception that is not in what was read."),

@@ -94,7 +94,6 @@ _BY_LAUNCHER = re.compile(
 _SEVERAL = (
     "torch.distributed",
     "torch/distributed",
-    "torch\\distributed",
     "NCCL",
     "srun",
     "world_size",
@@ -429,6 +428,7 @@ class Log:
             code = match["code"] or match["returned"] or match["exit"]
             name, number = match["signal"] or match["died"], match["number"]
             by_signal = -signal.Signals[name] if name else -int(number) if number else None
+            # Whose end a launcher tells is not the launcher: it has a name of its own.
             told = self._rank(int(rank) if rank else f"{line.writer} ")
             told.ended(line, int(code) if code else by_signal)
         elif match := patterns.MPI_RANK.search(line.text):

@@ -171,6 +171,7 @@ class Log:
         self._cancelled: Line | None = None
         self._root: LogRank | None = None
         self._root_next = False
+        self._restarted_at = 0
         self._mpi_rank: int | None = None
         self._absent: set[int] = set()
         self._stalled = False
@@ -231,7 +232,7 @@ class Log:
         self._place_exception()
         self._interruptions()
         self._cut_off()
-        masked = tuple(self._consequences())
+        masked = (*self._attempts_before(), *self._consequences())
         if self._memory_kills or self._warned or masked or self._outside or self._absent:
             yield Account(
                 file=path,
@@ -282,6 +283,21 @@ class Log:
         if known or any(error(one) for one in others):
             for one in told:
                 one.raised.clear()
+
+    def _attempts_before(self) -> Iterator[str]:
+        """Failures after which all ranks were started again, where nothing has failed since."""
+        failed = [(rank, told, told.death) for rank, told in self._ranks.items() if told.death]
+        ends = [told.code_at for told in self._ranks.values() if told.code is not None or told.died]
+        newest = max((*(told.raised[-1].begins for _, told, _ in failed), *ends), default=0)
+        if newest >= self._restarted_at:
+            return
+        for rank, told, death in failed:
+            raised = death.error()
+            if raised is not None and isinstance(rank, int):
+                yield f"{raised.text} (rank {rank}, in an attempt before)"
+            told.raised.clear()
+        for told in self._ranks.values():
+            told.code, told.died = None, False
 
     def _consequences(self) -> Iterator[str]:
         """What follows from a timeout, or from an end from outside, that stands before it in the log.
@@ -377,6 +393,8 @@ class Log:
         text = line.text
         if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
             self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
+        elif patterns.RESTARTS.search(text):
+            self._restarted_at = line.number
         elif patterns.ROOT_CAUSE.search(text):
             self._root_next = True
         elif match := patterns.SUMMARY_RANK.search(text):

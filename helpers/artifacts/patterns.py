@@ -257,6 +257,14 @@ FAILED = _pattern(
 )
 """The first process that has failed on a node."""
 
+RESTARTS = _pattern(
+    "will restart worker group",
+    r"Worker group FAILED\. .* will restart worker group|attempts left; will restart worker group",
+    "torch 1.9 to 2.15, torch/distributed/elastic/agent/server/api.py",
+    "[default] Worker group FAILED. 1/1 attempts left; will restart worker group",
+)
+"""The launcher starts all ranks again, after a failure."""
+
 ROOT_CAUSE = _pattern(
     "Root Cause (first observed failure)",
     r"Root Cause \(first observed failure\)",

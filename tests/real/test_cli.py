@@ -627,12 +627,20 @@ def test_a_report_that_finds_no_space_is_printed_all_the_same(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["", "no record", '{"v": 1}\n'])
+@pytest.mark.parametrize("text", ["", '{"recording": 1}'])
 def test_a_record_that_is_none(box: Box, text: str) -> None:
     box.write("record", text)
     done = box.run(words=[sys.executable, "-m", "helpers", "read", "record"])
     assert done.code == 64
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["no record", '{"v": 1}\n'])
+def test_a_text_that_tells_nothing_is_read_all_the_same(box: Box, text: str) -> None:
+    box.write("record", text)
+    done = box.run(words=[sys.executable, "-m", "helpers", "read", "record"])
+    assert done.code == 3
+    assert f"record:1: {text.strip()}" in done.out
 
 
 def test_the_input_is_passed_through(box: Box) -> None:

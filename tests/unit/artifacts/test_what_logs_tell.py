@@ -40,6 +40,7 @@ OOM_KILL = (
 LIMIT = (
     "slurmstepd: error: *** JOB 123 ON node7 CANCELLED AT 2026-11-23T12:00:00 DUE TO TIME LIMIT ***\n"
 )
+RESTART = "[default] Worker group FAILED. 1/1 attempts left; will restart worker group\n"
 CANCELLED = "slurmstepd: error: *** STEP 123.0 ON node7 CANCELLED AT 2026-11-23T12:00:00 ***\n"
 STEPS = "".join(f"step {number} loss 2.{number}\n" for number in range(1, 6))
 DEATH_SIGNAL = "W1123 12:00:00.1 9 torch/distributed/elastic/agent.py:719] Received 15 death signal\n"
@@ -91,6 +92,18 @@ ORDER = {
         "error",
         "error",
         (3,),
+    ),
+    "a hang after a restart": (
+        said("[rank1]: ", VALUE) + RESTART + TIMEOUTS,
+        "hang",
+        "unknown",
+        (),
+    ),
+    "a failure after a restart": (
+        said("[rank1]: ", VALUE) + RESTART + said("[rank1]: ", VALUE),
+        "error",
+        "error",
+        (1,),
     ),
     "another process killed for memory": (
         "Out of memory: Killed process 999 (mysqld) total-vm:1kB\n" + said("[rank1]: ", VALUE),

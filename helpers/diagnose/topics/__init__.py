@@ -1,0 +1,1 @@
+"""Pages of what people ask about that is no cause of its own."""

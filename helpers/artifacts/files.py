@@ -82,11 +82,7 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
         path = Path(named)
         try:
             kind = path.stat()
-            found = (
-                sorted(_inside(path), key=lambda file: (file.is_symlink(), file))
-                if stat.S_ISDIR(kind.st_mode)
-                else [path]
-            )
+            found = _inside(path) if stat.S_ISDIR(kind.st_mode) else [path]
         except (OSError, ValueError) as problem:
             reason = getattr(problem, "strerror", None) or "no such file or folder"
             raise MissingError(f"{named} cannot be read: {reason}") from None

@@ -199,7 +199,7 @@ def _record(
     world: int | None,
     sources: Sources,
 ) -> Record:
-    flight = _newest(accounts)
+    newest = _newest(accounts)
     groups: list[Group] = [
         {**group, "ranks": members[group["id"]], "guessed": not group["ranks"]}
         for group in {group["id"]: group for one in accounts for group in one.groups}.values()
@@ -210,25 +210,22 @@ def _record(
         "dist": {"rank": rank, "world_size": world or 0, "groups": groups, "made": None}
         if groups
         else None,
-        "flight": flight,
+        "flight": _begun(newest) if newest is not None else None,
         "error": next((one.error for one in accounts if one.error and _has_ended(one, accounts)), None),
     }
 
 
-def _newest(accounts: Sequence[Account], *, whole: bool = False) -> Flight | None:
-    """The newest of a rank's dumps, its entries up to the oldest of each group that is pending.
+def _newest(accounts: Sequence[Account]) -> Flight | None:
+    """The newest of a rank's dumps."""
+    known = (one.flight for one in accounts if one.flight is not None)
+    return max(known, key=lambda flight: flight["since"], default=None)
+
+
+def _begun(newest: Flight) -> Flight:
+    """A dump, its entries up to the oldest of each group that is pending.
 
     Operations of a group are carried out one after the other: those behind it have not begun.
-
-    Args:
-        whole: with those.
     """
-    known = [one.flight for one in accounts if one.flight is not None]
-    if not known:
-        return None
-    newest = max(known, key=lambda flight: flight["since"])
-    if whole:
-        return newest
     pending: dict[str, int] = {}
     for entry in newest["entries"]:
         if not entry["done"]:
@@ -295,7 +292,7 @@ def _pending_call(
 
 def _of_entry(call: Call, accounts: Sequence[Account]) -> Call:
     """A call with the group of the only pending entry of its operation, behind others of its rank."""
-    flight = _newest(accounts, whole=True)
+    flight = _newest(accounts)
     groups = {group["id"]: group for one in accounts for group in one.groups}
     entries = flight["entries"] if flight is not None else []
     pending = [one for one in entries if not one["done"] and one["op"] == call["op"]]

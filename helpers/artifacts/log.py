@@ -454,16 +454,14 @@ class Log:
         elif (match := patterns.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
             self._rank(self._mpi_rank).ended(line, -int(match["number"]))
         elif match := patterns.SIGNAL_BLOCK.search(line.text):
-            self._rank(line.writer if line.rank is None else line.rank).ended(
-                line, -SIGNALS[match["how"]]
-            )
+            self._rank(line.speaker).ended(line, -SIGNALS[match["how"]])
         elif match := patterns.WORLD_RANK.search(line.text):
             self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
         elif patterns.SOME_ENDED.search(line.text):
             self._rank(line.writer).ended(line, None)
         elif match := patterns.CRASHED.search(line.text):
             how = match["fatal"] or match["how"].capitalize()
-            self._rank(line.writer if line.rank is None else line.rank).ended(line, -SIGNALS[how])
+            self._rank(line.speaker).ended(line, -SIGNALS[how])
 
     def _warning(self, line: Line, match: re.Match[str]) -> None:
         process = f"{match['pid']}@{match['host']}" if match["pid"] else line.writer

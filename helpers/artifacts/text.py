@@ -134,7 +134,7 @@ class Text:
         for line in map(self._writers.line, newest):
             if LOGGED.match(line.text):
                 continue
-            found.setdefault(line.writer if line.rank is None else line.rank, []).append(line.text)
+            found.setdefault(line.speaker, []).append(line.text)
         by_rank: dict[int | None, list[str]] = {}
         for writer, lines in found.items():
             rank = writer if isinstance(writer, int) else self._writers.rank(writer, {})

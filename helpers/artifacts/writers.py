@@ -51,6 +51,11 @@ class Line(NamedTuple):
     number: int = 0
     raw: str = ""
 
+    @property
+    def speaker(self) -> int | str:
+        """The rank that has written it, else the name of its writer."""
+        return self.writer if self.rank is None else self.rank
+
 
 class Writers:
     """The writers of a log as it is read.

@@ -66,16 +66,15 @@ def _stillness(still: dict[int, ProcessView]) -> dict[int, Predicate]:
     lengths = [process.unmoved for process in still.values() if process.unmoved < UNTOLD]
     said = {}
     for rank, process in still.items():
-        where = f"at {place(process.where)}"
-        if process.where is None and process.blocking:
-            where = f"in {operation(process.blocking[0])}"
-        if process.unmoved >= UNTOLD and process.where is None and not process.blocking:
-            said[rank] = verb("has", "have", "said nothing more")
-        elif process.unmoved >= UNTOLD:
-            said[rank] = verb("was", "were", f"last seen {where}")
+        where = place(process.where)
+        if process.unmoved < UNTOLD:
+            said[rank] = verb("has", "have", f"not moved from {where} for {int(min(lengths))} s")
+        elif process.where is not None:
+            said[rank] = verb("was", "were", f"last seen at {where}")
+        elif process.blocking:
+            said[rank] = verb("was", "were", f"last seen in {operation(process.blocking[0])}")
         else:
-            origin = where.removeprefix("at ")
-            said[rank] = verb("has", "have", f"not moved from {origin} for {int(min(lengths))} s")
+            said[rank] = verb("has", "have", "said nothing more")
     return said
 
 

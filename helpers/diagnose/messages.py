@@ -186,7 +186,7 @@ NO_GPU_MEMORY = re.compile(
 _TOPICS: tuple[tuple[Topic, str, str], ...] = (
     (
         "hardware",
-        r"uncorrectable (?:NVLink|ECC) error|ECC error|fallen off the bus|GPU is lost|NVIDIA driver: Xid"
+        r"uncorrectable (?:NVLink|ECC) error|ECC error|fallen off the bus|GPU is lost"
         r"|Xid \(PCI|NVLink|hardware stack error",
         "the GPU, or its link, has failed: c10/cuda/CUDAException.cpp, the driver's messages",
     ),

@@ -153,7 +153,7 @@ def _told_by_backend(event: Event) -> Verdict:
     numbers = {rank: number for rank, (_, number) in known.items()}
     seq = max(numbers.values(), default=None)
     # A rank without a number has sent nothing, and is elsewhere.
-    odd = tuple(rank for rank in sorted(known) if not all(numbers.values()) and not numbers[rank])
+    odd = tuple(rank for rank in sorted(known) if not numbers[rank]) or tuple(sorted(known))
     said = clauses({rank: verb("was", "were", f"in {op} #{n}") for rank, (op, n) in known.items()})
     against = " against ".join(dict.fromkeys(call.op for call in calls))
     return Verdict(
@@ -161,10 +161,10 @@ def _told_by_backend(event: Event) -> Verdict:
         cause="collective-mismatch",
         detail=f"{against} at #{seq}" if calls else event.text,
         summary=f"Two different calls have met: {said or event.text}.",
-        culprits=odd or tuple(sorted(known)),
+        culprits=odd,
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
-        finding=Mismatch(seq=seq, calls=calls, odd=odd or tuple(sorted(known)), collective=True),
+        finding=Mismatch(seq=seq, calls=calls, odd=odd, collective=True),
     )
 
 

@@ -68,7 +68,7 @@ def _used_up(facts: Facts, event: Event) -> Verdict | None:
         where=event.where,
         evidence=evidence,
         finding=OutOfMemory(
-            of="worker" if event.error and WORKERS.search(event.error.message) else _whose(event),
+            of=_whose(event),
             while_loading=_was_loading(facts, culprits),
             limited=facts.snapshot.limit is not None,
         ),
@@ -77,7 +77,10 @@ def _used_up(facts: Facts, event: Event) -> Verdict | None:
 
 def _whose(event: Event) -> Literal["rank", "worker", "gpu"]:
     """Whose memory is used up."""
-    if event.error is not None and NO_GPU_MEMORY.search(event.error.text):
+    error = event.error
+    if error is not None and WORKERS.search(error.message):
+        return "worker"
+    if error is not None and NO_GPU_MEMORY.search(error.text):
         return "gpu"
     return "rank" if event.own else "worker"
 

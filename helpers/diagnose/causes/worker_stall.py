@@ -67,13 +67,14 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
         return None
     error = event.process.error
     children = _workers(facts, event.rank)
+    sent, told_signal = _sent_to_all(facts, children), _told_signal(error) if event.own else ""
     if event.own and error is not None and WORKER_LATE.search(error.message):
         return _late(facts, event)
     child = next((one for one in children if one.process.pid == event.process.pid), None)
     if event.own:
         if error is None or not _lost_worker(error, follows=event.consequence):
             return None
-        by = _sent_to_all(facts, children) or _told_signal(error)
+        by = sent or told_signal
         name, where = "a DataLoader worker", event.where
         how = f"ended by {by} from outside" if by else "ended"
     elif child is not None and child.process.kind == "dataloader-worker":
@@ -93,12 +94,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
         culprits=event.ranks,
         where=where,
         evidence=(f"{name} of {event.who}: {event.text}",),
-        finding=WorkerStall(
-            "ended",
-            _sent_to_all(facts, children),
-            facts.runs_module_again,
-            told_signal=_told_signal(error) if event.own else "",
-        ),
+        finding=WorkerStall("ended", sent, facts.runs_module_again, told_signal),
     )
 
 

@@ -7,12 +7,14 @@ raises reaches the reader with the place of the table (see `helpers.labs.toml_fi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct
 
 from ..model.facts import EXIT_CODES, Cause, Outcome
+from ..model.wording import sentence
 
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
@@ -178,41 +180,132 @@ class Predict(_Table, frozen=True):
         return next((answer.text for answer in self.answers if answer.value == found), None)
 
 
-class Question(_Table, frozen=True):
-    """One question of the quiz.
+class _Question(_Table, frozen=True, kw_only=True, tag_field="kind"):
+    """A question about what a lab shows.
 
     Attributes:
-        right: the right one of the answers.
-        explanation: why it is right.
-        wrong: why each of the other answers is wrong, in their order; empty when nothing is said.
+        dump: raw output of a real run that it is about; empty where it is about none.
+        explanation: why the right answer is right.
     """
 
     question: Text
-    answers: Texts
-    right: Text
     explanation: Text
-    wrong: tuple[Text, ...] = ()
+    dump: str = ""
+
+
+class Choice(_Question, frozen=True, kw_only=True, tag="choice"):
+    """A question with answers to choose from.
+
+    Attributes:
+        right: the right one of the answers.
+        wrong: on each of the other answers, in their order: what would be seen if it were right.
+    """
+
+    answers: Annotated[tuple[Text, ...], Meta(min_length=2)]
+    right: Text
+    wrong: Texts
 
     def __post_init__(self) -> None:
         _one_of("right", self.right, self.answers)
-        if self.wrong and len(self.wrong) != len(self.answers) - 1:
+        if len(self.wrong) != len(self.answers) - 1:
             raise ValueError("`wrong` must hold a sentence on each answer that is not right")
+
+    def is_right(self, answer: str | None) -> bool:
+        """True for the right answer."""
+        return answer == self.right
 
     def said(self, answer: str) -> str:
         """What to make of an answer: a sentence that begins with right or no."""
-        if answer == self.right:
+        if self.is_right(answer):
             return f"Right. {self.explanation}"
-        others = [one for one in self.answers if one != self.right]
-        why = self.wrong[others.index(answer)] if self.wrong else "Look again."
-        return f"No. {why} Try another answer."
+        others = [other for other in self.answers if other != self.right]
+        return f"No. {self.wrong[others.index(answer)]} Try another answer."
+
+
+class Near(_Table, frozen=True):
+    """A wrong number that a learner may well come to, and what would be seen if it were right."""
+
+    value: float
+    said: Text
+
+
+class Number(_Question, frozen=True, kw_only=True, tag="number"):
+    """A question whose answer is a number.
+
+    Attributes:
+        least: the smallest number that is right.
+        most: the largest; as `least` when None, so that one number alone is right.
+        near: wrong numbers that have a sentence of their own.
+        otherwise: what to say to any other number.
+    """
+
+    least: float
+    most: float | None = None
+    near: tuple[Near, ...] = ()
+    otherwise: Text
+
+    def __post_init__(self) -> None:
+        if self.most is not None and self.most < self.least:
+            raise ValueError("`most` is below `least`")
+        for near in self.near:
+            if self.is_right(str(near.value)):
+                raise ValueError(f"near: {near.value:g} is a right answer")
+
+    def is_right(self, answer: str | None) -> bool:
+        """True for a number in the range."""
+        most = self.least if self.most is None else self.most
+        return answer is not None and is_number(answer) and self.least <= float(answer) <= most
+
+    def said(self, answer: str) -> str:
+        """What to make of an answer: a sentence that begins with right or no."""
+        if not is_number(answer):
+            return "Type a number."
+        if self.is_right(answer):
+            return f"Right. {self.explanation}"
+        close = (near.said for near in self.near if near.value == float(answer))
+        return f"No. {next(close, self.otherwise)} Try another number."
+
+
+Question = Choice | Number
+
+
+def is_number(text: str) -> bool:
+    """True for a text that Python reads as a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+CLAIM_ANSWERS = ("true", "partly", "false", "not established")
+"""What a learner can make of a claim."""
+
+_FITS = {
+    "confirmed here": "true",
+    "partly true": "partly",
+    "refuted here": "false",
+    "not established": "not established",
+    "needs a GPU": "not established",
+}
+"""The answer that fits each verdict."""
 
 
 class Claim(_Table, frozen=True):
-    """One claim of the source document, what became of it, and what shows that."""
+    """One claim of the source document, what became of it, and what shows that.
+
+    Attributes:
+        asked: whether the learner judges it before the table is unfolded.
+    """
 
     claim: Text
     verdict: Literal["confirmed here", "partly true", "refuted here", "not established", "needs a GPU"]
     shown_by: Text
+    asked: bool = False
+
+    def said(self, answer: str) -> str:
+        """What to make of an answer, one of `CLAIM_ANSWERS`: right or no, the verdict, what shows it."""
+        mark = "Right" if answer == _FITS[self.verdict] else "No"
+        return f"{mark}. {sentence(self.verdict)}. {self.shown_by}"
 
 
 class Document(_Table, frozen=True):
@@ -293,6 +386,7 @@ class LabFile(_Table, frozen=True):
     """A `lab.toml`.
 
     Attributes:
+        place: where the lab stands on the path through the guide; the first is 1.
         minutes: how long a learner needs.
         needs: what a learner's machine needs, in words.
         ranks: the world size of every program, unless the value of a knob says another.
@@ -301,10 +395,12 @@ class LabFile(_Table, frozen=True):
         disk_mb: megabytes that must be free where its results go.
         environment: variables of every run; `{folder}` stands for the folder of the run.
         turns: what the learner is asked to do, by the name of the copy; `MINE` first.
+        quiz: asked at the end of the lab; those with a dump or a number come back in later labs.
         notes_on: what differs, on this hardware, from a machine that has everything; for `check`.
     """
 
     title: Text
+    place: Whole
     minutes: Whole
     needs: Text
     ranks: Whole

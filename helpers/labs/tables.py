@@ -107,7 +107,7 @@ def difference(lab: Lab, old: str = "broken", new: str = "fixed") -> Difference:
 def claims_table(document: Document, claims: Sequence[Claim]) -> Table:
     """Each claim of the source document, what became of it, and what shows that."""
     rows = tuple((claim.claim, claim.verdict, claim.shown_by) for claim in claims)
-    source = f"{document.title} (“{document.translated}”)"
+    source = f"“{document.translated}” ({document.title})"
     note = f"From an article in {document.language}: {source}, {document.published}. Our translation."
     return Table(("What the document says", "What we found", "Shown by"), rows, note)
 

@@ -1,13 +1,14 @@
 """The live view in a notebook: `open_lab` for a lab, `open_job` for a command of your own.
 
 `open_recording` shows a run again that was saved from either, `open_artifacts` what is left of a job
-that is dead or elsewhere; `open_practice` has hangs to practise on.
+that is dead or elsewhere; `open_practice` has hangs to practise on, `recall` questions of earlier labs.
 """
 
 from .lab_panel import open_lab
+from .learn.quiz import recall
 from .practice_panel import open_practice
 from .run.aftermath import open_artifacts
 from .run.job_panel import open_job
 from .run.replay import open_recording
 
-__all__ = ["open_artifacts", "open_job", "open_lab", "open_practice", "open_recording"]
+__all__ = ["open_artifacts", "open_job", "open_lab", "open_practice", "open_recording", "recall"]

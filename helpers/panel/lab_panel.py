@@ -15,7 +15,7 @@ from ..labs.results import Judgement
 from ..session import Session
 from .learn.course import in_jupyter
 from .learn.lesson import LabRun, Lesson
-from .learn.quiz import Question, Quiz
+from .learn.quiz import Claims, Question, Quiz
 from .run.export import Finished
 from .run.result import Hints, RunResult
 from .run.run_panel import RunPanel
@@ -127,9 +127,9 @@ class LabPanel(RunPanel):
         """What changes from one program to another. Raises LabError."""
         return lab_text.difference(self._lab, old, new)
 
-    def claims(self) -> lab_text.Table:
-        """What the source document claims, and what was found of each claim."""
-        return lab_text.claims_table(self._lab.file.document, self._lab.claims)
+    def claims(self) -> Claims:
+        """What the source document claims: some claims to be judged, all of them in a table."""
+        return Claims(self._lab)
 
     def hints(self) -> Hints:
         """Hints that unfold one by one."""

@@ -12,6 +12,7 @@ from helpers.labs.toml_file import convert
 
 GOOD: dict[str, Any] = {
     "title": "A lab",
+    "place": 9,
     "minutes": 5,
     "needs": "nothing",
     "ranks": 2,
@@ -87,7 +88,23 @@ GOOD: dict[str, Any] = {
         "explanation": "Because.",
         "answers": [{"text": "rank 0", "value": [0]}, {"text": "rank 1", "value": [1]}],
     },
-    "quiz": [{"question": "Why?", "answers": ["so", "not so"], "right": "not so", "explanation": "No."}],
+    "quiz": [
+        {
+            "kind": "choice",
+            "question": "Why?",
+            "answers": ["so", "not so"],
+            "right": "not so",
+            "explanation": "No.",
+            "wrong": ["If so, it would end."],
+        },
+        {
+            "kind": "number",
+            "question": "How many?",
+            "least": 2,
+            "explanation": "Two.",
+            "otherwise": "Count.",
+        },
+    ],
     "document": {
         "title": "Titel",
         "translated": "Title",

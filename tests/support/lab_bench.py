@@ -29,6 +29,7 @@ from helpers.panel.widgets.native import Choices
 
 LAB = """
 title = "Two letters"
+place = 9
 minutes = 5
 needs = "nothing"
 ranks = 2
@@ -101,6 +102,7 @@ text = "rank 1"
 value = [1]
 
 [[quiz]]
+kind = "choice"
 question = "Which letter?"
 answers = ["a", "b"]
 right = "b"
@@ -117,6 +119,12 @@ published = "2025"
 claim = "a is fine"
 verdict = "refuted here"
 shown_by = "`broken`"
+asked = true
+
+[[claims]]
+claim = "b is fine"
+verdict = "confirmed here"
+shown_by = "`fixed`"
 """
 
 

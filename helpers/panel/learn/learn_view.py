@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ...labs.prediction import Asked
 from ...labs.results import Judgement
@@ -29,6 +29,16 @@ def answer(text: str) -> str:
         if text.startswith(f"{word}."):
             return html("answer", word == "Right", text.removeprefix(f"{word}."))
     return note(text)
+
+
+def dump(text: str) -> str:
+    """Raw output, line by line; the keyboard can scroll it."""
+    return f'<pre class="sr-dump" tabindex="0">{escape(text)}</pre>'
+
+
+def folded(summary: str, inner: str) -> str:
+    """HTML that unfolds under a line of text."""
+    return f"<details><summary>{escape(summary)}</summary>{inner}</details>"
 
 
 def scored(given: Sequence[tuple[Asked, Collection[str]]]) -> str:

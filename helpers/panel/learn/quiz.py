@@ -1,13 +1,24 @@
-"""Questions with answers to choose from: live as widgets, stable as text."""
+"""Questions with answers to choose from or to type in: live as widgets, stable as text."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from IPython.display import display
+from ipywidgets import HTML
 
 from ...labs import declaration as lab_model
+from ...labs.declaration import CLAIM_ANSWERS, Claim
+from ...labs.lab import Lab, all_labs, find_lab
+from ...labs.recall import recalled
+from ...labs.tables import Table, claims_table
 from ..widgets.controls import Framed, button
-from ..widgets.native import Choices, Spoken
+from ..widgets.native import Choices, Spoken, Typed
 from . import learn_view
+
+_JUDGE = "Which of these claims hold? Judge them before you unfold the table of all claims."
 
 
 class Question(Framed):
@@ -15,9 +26,10 @@ class Question(Framed):
 
     Args:
         text: the question; `code` in backticks.
-        answers: what can be chosen.
+        answers: what can be chosen; none where a number has to be typed in.
         judge: returns the sentence to show for an answer.
         on_answer: called when an answer was given.
+        dump: raw output that the question is about.
     """
 
     def __init__(
@@ -26,14 +38,18 @@ class Question(Framed):
         answers: Sequence[str],
         judge: Callable[[str], str],
         on_answer: Callable[[], None] = lambda: None,
+        dump: str = "",
     ) -> None:
         self._text, self._answers, self._judge = text, tuple(answers), judge
-        self._on_answer = on_answer
+        self._on_answer, self._dump = on_answer, dump.strip("\n")
         self.given: str | None = None
-        self._choice = Choices(text, self._answers)
+        self._choice: Choices | Typed = (
+            Choices(text, self._answers) if answers else Typed(text, self._give_chosen)
+        )
         self._said = Spoken()
-        ask = button("Answer", "check", "Give the chosen answer", self._give_chosen)
-        super().__init__([self._choice, ask, self._said])
+        ask = button("Answer", "check", "Give your answer", self._give_chosen)
+        shown = [HTML(learn_view.dump(self._dump))] if self._dump else []
+        super().__init__([*shown, self._choice, ask, self._said])
 
     @property
     def said(self) -> str:
@@ -48,7 +64,8 @@ class Question(Framed):
 
     def restore(self, text: str | None) -> None:
         """Show an answer that was given before; None clears the question."""
-        self.given = text if text in self._answers else None
+        known = text in self._answers or (text is not None and not self._answers)
+        self.given = text if known else None
         self._choice.value = self.given
         self.score()
 
@@ -58,19 +75,23 @@ class Question(Framed):
 
     def _give_chosen(self) -> None:
         if self._choice.value is None:
-            self._said.value = learn_view.answer("Choose an answer first.")
+            self._said.value = learn_view.answer(
+                "Choose an answer first." if self._answers else "Type a number first."
+            )
         else:
             self.answer(self._choice.value)
 
     def __repr__(self) -> str:
-        return "\n".join([self._text, *(f"  ( ) {answer}" for answer in self._answers)])
+        answers = [f"  ( ) {answer}" for answer in self._answers] or ["  a number: ____"]
+        dump = [textwrap.indent(self._dump, "    ")] if self._dump else []
+        return "\n".join([self._text, *dump, *answers])
 
 
 class Quiz(Framed):
-    """The questions at the end of a lab; a wrong answer may be tried again.
+    """Some questions and how many are answered; a wrong answer may be tried again.
 
     Args:
-        questions: as the lab declares them.
+        questions: as the labs declare them.
         on_answer: called when an answer was given.
 
     Attributes:
@@ -80,10 +101,16 @@ class Quiz(Framed):
     def __init__(
         self, questions: Sequence[lab_model.Question], on_answer: Callable[[], None] = lambda: None
     ) -> None:
-        self._right = [question.right for question in questions]
+        self._declared = tuple(questions)
         self._on_answer = on_answer
         self.questions = tuple(
-            Question(question.question, question.answers, question.said, self._answered)
+            Question(
+                question.question,
+                question.answers if isinstance(question, lab_model.Choice) else (),
+                question.said,
+                self._answered,
+                question.dump,
+            )
             for question in questions
         )
         self._so_far = Spoken()
@@ -98,7 +125,7 @@ class Quiz(Framed):
     @property
     def passed(self) -> bool:
         """True when every answer is right."""
-        return list(self.answers) == self._right
+        return self._right == len(self._declared)
 
     def restore(self, answers: Sequence[str | None]) -> None:
         """Show answers that were given before; questions beyond them are cleared."""
@@ -110,11 +137,74 @@ class Quiz(Framed):
         self._count()
         self._on_answer()
 
+    @property
+    def _right(self) -> int:
+        return sum(
+            question.is_right(given)
+            for question, given in zip(self._declared, self.answers, strict=True)
+        )
+
     def _count(self) -> None:
-        right = sum(given == truth for given, truth in zip(self.answers, self._right, strict=True))
-        self._so_far.value = learn_view.note(f"**{right} of {len(self._right)} right.**")
+        """Say how many are right; nothing as long as no question is answered."""
+        unanswered = self.answers.count(None)
+        rest = f" {unanswered} not answered." if unanswered else ""
+        said = f"**{self._right} of {len(self._declared)} right.**{rest}"
+        self._so_far.value = learn_view.note(said if unanswered < len(self._declared) else "")
 
     def __repr__(self) -> str:
         return "\n".join(
             f"{number}. {question!r}" for number, question in enumerate(self.questions, start=1)
         )
+
+
+class Claims(Framed):
+    """Some claims of an article to be judged, and the table of all of them, folded below.
+
+    Args:
+        lab: whose claims they are.
+
+    Attributes:
+        questions: one widget for each claim that is asked.
+        table: every claim, what became of it and what shows that.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self.table = claims_table(lab.file.document, lab.claims)
+        self.questions = tuple(_asked(claim) for claim in lab.claims if claim.asked)
+        super().__init__([HTML(learn_view.note(_JUDGE)), *self.questions])
+
+    def _ipython_display_(self) -> None:
+        super()._ipython_display_()
+        display(_Folded(self.table))
+
+    def __repr__(self) -> str:
+        asked = [question._text for question in self.questions]
+        lines = [f"{number}. {text}" for number, text in enumerate(asked, start=1)]
+        return "\n".join([_JUDGE, *lines, f"Each is one of: {', '.join(CLAIM_ANSWERS)}."])
+
+
+class _Folded:
+    """A table that is folded where it can be; as text it is whole."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        folded = learn_view.folded(f"All {len(self._table.rows)} claims", self._table._repr_html_())
+        return {"text/plain": repr(self._table), "text/html": folded}
+
+
+def _asked(claim: Claim) -> Question:
+    return Question(claim.claim, CLAIM_ANSWERS, claim.said)
+
+
+def recall(name: str) -> Quiz:
+    """Questions of earlier labs on the path, to be asked when a lab begins; no answer is kept.
+
+    Args:
+        name: the lab that begins, as for `open_lab`.
+
+    Raises:
+        LabError: there is no such lab, or a `lab.toml` is wrong.
+    """
+    return Quiz(recalled(find_lab(name), all_labs()))

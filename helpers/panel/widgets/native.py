@@ -1,12 +1,12 @@
-"""Four widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
+"""Five widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
 
 A live region has to stay in the page while its text changes; a group of radio buttons and a slider
-need a name and the arrow keys; a button has to open a file.
+need a name and the arrow keys; a field needs a name with `code` in it; a button has to open a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -80,6 +80,39 @@ class Choices(AnyWidget):
     def value(self, value: str | None) -> None:
         self._told = None
         self.chosen = [] if value is None else [self._values.index(value)]
+
+
+class Typed(AnyWidget):
+    """A question, and a field for its answer.
+
+    Args:
+        label: the question; `code` in backticks.
+        on_enter: called when the Enter key was pressed in the field.
+    """
+
+    _esm = _script("typed")
+    label: Any = Unicode().tag(sync=True)
+    typed: Any = Unicode().tag(sync=True)
+
+    def __init__(self, label: str, on_enter: Callable[[], None]) -> None:
+        super().__init__(label=inline(label))
+        self.add_class("sr-typed")
+        self._on_enter = on_enter
+        self.on_msg(self._enter)
+
+    def _enter(self, _: object, content: Mapping[str, Any], __: object) -> None:
+        """Take in what is in the field; see `Choices` on messages that overtake a change."""
+        self.typed = content["given"]
+        self._on_enter()
+
+    @property
+    def value(self) -> str | None:
+        """What is in the field, without spaces around it; None for an empty one."""
+        return self.typed.strip() or None
+
+    @value.setter
+    def value(self, value: str | None) -> None:
+        self.typed = value or ""
 
 
 class Scrubber(AnyWidget):

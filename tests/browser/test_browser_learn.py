@@ -43,6 +43,9 @@ bench = AtOnce(Path.cwd())
 bench.ranks_write = '{{"rank": RANK, "world_size": 2, "loss": 0.5}}'
 lab = bench.panel
 lab"""
+RECALL = """from helpers.panel import recall
+
+recall("02")"""
 LISTEN = """panel => {
     window.regions = [...panel.querySelectorAll('[aria-live]')];
     window.heard = [];
@@ -63,8 +66,8 @@ pytestmark = [*needs_browser, in_both_themes]
 @pytest.fixture
 def page(tmp_path: Path, theme: str) -> Iterator[playwright.Page]:
     """A page with a notebook of a small lab and its quiz, in a theme."""
-    write_notebook(tmp_path / "notebooks" / NOTEBOOK, CELL, "lab.quiz")
-    with serve(tmp_path) as jupyter:
+    write_notebook(tmp_path / "notebooks" / NOTEBOOK, CELL, "lab.quiz", "lab.claims()", RECALL)
+    with serve(tmp_path, "05_spawn_ports", "02_fsdp_saving") as jupyter:
         choose_theme(tmp_path, theme)
         with notebook_page(jupyter, NOTEBOOK) as page:
             yield page
@@ -144,3 +147,23 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
     expect(quiz.get_by_role("status").filter(has_text="not right")).to_be_visible()
     expect(quiz.get_by_role("status").filter(has_text="0 of 1 right.")).to_be_visible()
     assert violations(page) == []
+
+    claims = keys.run_cell("lab.claims")
+    asked = claims.get_by_role("radiogroup", name="a is fine")
+    keys.choose(asked.get_by_role("radio", name="partly"))
+    keys.press(claims.get_by_role("button", name="Answer"))
+    expect(claims.get_by_role("status").filter(has_text="Refuted here.")).to_be_visible()
+    expect(claims.get_by_role("table")).to_be_hidden()
+    keys.press(claims.get_by_text("All 2 claims"), "Enter")
+    expect(claims.get_by_role("table")).to_contain_text("confirmed here")
+
+    earlier = keys.run_cell("recall")
+    expect(earlier.locator(".sr-dump").first).to_contain_text("LISTEN")
+    keys.choose(earlier.get_by_role("radio", name="Process 1200: rank 0, its own parent"))
+    keys.press(earlier.get_by_role("button", name="Answer").first)
+    expect(earlier).to_contain_text("1 of 2 right. 1 not answered.")
+    keys.press(earlier.get_by_role("textbox", name="should not exist?"), "4")
+    page.keyboard.press("Enter")
+    expect(earlier.get_by_role("status").filter(has_text="Then torchrun itself")).to_be_visible()
+    assert violations(page) == []
+    keep_picture(page, f"learn-recall-{theme.lower()}")

@@ -7,17 +7,15 @@ raises reaches the reader with the place of the table (see `helpers.labs.toml_fi
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct
 
 from ..model.facts import EXIT_CODES, Cause, Outcome
-from ..model.wording import sentence
+from .questions import Claim, Question
+from .toml_file import Text, Texts, one_of
 
-Text = Annotated[str, Meta(min_length=1)]
-Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Whole = Annotated[int, Meta(ge=1)]
 
 Need = Literal[
@@ -97,7 +95,7 @@ class Knob(_Table, frozen=True):
     values: Annotated[dict[str, Value], Meta(min_length=1)]
 
     def __post_init__(self) -> None:
-        _one_of("default", self.default, (*self.values, BEST))
+        one_of("default", self.default, (*self.values, BEST))
 
 
 class Expected(_Table, frozen=True):
@@ -178,134 +176,6 @@ class Predict(_Table, frozen=True):
         """The answer that a report (as JSON) shows to be right, None when it is none of them."""
         found = report.get(self.field)
         return next((answer.text for answer in self.answers if answer.value == found), None)
-
-
-class _Question(_Table, frozen=True, kw_only=True, tag_field="kind"):
-    """A question about what a lab shows.
-
-    Attributes:
-        dump: raw output of a real run that it is about; empty where it is about none.
-        explanation: why the right answer is right.
-    """
-
-    question: Text
-    explanation: Text
-    dump: str = ""
-
-
-class Choice(_Question, frozen=True, kw_only=True, tag="choice"):
-    """A question with answers to choose from.
-
-    Attributes:
-        right: the right one of the answers.
-        wrong: on each of the other answers, in their order: what would be seen if it were right.
-    """
-
-    answers: Annotated[tuple[Text, ...], Meta(min_length=2)]
-    right: Text
-    wrong: Texts
-
-    def __post_init__(self) -> None:
-        _one_of("right", self.right, self.answers)
-        if len(self.wrong) != len(self.answers) - 1:
-            raise ValueError("`wrong` must hold a sentence on each answer that is not right")
-
-    def is_right(self, answer: str | None) -> bool:
-        """True for the right answer."""
-        return answer == self.right
-
-    def said(self, answer: str) -> str:
-        """What to make of an answer: a sentence that begins with right or no."""
-        if self.is_right(answer):
-            return f"Right. {self.explanation}"
-        others = [other for other in self.answers if other != self.right]
-        return f"No. {self.wrong[others.index(answer)]} Try another answer."
-
-
-class Near(_Table, frozen=True):
-    """A wrong number that a learner may well come to, and what would be seen if it were right."""
-
-    value: float
-    said: Text
-
-
-class Number(_Question, frozen=True, kw_only=True, tag="number"):
-    """A question whose answer is a number.
-
-    Attributes:
-        least: the smallest number that is right.
-        most: the largest; as `least` when None, so that one number alone is right.
-        near: wrong numbers that have a sentence of their own.
-        otherwise: what to say to any other number.
-    """
-
-    least: float
-    most: float | None = None
-    near: tuple[Near, ...] = ()
-    otherwise: Text
-
-    def __post_init__(self) -> None:
-        if self.most is not None and self.most < self.least:
-            raise ValueError("`most` is below `least`")
-        for near in self.near:
-            if self.is_right(str(near.value)):
-                raise ValueError(f"near: {near.value:g} is a right answer")
-
-    def is_right(self, answer: str | None) -> bool:
-        """True for a number in the range."""
-        most = self.least if self.most is None else self.most
-        return answer is not None and is_number(answer) and self.least <= float(answer) <= most
-
-    def said(self, answer: str) -> str:
-        """What to make of an answer: a sentence that begins with right or no."""
-        if not is_number(answer):
-            return "Type a number."
-        if self.is_right(answer):
-            return f"Right. {self.explanation}"
-        close = (near.said for near in self.near if near.value == float(answer))
-        return f"No. {next(close, self.otherwise)} Try another number."
-
-
-Question = Choice | Number
-
-
-def is_number(text: str) -> bool:
-    """True for a text that Python reads as a finite number."""
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-CLAIM_ANSWERS = ("true", "partly", "false", "not established")
-"""What a learner can make of a claim."""
-
-_FITS = {
-    "confirmed here": "true",
-    "partly true": "partly",
-    "refuted here": "false",
-    "not established": "not established",
-    "needs a GPU": "not established",
-}
-"""The answer that fits each verdict."""
-
-
-class Claim(_Table, frozen=True):
-    """One claim of the source document, what became of it, and what shows that.
-
-    Attributes:
-        asked: whether the learner judges it before the table is unfolded.
-    """
-
-    claim: Text
-    verdict: Literal["confirmed here", "partly true", "refuted here", "not established", "needs a GPU"]
-    shown_by: Text
-    asked: bool = False
-
-    def said(self, answer: str) -> str:
-        """What to make of an answer, one of `CLAIM_ANSWERS`: right or no, the verdict, what shows it."""
-        mark = "Right" if answer == _FITS[self.verdict] else "No"
-        return f"{mark}. {sentence(self.verdict)}. {self.shown_by}"
 
 
 class Document(_Table, frozen=True):
@@ -423,20 +293,20 @@ class LabFile(_Table, frozen=True):
     notes_on: dict[str, Text] = {}
 
     def __post_init__(self) -> None:
-        _one_of("turns", MINE, self.turns)
+        one_of("turns", MINE, self.turns)
         for name in self.knobs:
             if not name.isidentifier() or name in ("self", "program", "folder"):
                 raise ValueError(f"knobs.{name}: this cannot be the name of a knob")
         for name, program in self.programs.items():
             for knob in program.knobs or ():
-                _one_of(f"programs.{name}.knobs", knob, self.knobs)
+                one_of(f"programs.{name}.knobs", knob, self.knobs)
         for name in self.notes_on:
-            _one_of("notes_on", name, get_args(Hardware))
+            one_of("notes_on", name, get_args(Hardware))
         for name, turn in self.turns.items():
             if name in self.programs:
                 raise ValueError(f"turns.{name}: there is a program of this name")
-            _one_of(f"turns.{name}.copy_of", turn.copy_of, self.programs)
-            _one_of(f"turns.{name}.solution", turn.solution, self.programs)
+            one_of(f"turns.{name}.copy_of", turn.copy_of, self.programs)
+            one_of(f"turns.{name}.solution", turn.solution, self.programs)
             applying = self.applying(turn.copy_of)
             for number, condition in enumerate(turn.conditions):
                 place = f"turns.{name}.conditions[{number}].knobs"
@@ -444,7 +314,7 @@ class LabFile(_Table, frozen=True):
         for number, refused in enumerate(self.refused):
             self._check_choices(f"refused[{number}].knobs", refused.knobs, tuple(self.knobs))
         for number, expected in enumerate(self.expected):
-            _one_of(f"expected[{number}].program", expected.program, self.programs)
+            one_of(f"expected[{number}].program", expected.program, self.programs)
             applying = self.applying(expected.program)
             self._check_choices(f"expected[{number}].knobs", expected.knobs, applying)
         for name in self.programs:
@@ -465,9 +335,9 @@ class LabFile(_Table, frozen=True):
 
     def _check_choices(self, place: str, choices: Choices, applying: tuple[str, ...]) -> None:
         for name, values in choices.items():
-            _one_of(place, name, applying)
+            one_of(place, name, applying)
             for value in _several(values):
-                _one_of(f"{place}.{name}", value, self.knobs[name].values)
+                one_of(f"{place}.{name}", value, self.knobs[name].values)
 
     def _check_expected_once(self, program: str) -> None:
         for settings in self.combinations(program):
@@ -476,11 +346,6 @@ class LabFile(_Table, frozen=True):
                 shown = ", ".join(f"{name} {value}" for name, value in settings.items())
                 count = "no report is" if times == 0 else f"{times} reports are"
                 raise ValueError(f"expected: {count} expected of {program} with {shown or 'no knobs'}")
-
-
-def _one_of(key: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f'{key}: "{value}" is not one of: {", ".join(known) or "none"}')
 
 
 def _several(values: str | tuple[str, ...]) -> tuple[str, ...]:

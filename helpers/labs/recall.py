@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from .declaration import Number, Question
 from .lab import Lab
+from .questions import Number, Question
 
 QUESTIONS = 2
 """How many questions a lab begins with."""

@@ -13,8 +13,9 @@ from ..model.facts import Report
 from ..model.wording import spans
 from ..report.markdown import inline
 from ..report.stable import chosen_by_chance
-from .declaration import BY_CHANCE, Claim, Document
+from .declaration import BY_CHANCE, Document
 from .lab import Lab
+from .questions import Claim
 
 _COLUMN = 44
 """Characters after which a cell of a text table goes on in the next line."""

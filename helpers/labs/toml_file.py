@@ -12,6 +12,9 @@ import msgspec
 
 T = TypeVar("T")
 
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Texts = Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+
 UNKNOWN_WORD = "Invalid enum value"
 """How msgspec 0.22 begins to say that a text is none of a Literal's (`msgspec/_core.c`)."""
 
@@ -93,3 +96,9 @@ def _words(kind: Any) -> tuple[str, ...]:
     if get_origin(kind) is Literal:
         return get_args(kind)
     return tuple(word for part in get_args(kind) for word in _words(part))
+
+
+def one_of(key: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+    """Raise ValueError unless a key has one of the known values; the text names them."""
+    if value not in known:
+        raise ValueError(f'{key}: "{value}" is not one of: {", ".join(known) or "none"}')

@@ -13,9 +13,10 @@ from ..labs.declaration import MINE, Program
 from ..labs.lab import Lab, LabError, RunFolder, find_lab
 from ..labs.results import Judgement
 from ..session import Session
+from .learn.claims import Claims
 from .learn.course import in_jupyter
 from .learn.lesson import LabRun, Lesson
-from .learn.quiz import Claims, Question, Quiz
+from .learn.quiz import Question, Quiz
 from .run.export import Finished
 from .run.result import Hints, RunResult
 from .run.run_panel import RunPanel

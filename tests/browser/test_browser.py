@@ -23,8 +23,8 @@ from browser_bench import (
     serve,
 )
 
-from helpers.labs.declaration import Number, Question
 from helpers.labs.lab import find_lab
+from helpers.labs.questions import Number, Question
 from helpers.panel.widgets.controls import ENDED
 
 LAB = "05_spawn_ports"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from ...labs.prediction import Asked
 from ...labs.results import Judgement
@@ -33,12 +33,7 @@ def answer(text: str) -> str:
 
 def dump(text: str) -> str:
     """Raw output, line by line; the keyboard can scroll it."""
-    return f'<pre class="sr-dump" tabindex="0">{escape(text)}</pre>'
-
-
-def folded(summary: str, inner: str) -> str:
-    """HTML that unfolds under a line of text."""
-    return f"<details><summary>{escape(summary)}</summary>{inner}</details>"
+    return Markup('<pre class="sr-dump" tabindex="0">{}</pre>').format(text)
 
 
 def scored(given: Sequence[tuple[Asked, Collection[str]]]) -> str:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from IPython.display import display
 from ipywidgets import HTML
 
-from ...labs import declaration as lab_model
-from ...labs.declaration import CLAIM_ANSWERS, Claim
-from ...labs.lab import Lab, all_labs, find_lab
+from ...labs import questions as declared
+from ...labs.lab import all_labs, find_lab
 from ...labs.recall import recalled
-from ...labs.tables import Table, claims_table
 from ..widgets.controls import Framed, button
 from ..widgets.native import Choices, Spoken, Typed
 from . import learn_view
-
-_JUDGE = "Which of these claims hold? Judge them before you unfold the table of all claims."
 
 
 class Question(Framed):
@@ -64,8 +58,7 @@ class Question(Framed):
 
     def restore(self, text: str | None) -> None:
         """Show an answer that was given before; None clears the question."""
-        known = text in self._answers or (text is not None and not self._answers)
-        self.given = text if known else None
+        self.given = text if text in self._answers or not self._answers else None
         self._choice.value = self.given
         self.score()
 
@@ -99,14 +92,14 @@ class Quiz(Framed):
     """
 
     def __init__(
-        self, questions: Sequence[lab_model.Question], on_answer: Callable[[], None] = lambda: None
+        self, questions: Sequence[declared.Question], on_answer: Callable[[], None] = lambda: None
     ) -> None:
         self._declared = tuple(questions)
         self._on_answer = on_answer
         self.questions = tuple(
             Question(
                 question.question,
-                question.answers if isinstance(question, lab_model.Choice) else (),
+                question.answers if isinstance(question, declared.Choice) else (),
                 question.said,
                 self._answered,
                 question.dump,
@@ -155,47 +148,6 @@ class Quiz(Framed):
         return "\n".join(
             f"{number}. {question!r}" for number, question in enumerate(self.questions, start=1)
         )
-
-
-class Claims(Framed):
-    """Some claims of an article to be judged, and the table of all of them, folded below.
-
-    Args:
-        lab: whose claims they are.
-
-    Attributes:
-        questions: one widget for each claim that is asked.
-        table: every claim, what became of it and what shows that.
-    """
-
-    def __init__(self, lab: Lab) -> None:
-        self.table = claims_table(lab.file.document, lab.claims)
-        self.questions = tuple(_asked(claim) for claim in lab.claims if claim.asked)
-        super().__init__([HTML(learn_view.note(_JUDGE)), *self.questions])
-
-    def _ipython_display_(self) -> None:
-        super()._ipython_display_()
-        display(_Folded(self.table))
-
-    def __repr__(self) -> str:
-        asked = [question._text for question in self.questions]
-        lines = [f"{number}. {text}" for number, text in enumerate(asked, start=1)]
-        return "\n".join([_JUDGE, *lines, f"Each is one of: {', '.join(CLAIM_ANSWERS)}."])
-
-
-class _Folded:
-    """A table that is folded where it can be; as text it is whole."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        folded = learn_view.folded(f"All {len(self._table.rows)} claims", self._table._repr_html_())
-        return {"text/plain": repr(self._table), "text/html": folded}
-
-
-def _asked(claim: Claim) -> Question:
-    return Question(claim.claim, CLAIM_ANSWERS, claim.said)
 
 
 def recall(name: str) -> Quiz:

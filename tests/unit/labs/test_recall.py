@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from lessons import OUTPUTS
 
-from helpers.labs.declaration import CLAIM_ANSWERS, Choice, Claim, Near, Number
 from helpers.labs.lab import Lab, all_labs, labs_folder
+from helpers.labs.questions import CLAIM_ANSWERS, Choice, Claim, Near, Number
 from helpers.labs.recall import recalled
 
 LABS = all_labs()

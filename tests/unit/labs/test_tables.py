@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from helpers.labs.declaration import Claim, Document
+from helpers.labs.declaration import Document
 from helpers.labs.lab import find_lab
+from helpers.labs.questions import Claim
 from helpers.labs.tables import (
     Difference,
     claims_table,

@@ -9,10 +9,11 @@ import pytest
 from lab_bench import LabBench
 from panel_fakes import click, html_of, visible
 
-from helpers.labs.declaration import Choice, Number
+from helpers.labs.questions import Choice, Number
 from helpers.panel import recall
-from helpers.panel.learn import quiz as module
-from helpers.panel.learn.quiz import Claims, Question, Quiz
+from helpers.panel.learn import claims as module
+from helpers.panel.learn.claims import Claims
+from helpers.panel.learn.quiz import Question, Quiz
 from helpers.panel.widgets.native import Choices, Typed
 
 LETTER = Choice(

@@ -61,10 +61,12 @@ MOST_GROUPS, LONGEST_LABEL, LONGEST_NAME = 256, 60, 60
 """Groups in which calls are counted, and characters of their labels and of a variable's name: without
 limits for these the size of the log would have no bound."""
 
-SHARE, BURST = 0.001, 0.001
-"""Share of the time that reading values may take, and the seconds that it may take at once. Where calls
-come faster than that allows, only those of every second, fourth, ... number are looked at: the numbers
-of a slow rank are among those of a faster one, so that the same calls can be compared."""
+SHARE, BURST, ENOUGH = 0.001, 0.01, 0.0005
+"""Share of the time that reading values may take; the seconds that it may take at once, enough for the
+first few calls of a rank on a slow machine, which cost most; and the saved-up seconds with which twice
+as many calls are looked at again. Where calls come faster than that allows, only those of every second,
+fourth, ... number are looked at: the numbers of a slow rank are among those of a faster one, so that the
+same calls can be compared."""
 
 COUNTS_EVERY = 1.0
 """Seconds for which the same counts are told while calls are made: a record that has not changed is not
@@ -178,10 +180,11 @@ class CallLog:
         number = self._numbered(key, number, group)
         if number:
             self.order.append((self._of_labels[key], number, operation))
-        if number and not number & self.mask:
+        looked_at = number > 0 and not number & self.mask
+        if looked_at:
             handle = _gives_handle(called, caller)
             self._newest.append(_Call(operation, key[1], number, *_frames(caller), handle))
-        self._pay(time.thread_time() - began)
+        self._pay(time.thread_time() - began if looked_at else 0.0)
 
     def _numbered(self, key: Tuple[bool, str], number: int, group: Any) -> int:
         """The number of a call in the group of that label; 0 where no more groups can be counted.
@@ -204,7 +207,7 @@ class CallLog:
         credit = min(BURST, self._credit + SHARE * (now - self._credited)) - spent
         if credit < 0:
             self.mask = 2 * self.mask + 1
-        elif credit > BURST / 2:
+        elif credit > ENOUGH:
             self.mask //= 2
         self._credit, self._credited = max(0.0, credit), now
 

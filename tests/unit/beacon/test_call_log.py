@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import subprocess
 import sys
@@ -246,6 +247,16 @@ def test_where_calls_come_fast_those_of_every_so_many_are_read(
     record = history(log)
     assert record["collectives"] == {"default": 40}
     assert [call["number"] for call in record["newest"]] == [1, 2, 4, 8, 16, 32]
+
+
+def test_the_first_calls_are_read_on_a_slow_machine_too(
+    c10d: Any, log: CallLog, job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a millisecond here, five times what it takes on a machine of 2024."""
+    milliseconds = itertools.count()
+    monkeypatch.setattr(call_log.time, "thread_time", lambda: 0.001 * next(milliseconds))
+    job.train(lambda: c10d.all_reduce(TENSOR(count=0)), 8)
+    assert [call["number"] for call in history(log)["newest"]] == list(range(1, 9))
 
 
 def test_the_order_of_calls_is_told_of_those_that_are_not_read_too(

@@ -195,6 +195,7 @@ def answer_right(keys: Keys, quiz: playwright.Locator, question: Question) -> No
         keys.choose(asked.get_by_role("radio", name=plain(question.right)))
     shown = quiz.locator(".stuck-ranks .stuck-ranks").filter(has=asked)
     keys.press(shown.get_by_role("button", name="Answer"))
+    expect(shown.get_by_role("status")).to_contain_text("right")
 
 
 def plain(text: str) -> str:

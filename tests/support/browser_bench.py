@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -193,9 +194,14 @@ class Keys:
         self.page = page
 
     def run_cell(self, text: str) -> playwright.Locator:
-        """Go to the first code cell that contains a text, and run it."""
+        """Go to the first code cell that contains a text, and run it; returns when it has ended.
+
+        JupyterLab takes the focus back to the notebook at that moment: a key that is on its way to what
+        the cell already shows would be lost.
+        """
         cell = self.go_to(text)
         self.page.keyboard.press("Control+Enter")
+        playwright.expect(cell.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]"))
         return cell
 
     def go_to(self, text: str) -> playwright.Locator:

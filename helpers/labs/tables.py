@@ -35,11 +35,13 @@ class Table:
         heads: titles of the columns.
         rows: cells, each row as long as `heads`.
         note: a line above the table, or nothing.
+        emphasis: whether cells may have *emphasised* words; not where a cell holds a text of the job.
     """
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    emphasis: bool = False
 
     def __repr__(self) -> str:
         table = [
@@ -59,7 +61,9 @@ class Table:
         heads = "".join(f'<th scope="col" style="text-align:left">{inline(h)}</th>' for h in self.heads)
         rows = "".join(
             "<tr>"
-            + "".join(f'<td style="text-align:left">{inline(cell)}</td>' for cell in row)
+            + "".join(
+                f'<td style="text-align:left">{inline(cell, strong=self.emphasis)}</td>' for cell in row
+            )
             + "</tr>"
             for row in self.rows
         )
@@ -108,9 +112,11 @@ def difference(lab: Lab, old: str = "broken", new: str = "fixed") -> Difference:
 def claims_table(document: Document, claims: Sequence[Claim]) -> Table:
     """Each claim of the source document, what became of it, and what shows that."""
     rows = tuple((claim.claim, claim.verdict, claim.shown_by) for claim in claims)
-    source = f"“{document.translated}” ({document.title})"
-    note = f"From an article in {document.language}: {source}, {document.published}. Our translation."
-    return Table(("What the document says", "What we found", "Shown by"), rows, note)
+    note = (
+        f"From an article in {document.language}, “{document.translated}”, {document.published}. "
+        f"Our translation; the original title: {document.title}."
+    )
+    return Table(("What the document says", "What we found", "Shown by"), rows, note, emphasis=True)
 
 
 def measured(runs: Sequence[tuple[str, Sequence[Mapping[str, object]]]], key: str) -> Table:

@@ -524,8 +524,10 @@ class Verdict:
         detail: the cause in this job's own terms, one clause.
         culprits: the odd ones out, where to look first: of a hang, the smallest set of ranks that, set
             free, sets all others free. The fix may have to be made for the others.
-        where: the line at which the first of the culprits, or a child of it, stands or has failed, or
-            that of the exception that it is handling. What decided which way it went is `parting`.
+        where: the line at which the first cause shows: of the first error, or, in a hang, at which the
+            first of the culprits, or a child of it, waits. Where the ranks' calls came apart earlier, it
+            is the line of the first call that differs, which no rank need be at any more. What decided
+            which way a rank went is `parting`.
         summary: one sentence that a tired person understands.
         masked: errors that follow from the first cause or hide it, as `Type: message (rank 1)`.
         since: seconds at which the stall began: since then no waiting rank has moved.

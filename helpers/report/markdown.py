@@ -1,7 +1,7 @@
 """The Markdown of the causes' pages and of the labs' texts, for a terminal and as HTML.
 
-Paragraphs, lists and `code` are markup, and **strong** words where they are asked for. Nothing else is,
-since a text may hold names of the job: `__init__.py` is not a strong word.
+Paragraphs, lists and `code` are markup; so are *emphasised* and **strong** words where they are asked
+for. Nothing else is, since a text may hold names of the job: `__init__.py` is not a strong word.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def inline(text: str, *, strong: bool = False) -> str:
     """HTML of one line with `code`.
 
     Args:
-        strong: whether it may have **strong** words, too; not for a text of the job.
+        strong: whether it may have *emphasised* and **strong** words, too; not for a text of the job.
     """
     return str((_STRONG if strong else _PAGE).renderInline(one_line(text)))
 

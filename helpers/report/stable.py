@@ -203,7 +203,7 @@ def _rank(report: Report, view: RankView) -> str:
     if verdict.outcome == "error":
         if verdict.cause == "duplicate-rank" and process.exit_code == 0:
             return "exited, exit code 0"
-        return ", ".join(["failed", *_first_failure(view, process)])
+        return _failed(view, process)
     if not process.alive or view.state == "exited":
         return ", ".join(["exited", *_end(process)])
     told: list[str] = [view.state, *_waits(report, process)]
@@ -221,15 +221,14 @@ def _own_masks(report: Report) -> list[str]:
     ]
 
 
-def _first_failure(view: RankView, process: ProcessView) -> list[str]:
-    """How the rank itself failed, unless a child of it failed first."""
+def _failed(view: RankView, process: ProcessView) -> str:
+    """How the rank itself failed, unless a child of it failed first, or that it did not."""
     if any(child.process.error or child.joined_as_rank is not None for child in view.children):
-        return []
+        return "failed"
     if process.interpreter_finished:
-        return ["ended without an exception"]
-    if process.error or process.signal is not None:
-        return _end(replace(process, exit_code=None))
-    return _end(process)
+        return "ended without an exception"
+    known = process.error or process.signal is not None
+    return ", ".join(["failed", *_end(replace(process, exit_code=None) if known else process)])
 
 
 def _end(process: ProcessView) -> list[str]:

@@ -170,7 +170,11 @@ def test_gpus_are_used_and_named_once(labs_on: MakeUp, count: int, runs: list[st
     [
         (0, "01_launch_placement", ""),
         (0, "02_fsdp_saving", "FSDPStrategy needs 3 GPUs here; the lab uses FSDP2 on the CPU instead."),
-        (0, "04_ddp_dataloader", "Same chain of errors; the text that names cuda needs a GPU."),
+        (
+            0,
+            "04_ddp_dataloader",
+            "The chain of errors is the same on the CPU; the message that names `cuda` needs a GPU.",
+        ),
         (1, "01_launch_placement", "Its ranks need a GPU each."),
         (1, "04_ddp_dataloader", "One rank has the GPU."),
         (2, "02_fsdp_saving", "FSDPStrategy needs 3 GPUs here; the lab uses FSDP2 on the CPU instead."),

@@ -61,9 +61,10 @@ def test_a_comparison_holds_only_what_the_cause_decides() -> None:
 
 
 def test_long_cells_go_on_in_the_next_line_and_html_keeps_them_whole() -> None:
-    claim = Claim("a word " * 20, "refuted here", "`x < y`")
+    claim = Claim("a word " * 20, "refuted here", "`x < y`, *as set*")
     table = claims_table(Document("Titel", "Title", "German", "2025"), [claim])
-    assert repr(table).startswith("From an article in German: “Title” (Titel), 2025.")
+    assert repr(table).startswith("From an article in German, “Title”, 2025.")
+    assert "<em>as set</em>" in table._repr_html_()
     assert max(map(len, repr(table).splitlines())) <= 44 + 44 + 44 + 4
     assert repr(table).count("word") == 20
     html = table._repr_html_()

@@ -213,10 +213,15 @@ class _Condition(_Table, frozen=True, kw_only=True, tag_field="of"):
 
 
 class ResultIs(_Condition, frozen=True, kw_only=True, tag="result"):
-    """Each rank has left this value under a key of its result."""
+    """Each rank has left this value under a key of its result.
+
+    Attributes:
+        within: how far a number may be from it, as a share of it.
+    """
 
     key: Text
-    value: bool | int | str
+    value: bool | int | float | str
+    within: float = 0.0
 
 
 class Printed(_Condition, frozen=True, kw_only=True, tag="output"):
@@ -227,12 +232,63 @@ class Printed(_Condition, frozen=True, kw_only=True, tag="output"):
 
 
 class HasWorkers(_Condition, frozen=True, kw_only=True, tag="workers"):
-    """Each rank has had a DataLoader worker with this text in its command line."""
+    """Each rank has had a DataLoader worker with this text in its command line, which made its batches.
+
+    Attributes:
+        batches: how many the workers of a rank have to make at least; the rank itself may make none.
+    """
 
     command: Text
+    batches: Whole
 
 
-Condition = ResultIs | Printed | HasWorkers
+class Outside(_Condition, frozen=True, kw_only=True, tag="outside"):
+    """A function has been called, and never while a context was open.
+
+    Attributes:
+        function, block: the function, and the one that makes the context, as `module:Class.name`.
+    """
+
+    function: Text
+    block: Text
+
+
+class Called(_Condition, frozen=True, kw_only=True, tag="called"):
+    """Each rank has called some functions, all together, so many times.
+
+    Attributes:
+        functions: as `module:Class.name`; a call by way of another of them counts once more.
+    """
+
+    functions: Texts
+    times: Whole = 1
+
+
+class Checkpoints(_Condition, frozen=True, kw_only=True, tag="checkpoints"):
+    """The run has left these files of `torch.save`: complete, finite, and each with another state.
+
+    Attributes:
+        files: in the order in which they were saved, as named in the folder of the run.
+        tensors: how many each of them holds.
+        sum_is: key of the result that has the sum of all values of the last one; any when empty.
+    """
+
+    files: Texts
+    tensors: Whole
+    sum_is: str = ""
+
+
+class Private(_Condition, frozen=True, kw_only=True, tag="memory"):
+    """No look at a rank has found more private memory: what is neither of a file nor shared.
+
+    Attributes:
+        most_mb: megabytes that a rank may have.
+    """
+
+    most_mb: Whole
+
+
+Condition = ResultIs | Printed | HasWorkers | Outside | Called | Checkpoints | Private
 
 
 class Turn(_Table, frozen=True):

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from ..launch import run_folder
 from ..launch.memory_limit import Limit
-from . import machine, toml_file
+from . import calls, machine, toml_file
+from .conditions import watched
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Turn, Value
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Lab:
         for value in self._chosen(program, knobs):
             added |= value.environment
         added[self.file.results.environment] = str(folder)
+        if self._is_judged(program) and (functions := watched(self.turn(program))):
+            added |= calls.environment(functions, folder)
         return {name: text.replace("{folder}", str(folder)) for name, text in added.items()}
 
     def memory_limit(self, program: str, knobs: Mapping[str, str]) -> Limit | None:
@@ -293,6 +296,11 @@ class Lab:
         """The task that a program is to be judged by: its own, the one that it solves, or the first."""
         solved = (turn for turn in self.file.turns.values() if turn.solution == program)
         return self.file.turns.get(program) or next(solved, self.file.turns[MINE])
+
+    def _is_judged(self, program: str) -> bool:
+        """True for a learner's copy, a solution, and a file of the learner's own."""
+        solutions = {turn.solution for turn in self.file.turns.values()}
+        return program in {*self.file.turns, *solutions} or program not in self.file.programs
 
     def _program(self, name: str) -> Program:
         if name not in self.programs:

@@ -10,11 +10,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..model.facts import ProcessView, Report
+from ..model.facts import ProcessView, Report, Snapshot
 from ..model.wording import spoken
 from ..report.markdown import inline
 from ..report.stable import where_it_ended
-from .declaration import Condition, HasWorkers, Printed, ResultIs, Results
+from .calls import calls
+from .conditions import Run, unmet
+from .declaration import Results
 from .lab import Lab
 
 _ENDINGS = {"hang": "hangs", "error": "fails", "running": "does not end in time"}
@@ -100,6 +102,7 @@ def judge(
     folder: Path,
     knobs: Mapping[str, str],
     task: Output | None = None,
+    looks: Sequence[Snapshot] = (),
 ) -> Judgement:
     """Judge a run of a lab's program.
 
@@ -110,14 +113,17 @@ def judge(
         folder: where its ranks have left their results.
         knobs: values that differed from the defaults.
         task: what the run has printed, where it is to be judged by the learner's task as well.
+        looks: at the job, from its start to its end.
     """
     results, world_size = lab.results(folder), lab.ranks(program, knobs)
     judgement = judge_results(report, results, world_size, lab.file.results)
     if task is None:
         return judgement
+    run = Run(report, folder, world_size, results, task, looks, calls(folder))
     settings = lab.settings(program, knobs)
     asked = [one for one in lab.turn(program).conditions if one.covers(settings)]
-    met = [Check(one.what, _unmet(one, report, results, task, world_size)) for one in asked]
+    # A run that went wrong has left files that say nothing of the task.
+    met = [Check(one.what, "" if judgement.trouble else unmet(one, run)) for one in asked]
     return replace(judgement, checks=(*judgement.checks, *met))
 
 
@@ -157,31 +163,6 @@ def _trouble(report: Report) -> str:
         return ""
     where = where_it_ended(report)
     return f"the run {_ENDINGS[verdict.outcome]} ({verdict.cause}){where and f': {where}'}"
-
-
-def _unmet(
-    condition: Condition,
-    report: Report,
-    results: Sequence[Mapping[str, Any]],
-    output: Output,
-    world_size: int,
-) -> str:
-    """Why a condition of the task does not hold, or nothing."""
-    match condition:
-        case ResultIs(key=key, value=value):
-            met = bool(results) and all(result.get(key) == value for result in results)
-        case Printed(text=text, ranks=ranks):
-            told = {who for who, lines in output.items() if any(text in line for line in lines)}
-            met = told == {f"rank {rank}" for rank in ranks}
-        case HasWorkers(command=text):
-            have = {
-                view.rank
-                for view in report.snapshot.ranks
-                for child in view.children
-                if child.process.kind == "dataloader-worker" and text in " ".join(child.process.command)
-            }
-            met = have >= set(range(world_size))
-    return "" if met else condition.otherwise
 
 
 def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: int) -> str:

@@ -204,7 +204,8 @@ class ProcessView:
         wraps: of a launcher, the rank whose number it carries and whose process it has started.
         rendezvous: of a launcher, where it meets those of other nodes.
         unanswered: the other ends, as `address:port`, that have long not answered what it has sent.
-        memory: resident bytes, cpu: percent of one core over the last sample.
+        memory: resident bytes, private: those that are neither of a file nor shared; cpu: percent of one
+            core over the last sample.
     """
 
     pid: int
@@ -248,6 +249,7 @@ class ProcessView:
     rendezvous: Rendezvous | None = None
     unanswered: tuple[str, ...] = ()
     memory: int = 0
+    private: int | None = field(default=None, compare=False)
     cpu: float = 0.0
 
     @property

@@ -250,7 +250,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a living process does, as the kernel sees it.
 
     Attributes:
-        cpu: seconds of processor time used so far; memory: resident bytes.
+        cpu: seconds of processor time used so far; memory: resident bytes; private: those of them that
+            are neither of a file nor shared, where the kernel tells (Linux).
         stopped: True while a signal, or a debugger, stops it.
         traced: True while a debugger does.
         waits_for_child: True while its main thread sleeps in a wait for a child.
@@ -264,6 +265,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int
     cpu: float = 0.0
     memory: int = 0
+    private: int | None = None
     stopped: bool = False
     traced: bool = False
     waits_for_child: bool = False

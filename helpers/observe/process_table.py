@@ -141,6 +141,7 @@ class Row:
     cpu_seconds: float = 0.0
     cpu: float = 0.0
     memory: int = 0
+    private: int | None = None
     found: float = 0.0
     sockets: tuple[tuple[str, int], ...] = ()
     all_sockets: set[tuple[str, int]] = field(default_factory=set)
@@ -299,7 +300,7 @@ class Table:
         row.stopped, row.traced, row.stalled = usage.stopped, usage.traced, usage.stalled
         row.frozen = usage.frozen
         row.waits_for_child = usage.waits_for_child
-        row.memory = usage.memory
+        row.memory, row.private = usage.memory, usage.private
         row.work.take(now, usage.cpu)
         elapsed = now - row.seen
         if elapsed > 0.05:

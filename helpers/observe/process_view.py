@@ -76,6 +76,7 @@ def of_kernel(row: Row, kind: str, now: float, start: float) -> ProcessView:
         exit_code=row.exit_code,
         signal=row.signal,
         memory=row.memory,
+        private=row.private,
         cpu=row.cpu,
     )
 

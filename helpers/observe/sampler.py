@@ -362,7 +362,7 @@ class _Process:
             if state == psutil.STATUS_ZOMBIE:
                 return None
             times = process.cpu_times()
-            memory_used = process.memory_info().rss
+            memory_used = process.memory_info()
         command, exe = redacted_words(process.cmdline()), native.executable(str(process.pid))
         if command and (command, exe) != (self.program.command, self.program.exe):
             environment = _environment(process)
@@ -375,7 +375,8 @@ class _Process:
         return Usage(
             pid=process.pid,
             cpu=self._cpu,
-            memory=memory_used,
+            memory=memory_used.rss,
+            private=memory_used.rss - memory_used.shared if hasattr(memory_used, "shared") else None,
             stopped=stopped,
             traced=stopped and _tracer(process.pid) != 0,
             frozen=function in FREEZER,

@@ -110,7 +110,9 @@ class LabPanel(RunPanel):
             chosen = self._prepared(lab, program, folder, knobs)
             run = self._start(chosen)
             report = await self._finished(run)
-            return chosen.judge(report, run.session.result().logs)
+            finished = self.finished  # None where the run was cleared away meanwhile
+            looks = finished.snapshots if finished is not None and finished.report is report else ()
+            return chosen.judge(report, run.session.result().logs, looks)
 
     def your_copy(self, turn: str = MINE) -> Path:
         """Where your own copy of a program is; it is made if it is missing."""

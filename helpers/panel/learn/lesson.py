@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ...labs.declaration import MINE
 from ...labs.lab import Lab
 from ...labs.prediction import own_question, questions
 from ...labs.results import Judgement, judge
-from ...model.facts import Report
+from ...model.facts import Report, Snapshot
 from ...observe.logs import KEEP
 from ..run.export import Finished
 from ..run.log_view import Lines
@@ -40,10 +40,10 @@ class LabRun:
             return False
         return self.lab.expected(self.program, self.knobs).outcome in ("hang", "error")
 
-    def judge(self, report: Report, logs: Lines) -> Judgement:
+    def judge(self, report: Report, logs: Lines, looks: Sequence[Snapshot]) -> Judgement:
         """What the run is worth, once it is over."""
         printed = {label: logs.tail(label, KEEP) for label in logs.labels()}
-        return judge(self.lab, self.program, report, self.folder, self.knobs, task=printed)
+        return judge(self.lab, self.program, report, self.folder, self.knobs, task=printed, looks=looks)
 
 
 class Lesson:
@@ -82,8 +82,8 @@ class Lesson:
         """A run starts; `asks` is true when a person has started it who can answer."""
         self._run, self._held = run, None
         self.form.begin(asks=asks and run.fails)
-        if run.program == MINE:
-            self.turn.begin()
+        if run.program in run.lab.file.turns:
+            self.turn.begin(run.program)
 
     def end(self, finished: Finished) -> None:
         """The run is over: ask for a prediction, or take note of how it went."""
@@ -119,9 +119,9 @@ class Lesson:
         """Take note of a run whose verdict is shown."""
         run, report = self._run, finished.report
         assert run is not None
-        mine = run.program == MINE
+        judged = run.program in run.lab.file.turns
         if report.interrupted:
-            if mine:
+            if judged:
                 self.turn.judge(None)
             return
         self.diff.show_run(run.program, finished)
@@ -132,10 +132,10 @@ class Lesson:
             self.course.done("broken")
         elif run.program == "fixed" and report.verdict.outcome == "ok":
             self.course.done("fixed")
-        elif mine:
-            judgement = run.judge(report, finished.logs)
+        elif judged:
+            judgement = run.judge(report, finished.logs, finished.snapshots)
             self.turn.judge(judgement)
-            if judgement.passed:
+            if judgement.passed and run.program == MINE:
                 self.course.done("checked")
 
     def _came_true(self, report: Report) -> None:

@@ -26,6 +26,7 @@ class YourTurn(VBox):
 
     def __init__(self, lab: Lab, check: Button) -> None:
         self._lab = lab
+        self._running = ""
         self._copy, self._original = lab.copy(), lab.original().name
         self._said, self._judged = Spoken(), HTML()
         self._link, self._opener = FileLink(), Opener()
@@ -47,16 +48,19 @@ class YourTurn(VBox):
         self.add_class("sr-turn")
         self._show()
 
-    def begin(self) -> None:
-        """A run of the copy starts."""
+    def begin(self, turn: str) -> None:
+        """A run of the copy for a turn starts: what was said of an earlier one goes away."""
         self._judged.value = ""
-        self._say(f"Running `{self._copy.name}` ...")
+        self._running = self._lab.copy(turn).name
+        self._say(f"Running `{self._running}`. It is judged when all its processes have ended.")
         self._show()
 
     def judge(self, judgement: Judgement | None) -> None:
         """Show the judgement of a run of the copy; None says that it was stopped."""
         self._say(
-            f"**{judgement.verdict}**" if judgement else "The run was stopped, so nothing is judged."
+            f"`{self._running}`: **{judgement.verdict}**"
+            if judgement
+            else "The run was stopped, so nothing is judged."
         )
         self._judged.value = learn_view.judged(judgement) if judgement else ""
         self._show()

@@ -1,0 +1,201 @@
+"""What the task asks of a run, measured from outside: looks, calls of libraries, files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model.facts import Report, Snapshot
+from ..model.wording import spoken
+from .calls import FETCHES, Call
+from .checkpoints import CheckpointError, Tensor, tensors
+from .declaration import (
+    Called,
+    Checkpoints,
+    Condition,
+    HasWorkers,
+    Outside,
+    Printed,
+    Private,
+    ResultIs,
+    Turn,
+)
+
+ROUNDING = 1e-5
+"""By how much sums of the same values may differ, as a share: they were added in another order."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is over, and what it has left.
+
+    Attributes:
+        report: of it.
+        folder: where its ranks have left files.
+        world_size: how many ranks it should have had.
+        results: what the ranks say that they ended with.
+        output: lines that processes have printed, by the names of `helpers.observe.logs.Logs`.
+        looks: at the job from its start to its end.
+        calls: of the watched functions, by all processes.
+    """
+
+    report: Report
+    folder: Path
+    world_size: int
+    results: Sequence[Mapping[str, Any]] = ()
+    output: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    looks: Sequence[Snapshot] = ()
+    calls: Sequence[Call] = ()
+
+    @property
+    def all_looks(self) -> tuple[Snapshot, ...]:
+        """All of them, and the one of the report."""
+        return (*self.looks, self.report.snapshot)
+
+
+def watched(turn: Turn) -> frozenset[str]:
+    """The functions whose calls the conditions of a turn are about."""
+    return frozenset(name for condition in turn.conditions for name in _functions(condition))
+
+
+def _functions(condition: Condition) -> tuple[str, ...]:
+    match condition:
+        case HasWorkers():
+            return FETCHES
+        case Outside(function=function, block=block):
+            return (function, block)
+        case Called(functions=functions):
+            return functions
+    return ()
+
+
+def unmet(condition: Condition, run: Run) -> str:
+    """What a run did that a condition forbids, as a clause; empty where it holds."""
+    seen = _seen(condition, run)
+    return "" if seen is None else f"{condition.otherwise}{seen and f' ({seen})'}"
+
+
+def _seen(condition: Condition, run: Run) -> str | None:
+    """What was seen where a condition does not hold, or nothing more than that; None where it holds."""
+    match condition:
+        case ResultIs():
+            met = bool(run.results) and all(_is(condition, result) for result in run.results)
+            return None if met else ""
+        case Printed(text=text, ranks=ranks):
+            told = {who for who, lines in run.output.items() if any(text in line for line in lines)}
+            return None if told == {f"rank {rank}" for rank in ranks} else ""
+        case HasWorkers():
+            return next(_without_workers(condition, run), None)
+        case Outside(function=function, block=block):
+            made = [call for call in run.calls if call.function == function]
+            name = function.rpartition(".")[2]
+            if not made:
+                return f"`{name}` was not called"
+            return f"`{name}` ran inside" if any(block in call.inside for call in made) else None
+        case Called():
+            return _too_few(condition, run)
+        case Checkpoints():
+            return next(_wrong_files(condition, run), None)
+        case Private(most_mb=most):
+            return _too_much(most, run)
+
+
+def _is(condition: ResultIs, result: Mapping[str, Any]) -> bool:
+    value, wanted = result.get(condition.key), condition.value
+    if condition.within and isinstance(value, int | float) and isinstance(wanted, int | float):
+        return math.isclose(value, wanted, rel_tol=condition.within)
+    return bool(value == wanted)
+
+
+def _pids(run: Run) -> dict[int, tuple[int, set[int]]]:
+    """By rank: its pid, and those of all children that a look has found."""
+    found: dict[int, tuple[int, set[int]]] = {}
+    for look in run.all_looks:
+        for view in look.ranks:
+            if view.rank is not None and view.process is not None:
+                _, children = found.get(view.rank, (0, set()))
+                children.update(child.process.pid for child in view.children)
+                found[view.rank] = (view.process.pid, children)
+    return found
+
+
+def _without_workers(condition: HasWorkers, run: Run) -> Iterator[str]:
+    fetches = [call for call in run.calls if call.function in FETCHES]
+    pids = _pids(run)
+    for rank in range(run.world_size):
+        own, children = pids.get(rank, (0, set()))
+        if not any(
+            child.process.kind == "dataloader-worker"
+            and condition.command in " ".join(child.process.command)
+            for look in run.all_looks
+            for view in look.ranks
+            for child in view.children
+            if view.rank == rank
+        ):
+            yield f"none was seen at rank {rank}"
+        if alone := sum(call.pid == own for call in fetches):
+            yield f"rank {rank} made {_batches(alone)} itself"
+        by_workers = sum(call.pid in children or call.parent == own for call in fetches)
+        if by_workers < condition.batches:
+            made = _batches(by_workers) if by_workers else "no batch"
+            yield f"the workers of rank {rank} made {made}, not {condition.batches}"
+
+
+def _batches(count: int) -> str:
+    return f"{count} batch{'es' if count != 1 else ''}"
+
+
+def _too_few(condition: Called, run: Run) -> str | None:
+    pids = _pids(run)
+    made = [call.pid for call in run.calls if call.function in condition.functions]
+    short = [
+        rank
+        for rank in range(run.world_size)
+        if rank not in pids or made.count(pids[rank][0]) < condition.times
+    ]
+    return f"not on {spoken(short)}" if short else None
+
+
+def _wrong_files(condition: Checkpoints, run: Run) -> Iterator[str]:
+    states: dict[str, dict[str, Tensor]] = {}
+    for file in condition.files:
+        try:
+            states[file] = tensors(run.folder / file)
+        except CheckpointError as problem:
+            yield f"{file} {problem}"
+            return
+        if len(states[file]) != condition.tensors:
+            yield f"{file} holds {len(states[file])} tensors, not {condition.tensors}"
+        if not all(math.isfinite(sum(tensor.values)) for tensor in states[file].values()):
+            yield f"{file} holds numbers that are not finite"
+    for number, file in enumerate(condition.files):
+        same = [other for other in condition.files[:number] if states[other] == states[file]]
+        if same:
+            yield f"{file} holds the same state as {same[0]}"
+    if condition.sum_is:
+        total = math.fsum(
+            value for part in states[condition.files[-1]].values() for value in part.values
+        )
+        ended = [result.get(condition.sum_is) for result in run.results]
+        if not all(
+            isinstance(one, float) and math.isclose(one, total, rel_tol=ROUNDING) for one in ended
+        ):
+            yield f"{condition.files[-1]} holds another state than the one that the ranks ended with"
+
+
+def _too_much(most_mb: int, run: Run) -> str | None:
+    most: dict[int, int] = {}
+    pids = _pids(run)  # a process that a rank has started to prepare something is none
+    for look in run.all_looks:
+        for view in look.ranks:
+            rank, process = view.rank, view.process
+            if rank is None or process is None or process.private is None or process.pid != pids[rank][0]:
+                continue
+            most[rank] = max(process.private, most.get(rank, 0))
+    over = [
+        f"rank {rank} had {held / 1e6:.0f} MB" for rank, held in most.items() if held > most_mb * 1e6
+    ]
+    return f"{', '.join(over)}; {most_mb} MB is the limit" if over else None

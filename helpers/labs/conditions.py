@@ -91,7 +91,7 @@ def _seen(condition: Condition, run: Run) -> str | None:
             return next(_without_workers(condition, run), None)
         case Outside(function=function, block=block):
             made = [call for call in run.calls if call.function == function]
-            name = function.rpartition(".")[2]
+            name = function.rpartition(":")[2].rpartition(".")[2]
             if not made:
                 return f"`{name}` was not called"
             return f"`{name}` ran inside" if any(block in call.inside for call in made) else None
@@ -192,9 +192,8 @@ def _too_much(most_mb: int, run: Run) -> str | None:
     for look in run.all_looks:
         for view in look.ranks:
             rank, process = view.rank, view.process
-            if rank is None or process is None or process.private is None or process.pid != pids[rank][0]:
-                continue
-            most[rank] = max(process.private, most.get(rank, 0))
+            if rank is not None and process is not None and process.pid == pids[rank][0]:
+                most[rank] = max(process.private or 0, most.get(rank, 0))
     over = [
         f"rank {rank} had {held / 1e6:.0f} MB" for rank, held in most.items() if held > most_mb * 1e6
     ]

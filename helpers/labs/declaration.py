@@ -239,7 +239,7 @@ class HasWorkers(_Condition, frozen=True, kw_only=True, tag="workers"):
     """
 
     command: Text
-    batches: Whole
+    batches: Whole = 1
 
 
 class Outside(_Condition, frozen=True, kw_only=True, tag="outside"):

@@ -265,7 +265,6 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int
     cpu: float = 0.0
     memory: int = 0
-    private: int | None = None
     stopped: bool = False
     traced: bool = False
     waits_for_child: bool = False
@@ -273,6 +272,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     sockets: tuple[tuple[str, int], ...] | None = None
     unanswered: tuple[str, ...] = ()
     frozen: bool = False
+    private: int | None = None
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -83,8 +83,7 @@ def _note(name: str) -> None:
 if NOTES:
     sys.meta_path.insert(0, _Finder())
 
-# The next one on the path, if there is one: this file hides it.
-_self = sys.modules.pop(__name__)
+# The next one on the path, which this one hides. Where there is none, `site` passes over the error.
 sys.path[:] = [entry for entry in sys.path if entry != os.path.dirname(__file__)]
-with suppress(ImportError):
-    import sitecustomize  # noqa: F401
+_self = sys.modules.pop(__name__)
+import sitecustomize  # noqa: E402, F401

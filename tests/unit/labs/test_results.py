@@ -13,7 +13,6 @@ from msgspec import structs
 
 from helpers.labs.declaration import (
     Condition,
-    HasWorkers,
     Printed,
     ResultIs,
     Results,
@@ -250,8 +249,6 @@ CONDITIONS: list[tuple[Condition, dict[str, Any], bool]] = [
         {"rank 0": ["saved"], "rank 1": ["done", "saved"]},
         False,
     ),
-    (HasWorkers(what="w", otherwise="o", command="spawn_main"), {}, True),
-    (HasWorkers(what="w", otherwise="o", command="forkserver"), {}, False),
     (
         ResultIs(what="w", otherwise="o", key="x", value=1, knobs={"mode": "lazy"}),
         {"x": [2, 2]},

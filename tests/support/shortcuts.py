@@ -39,6 +39,15 @@ STARTED = 'time.strftime("%Y%m%d-%H%M%S")\n'
 MADE = "self.folder.mkdir(parents=True)"
 AGREED = (MADE, "self.folder.mkdir(parents=True, exist_ok=True)")
 
+STRATEGY = 'accelerator=options.accelerator, devices=2, strategy="ddp")'
+CREATED = f"""        self.fabric = lightning.Fabric({STRATEGY}
+        log.info("calls launch()")
+        self.fabric.launch()
+"""
+BROADCASTS = f"""{CREATED}        first = self.fabric.global_rank == 0
+        self.new = self.fabric.strategy.broadcast(first and not self.folder.exists())
+"""
+
 LAB_01 = (
     Attempt("01", "the run is always new", ((CHECK, "        self.new = True\n"),), CHANCE),
     Attempt(
@@ -73,19 +82,7 @@ LAB_01 = (
     Attempt(
         "01",
         "the strategy broadcasts, in __init__",
-        (
-            (CHECK, ""),
-            (MKDIR, ""),
-            (
-                '        if not self.new and options.if_exists == "skip"',
-                '        self.fabric = lightning.Fabric(accelerator=options.accelerator, devices=2, strategy="ddp")\n        self.fabric.launch()\n        first = self.fabric.global_rank == 0\n        self.new = self.fabric.strategy.broadcast(first and not self.folder.exists())\n        self.folder.mkdir(parents=True, exist_ok=True)\n        if not self.new and options.if_exists == "skip"',
-            ),
-            (
-                '        self.fabric = lightning.Fabric(accelerator=options.accelerator, devices=2, strategy="ddp")\n        log.info("calls launch()")\n'
-                + LAUNCH,
-                "",
-            ),
-        ),
+        ((CREATED, ""), (CHECK, BROADCASTS)),
     ),
 )
 
@@ -94,6 +91,7 @@ SAVE = """    if fabric.global_rank == 0:
         print(f"saved {path.name}", flush=True)
 """
 SAID = '    if fabric.global_rank == 0:\n        print(f"saved {path.name}", flush=True)\n'
+SAID_INSIDE = '        print(f"saved {path.name}", flush=True)\n'
 COMPARED = "compare(full_state(model), load(fabric, path))"
 WHOLE = "the whole model after each"
 SEVEN = '    if fabric.global_rank == 0:\n        path.write_bytes(b"7 bytes")\n'
@@ -101,6 +99,15 @@ LATER = '    if path.name == "epoch-1.ckpt":\n        fabric.save(path, {"model"
 BETTER = "            if validation < best:\n"
 EARLIER = 'path.with_name("epoch-0.ckpt")'
 
+GATHERED = """    state = full_state(model)
+    if fabric.global_rank == 0:
+        torch.save({"model": state}, path)
+"""
+LOADED = """    fabric.barrier()
+    from torch.distributed.checkpoint import state_dict
+    whole = state_dict.StateDictOptions(full_state_dict=True)
+    state_dict.set_model_state_dict(model._forward_module, torch.load(path)["model"], options=whole)
+"""
 LAB_02 = (
     Attempt("02", "7 bytes", ((SAVE, SEVEN + SAID),), "not evaluated"),
     Attempt("02", "7 bytes, nothing compared", ((SAVE, SEVEN + SAID), (COMPARED, "52")), WHOLE),
@@ -167,14 +174,11 @@ LAB_02 = (
         (
             (
                 SAVE,
-                '    state = full_state(model)\n    if fabric.global_rank == 0:\n        torch.save({"model": state}, path)\n'
-                + SAID.replace("    if fabric.global_rank == 0:\n", "").replace(
-                    "    print", "    print"
-                ),
+                GATHERED + SAID_INSIDE,
             ),
             (
                 '    fabric.load(path, {"model": model})\n',
-                '    fabric.barrier()\n    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict\n    saved = torch.load(path)["model"]\n    set_model_state_dict(model._forward_module, saved, options=StateDictOptions(full_state_dict=True))\n',
+                LOADED,
             ),
         ),
     ),
@@ -206,6 +210,16 @@ NEVER = f"""    {MAPPED}    with Cost() as cost, torch.device("meta"):
 OWN = "more memory of its own"
 NONE = {"ranks": "loop", "limit": "none"}
 
+CLONED = """    model.load_state_dict({n: p.clone() for n, p in model.state_dict().items()}, assign=True)
+"""
+ASSIGNED = """    with Cost() as cost:
+        checkpoint = torch.load(path, weights_only=True, mmap=True)
+        with torch.device("meta"):
+            model = GPT(**checkpoint["config"])
+        for name, weight in checkpoint["model"].items():
+            owner, _, last = name.rpartition(".")
+            setattr(model.get_submodule(owner), last, torch.nn.Parameter(weight))
+"""
 LAB_03 = (
     Attempt("03", "one copy, above the measurement", ((LOADING, ABOVE),), OWN),
     Attempt("03", "never loaded", ((LOADING, NEVER),), "do not add up"),
@@ -218,8 +232,7 @@ LAB_03 = (
         (
             (
                 LOADING,
-                GOOD_LOAD
-                + "    model.load_state_dict({n: p.clone() for n, p in model.state_dict().items()}, assign=True)\n",
+                GOOD_LOAD + CLONED,
             ),
         ),
         OWN,
@@ -237,7 +250,7 @@ LAB_03 = (
         (
             (
                 LOADING,
-                '    with Cost() as cost:\n        checkpoint = torch.load(path, weights_only=True, mmap=True)\n        with torch.device("meta"):\n            model = GPT(**checkpoint["config"])\n        for name, weight in checkpoint["model"].items():\n            owner, _, last = name.rpartition(".")\n            setattr(model.get_submodule(owner), last, torch.nn.Parameter(weight))\n',
+                ASSIGNED,
             ),
         ),
     ),
@@ -251,6 +264,14 @@ CPU = '        with torch.device("cpu"):\n    '
 SPAWNED = 'num_workers=1, multiprocessing_context="spawn"'
 KEEP = "the task is to keep"
 
+ENTERED = """    block = trainer.init_module(empty_init=True)
+    block.__enter__()
+    if True:
+"""
+ON_STACK = """    from contextlib import ExitStack
+    with ExitStack() as stack:
+        stack.enter_context(trainer.init_module(empty_init=True))
+"""
 LAB_04 = (
     Attempt("04", "the device is changed inside", ((FIT, CPU + FIT),), INSIDE),
     Attempt(
@@ -259,7 +280,7 @@ LAB_04 = (
         (
             (
                 BLOCK,
-                "    block = trainer.init_module(empty_init=True)\n    block.__enter__()\n    if True:\n",
+                ENTERED,
             ),
             (FIT, CPU + FIT),
         ),
@@ -271,7 +292,7 @@ LAB_04 = (
         (
             (
                 BLOCK,
-                "    from contextlib import ExitStack\n    with ExitStack() as stack:\n        stack.enter_context(trainer.init_module(empty_init=True))\n",
+                ON_STACK,
             ),
             (FIT, CPU + FIT),
         ),
@@ -331,11 +352,15 @@ GUARD = 'if __name__ == "__main__":\n'
 MOVED = ((TOP, ""), (GUARD, GUARD + "".join(f"    {line}\n" for line in TOP.splitlines())))
 LOOP = "    for inputs, targets in loader:\n"
 NUMBER = "        num_workers=1,\n        multiprocessing_context=start_method,\n"
-ONE_BATCH = (
-    "    next(iter(loader))\n    loader = fabric.setup_dataloaders(DataLoader(make_data(), batch_size=10, shuffle=True))\n"
-    + LOOP
-)
-BY_HAND = "    next(iter(loader))\n    whole = make_data().tensors\n    for at in range(fabric.global_rank * 10, 160, 20):\n        inputs, targets = (part[at : at + 10] for part in whole)\n"
+ONE_BATCH = f"""    next(iter(loader))
+    loader = DataLoader(make_data(), batch_size=10, shuffle=True)
+    loader = fabric.setup_dataloaders(loader)
+{LOOP}"""
+BY_HAND = """    next(iter(loader))
+    whole = make_data().tensors
+    for at in range(fabric.global_rank * 10, 160, 20):
+        inputs, targets = (part[at : at + 10] for part in whole)
+"""
 PLAIN_TOP = """dist.init_process_group("gloo")
 RANK, WORLD_SIZE = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(7)

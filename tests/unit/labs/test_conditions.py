@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -161,10 +162,8 @@ def test_nothing_in_a_checkpoint_is_run(tmp_path: Path) -> None:
             return (os.mkdir, (str(tmp_path / "made"),))
 
     torch.save({"evil": Evil()}, tmp_path / "x.pt")
-    try:
+    with contextlib.suppress(CheckpointError):
         assert tensors(tmp_path / "x.pt") == {}
-    except CheckpointError:
-        pass
     assert not (tmp_path / "made").exists()
 
 

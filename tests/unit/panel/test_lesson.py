@@ -231,6 +231,19 @@ def test_a_copy_is_judged_before_its_results_are_removed(bench: LabBench) -> Non
     assert "passed: 7 checks" in bench.shown
 
 
+def test_while_a_copy_is_checked_the_panel_shows_no_old_judgement(bench: LabBench) -> None:
+    bench.press("Check my copy")
+    assert "not yet:" in bench.shown
+    bench.session_made.clear()
+    click(bench.panel, "Check my copy")
+    assert bench.session_made.wait(DEADLINE) and bench.sessions[-1].started.wait(DEADLINE)
+    assert "not yet:" not in bench.shown and "✗" not in bench.shown
+    assert "It is judged when all its processes have ended." in bench.shown
+    bench.sessions[-1].end()
+    wait_for_threads("panel run")
+    assert "not yet:" in bench.shown and "It is judged when" not in bench.shown
+
+
 def test_a_check_that_is_stopped_judges_nothing(bench: LabBench) -> None:
     bench.press("Check my copy", stop=True)
     assert "nothing is judged" in bench.shown and "not yet" not in bench.shown

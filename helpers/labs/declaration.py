@@ -282,7 +282,7 @@ class Private(_Condition, frozen=True, kw_only=True, tag="memory"):
     """No look at a rank has found more private memory: what is neither of a file nor shared.
 
     Attributes:
-        most_mb: megabytes that a rank may have.
+        most_mb: megabytes that a rank may have, beyond what importing torch takes on this machine.
     """
 
     most_mb: Whole

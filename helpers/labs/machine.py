@@ -30,7 +30,8 @@ GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 # Asked in a process of its own: importing torch takes seconds, and a broken one may crash.
 TORCH_PROBE = """
-import json, torch
+import json, psutil, torch
+memory = psutil.Process().memory_info()  # before anything is asked of a device
 dist = torch.distributed
 gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
 print(json.dumps({
@@ -38,6 +39,7 @@ print(json.dumps({
     "cuda": torch.version.cuda or torch.version.hip,
     "gpus": [torch.cuda.get_device_name(i) for i in range(gpus)],
     "nccl": list(torch.cuda.nccl.version()) if gpus and dist.is_nccl_available() else [],
+    "private": memory.rss - getattr(memory, "shared", memory.rss),
     "gloo": dist.is_available() and dist.is_gloo_available(),
 }))
 """
@@ -165,6 +167,16 @@ def gpu_count() -> int:
         return 0
     gpus = probe_torch().get("gpus")
     return len(gpus) if isinstance(gpus, list) else 0
+
+
+@cache
+def private_with_torch() -> int:
+    """Bytes of private memory that a process has which has imported torch, 0 where it cannot be told.
+
+    It is asked in another process, once. Builds differ in it.
+    """
+    private = probe_torch().get("private", 0)
+    return private if isinstance(private, int) else 0
 
 
 _gpus = cache(gpu_count)

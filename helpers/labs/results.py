@@ -16,8 +16,9 @@ from ..report.markdown import inline
 from ..report.stable import where_it_ended
 from .calls import calls
 from .conditions import Run, unmet
-from .declaration import Results
+from .declaration import Private, Results
 from .lab import Lab
+from .machine import private_with_torch
 
 _ENDINGS = {"hang": "hangs", "error": "fails", "running": "does not end in time"}
 
@@ -119,9 +120,10 @@ def judge(
     judgement = judge_results(report, results, world_size, lab.file.results)
     if task is None:
         return judgement
-    run = Run(report, folder, world_size, results, task, looks, calls(folder))
     settings = lab.settings(program, knobs)
     asked = [one for one in lab.turn(program).conditions if one.covers(settings)]
+    with_torch = private_with_torch() if any(isinstance(one, Private) for one in asked) else 0
+    run = Run(report, folder, world_size, results, task, looks, calls(folder), with_torch)
     # A run that went wrong has left files that say nothing of the task.
     met = [Check(one.what, "" if judgement.trouble else unmet(one, run)) for one in asked]
     return replace(judgement, checks=(*judgement.checks, *met))

@@ -103,8 +103,15 @@ def test_memory_counts_at_every_look_and_only_that_of_the_rank_itself() -> None:
     prepares = replace(before, ranks=(replace(first, process=replace(first.process, pid=99)), second))
     assert unmet(condition, run(looks=(prepares, look(2.0, rank_0=500 * MB)))) == ""
     assert unmet(condition, run(looks=(look(1.0, rank_0=200 * MB, rank_1=501 * MB), look(2.0)))) == (
-        "o (rank 1 had 501 MB; 500 MB is the limit)"
+        "o (rank 1 had 501 MB; 500 MB beyond torch is the limit)"
     )
+
+
+def test_what_torch_takes_by_itself_is_not_counted() -> None:
+    condition = Private(what="w", otherwise="o", most_mb=500)
+    looks = (look(1.0, rank_0=900 * MB),)
+    assert unmet(condition, run(looks=looks, with_torch=400 * MB)) == ""
+    assert "rank 0 had 501 MB" in unmet(condition, run(looks=looks, with_torch=399 * MB))
 
 
 def save(path: Path, *values: float, names: tuple[str, ...] = ("a", "b")) -> None:

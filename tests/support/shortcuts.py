@@ -47,6 +47,10 @@ CREATED = f"""        self.fabric = lightning.Fabric({STRATEGY}
 BROADCASTS = f"""{CREATED}        first = self.fabric.global_rank == 0
         self.new = self.fabric.strategy.broadcast(first and not self.folder.exists())
 """
+GATHERS = f"""{CREATED}        seen = [None, None]
+        torch.distributed.all_gather_object(seen, not self.folder.exists())
+        self.new = seen[0]
+"""
 
 LAB_01 = (
     Attempt("01", "the run is always new", ((CHECK, "        self.new = True\n"),), CHANCE),
@@ -84,6 +88,7 @@ LAB_01 = (
         "the strategy broadcasts, in __init__",
         ((CREATED, ""), (CHECK, BROADCASTS)),
     ),
+    Attempt("01", "all ranks gather, and take what rank 0 saw", ((CREATED, ""), (CHECK, GATHERS))),
 )
 
 SAVE = """    if fabric.global_rank == 0:

@@ -48,6 +48,8 @@ BY_OTHERS = {
     ),
     "stuck-ranks read PATH ...": "tests/real/test_read.py",
     "stuck-ranks read FOLDER": "tests/real/test_several_nodes.py",
+    "stuck-ranks diagnose --record /shared/run/ -- ...": "tests/real/test_several_nodes.py",
+    "stuck-ranks read /shared/run": "tests/real/test_several_nodes.py",
     "make test": ".ci/run",
     "make nightly": ".ci/run",
     "pip install .": "tools/setup_env.py",

@@ -33,6 +33,10 @@ WORKER_SCRIPTS = ("default_worker.py", "ipykernel_launcher.py", "ipykernel/__mai
 """The programs in which frameworks run a user's code: `ray/_private/workers` (Ray 2.0 to 2.60), and
 Jupyter's kernel. They are no user code, although they are what was started."""
 
+START_HOOKS = ("sitecustomize.py", "usercustomize.py")
+"""What Python imports before any program (see `site`): it is the environment's or a tool's, and what it
+wraps around a function of a library is no line of the user's."""
+
 CELL_FILES = ("<ipython-input-", "<timed exec>", "<timed eval>")
 """How the file names of cells begin outside a kernel, and in one under `%%time` (IPython 7 to 9)."""
 
@@ -141,7 +145,7 @@ def is_user(file: str, module: str) -> bool:
     if file.startswith("<"):
         return module == "__main__" and file in ("<string>", "<stdin>") and not _is_spawned()
     path = os.path.abspath(file)
-    if path.endswith(WORKER_SCRIPTS):
+    if path.endswith(WORKER_SCRIPTS) or os.path.basename(path) in START_HOOKS:
         return False
     if _is_main_target(path):
         return True

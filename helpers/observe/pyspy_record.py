@@ -290,6 +290,8 @@ def is_user(file: str, argv: Sequence[str]) -> bool:
         return True
     if file.startswith("<"):
         return file == "<string>" and "-c" in argv and not any("multiprocessing" in w for w in argv)
+    if os.path.basename(file) in stacks.START_HOOKS:
+        return False
     if not os.path.isabs(file):
         return not _is_imported(file.partition("/")[0])
     try:

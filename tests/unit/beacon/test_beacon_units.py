@@ -63,6 +63,8 @@ FILES = [
     ("an installed package", "/env/lib/python3.11/site-packages/numpy/x.py", "numpy.x", False),
     ("a distribution's package", "/usr/lib/python3/dist-packages/yaml/x.py", "yaml.x", False),
     ("the beacon", os.path.join(os.path.dirname(stacks.__file__), "beacon.py"), "x", False),
+    ("what Python imports at its start", "/tool/sitecustomize.py", "sitecustomize", False),
+    ("a name that only ends alike", "/job/my_sitecustomize.py", "my_sitecustomize", True),
     ("python -c", "<string>", "__main__", True),
     ("python -", "<stdin>", "__main__", True),
     ("a cell in a terminal, or of an old kernel", "<ipython-input-3-0a1b>", "__main__", True),

@@ -159,6 +159,7 @@ USERS = [
         False,
     ),
     ("made by a library", ["python", "train.py"], "<string>", False),
+    ("what Python imports at its start", ["python", "train.py"], "/tool/sitecustomize.py", False),
 ]
 
 

@@ -175,16 +175,17 @@ class CallLog:
         caller: Optional[FrameType],
         called: Optional[FrameType] = None,
     ) -> None:
-        began = time.thread_time()
         key = (operation in P2P_CALLS, label[:LONGEST_LABEL])
         number = self._numbered(key, number, group)
         if number:
             self.order.append((self._of_labels[key], number, operation))
-        looked_at = number > 0 and not number & self.mask
-        if looked_at:
+        spent = 0.0
+        if number and not number & self.mask:
+            began = time.thread_time()
             handle = _gives_handle(called, caller)
             self._newest.append(_Call(operation, key[1], number, *_frames(caller), handle))
-        self._pay(time.thread_time() - began if looked_at else 0.0)
+            spent = time.thread_time() - began
+        self._pay(spent)
 
     def _numbered(self, key: Tuple[bool, str], number: int, group: Any) -> int:
         """The number of a call in the group of that label; 0 where no more groups can be counted.

@@ -150,7 +150,7 @@ class Lab:
         for value in self._chosen(program, knobs):
             added |= value.environment
         added[self.file.results.environment] = str(folder)
-        if self._is_judged(program) and (functions := watched(self.turn(program))):
+        if (task := self._task(program)) and (functions := watched(task)):
             added |= calls.environment(functions, folder)
         return {name: text.replace("{folder}", str(folder)) for name, text in added.items()}
 
@@ -294,13 +294,13 @@ class Lab:
 
     def turn(self, program: str) -> Turn:
         """The task that a program is to be judged by: its own, the one that it solves, or the first."""
-        solved = (turn for turn in self.file.turns.values() if turn.solution == program)
-        return self.file.turns.get(program) or next(solved, self.file.turns[MINE])
+        return self._task(program) or self.file.turns[MINE]
 
-    def _is_judged(self, program: str) -> bool:
-        """True for a learner's copy, a solution, and a file of the learner's own."""
-        solutions = {turn.solution for turn in self.file.turns.values()}
-        return program in {*self.file.turns, *solutions} or program not in self.file.programs
+    def _task(self, program: str) -> Turn | None:
+        """The task of a learner's copy, of a solution, and of a file of the learner's own; else None."""
+        solved = (turn for turn in self.file.turns.values() if turn.solution == program)
+        first = None if program in self.file.programs else self.file.turns[MINE]
+        return self.file.turns.get(program) or next(solved, first)
 
     def _program(self, name: str) -> Program:
         if name not in self.programs:

@@ -165,20 +165,20 @@ def gpu_count() -> int:
     """How many GPUs torch sees; it is asked, in another process, only where there is a driver."""
     if not any(Path(device).exists() for device in GPU_DEVICES):
         return 0
-    gpus = probe_torch().get("gpus")
+    gpus = _probed().get("gpus")
     return len(gpus) if isinstance(gpus, list) else 0
 
 
-@cache
 def private_with_torch() -> int:
     """Bytes of private memory that a process has which has imported torch, 0 where it cannot be told.
 
     It is asked in another process, once. Builds differ in it.
     """
-    private = probe_torch().get("private", 0)
+    private = _probed().get("private", 0)
     return private if isinstance(private, int) else 0
 
 
+_probed = cache(probe_torch)
 _gpus = cache(gpu_count)
 _can_stall = cache(can_stall)
 

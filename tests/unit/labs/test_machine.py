@@ -59,7 +59,7 @@ def test_without_a_driver_nobody_asks_torch(monkeypatch: pytest.MonkeyPatch) -> 
         asked.append("torch")
         return {"gpus": ["a", "b"]}
 
-    monkeypatch.setattr(machine, "probe_torch", probe)
+    monkeypatch.setattr(machine, "_probed", probe)
     monkeypatch.setattr(machine, "GPU_DEVICES", ("/dev/no-such-device",))
     assert machine.gpu_count() == 0
     assert asked == []

@@ -417,6 +417,7 @@ class _NotAtFirst(TypedDict, total=False):
     call_history: CallHistory
     faults: Dict[str, str]
     cells: Dict[str, Cell]
+    read: float
 
 
 class Record(_NotAtFirst):
@@ -428,6 +429,7 @@ class Record(_NotAtFirst):
         exe: path of the program that it runs.
         call_history: the calls of torch.distributed made through Python; absent before the first.
         cells: file name -> cell of a notebook, of code that is on a stack.
+        read: monotonic time at which it was made from outside; a beacon touches its record instead.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

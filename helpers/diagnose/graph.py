@@ -177,7 +177,7 @@ class Graph:
         """True when the rank is gone, was never started here, is given up, or rests in a known wait."""
         if self.needs.never_comes(view) or rank in self.given_up:
             return True
-        if view.process is None or not view.process.blocked:
+        if view.process is None or not view.process.blocked or not self._holds(view.process):
             return False
         return (
             view.process.stopped_for_memory
@@ -187,9 +187,23 @@ class Graph:
 
     def _unmoved(self, rank: int) -> bool:
         """True for a rank that has been still for `patience` seconds, and what it waits for in turn."""
-        if any(self._is_up_to_device(rank, wait) for wait in self.waits(rank)):
+        if not self._holds(self.alive[rank]) or any(
+            self._is_up_to_device(rank, wait) for wait in self.waits(rank)
+        ):
             return False
         return all(self._is_still(process) for process in self.needs.in_turn(rank))
+
+    def _holds(self, process: ProcessView) -> bool:
+        """True where the place of a process was read after the newest end of a rank.
+
+        One that has ended may have done before what the process waited for when it was last read.
+        """
+        return process.seen >= self._newest_end
+
+    @cached_property
+    def _newest_end(self) -> float:
+        ends = (view.process.ended for view in self.ranks.values() if view.process is not None)
+        return max((end for end in ends if end is not None), default=-math.inf)
 
     def _is_up_to_device(self, rank: int, wait: Wait) -> bool:
         """True where all ranks have come to a collective, and a device has yet to carry it out.

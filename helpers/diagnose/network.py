@@ -60,7 +60,13 @@ def no_interface(facts: Facts, event: Event) -> Verdict | None:
     if event.rank is None or not NO_INTERFACE.search(message):
         return None
     said = facts.saying(NO_INTERFACE)
-    culprits = tuple(said)
+    ranks = facts.graph.ranks
+    settings_there = {
+        (ranks[rank].host, ranks[rank].interface) for rank in said if ranks[rank].interface
+    }
+    # Their launcher may have ended the others there before they could say so, too.
+    alike = (r for r, view in ranks.items() if (view.host, view.interface) in settings_there)
+    culprits = tuple(sorted({*said, *alike}))
     lack = f"{on_hosts(facts, culprits)} {plural(culprits, 'does', 'do')} not have"
     detail = f"a setting{settings(facts, culprits)} names a network interface that {lack}"
     return Verdict(

@@ -125,10 +125,11 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
 
 
 def _moved(part: Snapshot, by: float) -> Snapshot:
-    """With its ends as long before its last look as they were, on the clock of another part."""
+    """With its times as long before its last look as they were, on the clock of another part."""
 
     def moved(process: ProcessView) -> ProcessView:
-        return process if process.ended is None else replace(process, ended=process.ended + by)
+        ended = None if process.ended is None else process.ended + by
+        return replace(process, seen=process.seen + by, ended=ended)
 
     if not by:
         return part

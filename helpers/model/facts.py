@@ -175,6 +175,7 @@ class ProcessView:
         stack: innermost frame first, of the thread that waits, else of the main thread.
         through: what threads of libraries wait for outside of the process: what comes may end its wait.
         issued: what each of its groups has seen, call after call.
+        seen: seconds at which its place was read; an account of what had happened holds for good.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
             known from a dump.
         idle: seconds since the process last used a noticeable amount of CPU.
@@ -220,6 +221,7 @@ class ProcessView:
     collectives: tuple[Collective, ...] = ()
     issued: tuple[Issued, ...] = field(default=(), compare=False, repr=False)
     ports: tuple[Port, ...] = ()
+    seen: float = math.inf
     still: float = 0.0
     idle: float = 0.0
     woken: float = math.inf

@@ -113,6 +113,13 @@ class History:
             for row in self.table.rows.values()
         ) or any(record["error"] is not None for record in self.records.values())
 
+    def written(self, pid: int) -> float | None:
+        """Monotonic time at which the record of a process last held; None where that is not told."""
+        record = self.records.get(pid)
+        if record is not None and record["source"] == "py-spy":
+            return record.get("read")
+        return self.inbox.written.get(pid)
+
     def ask(self, question: AnyQuestion) -> Any:
         """The answer that is known, None where there is none; the next look asks again."""
         self.wanted.add(question)

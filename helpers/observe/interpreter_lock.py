@@ -19,15 +19,16 @@ def is_held(
     so does not run either: Python gives the lock back before it waits.
 
     Args:
-        written: monotonic time at which its record was last touched, now: that of this sample.
+        written: monotonic time at which its record last held, now: that of this sample.
         outside: what was read in it from outside since then.
     """
     if record is None or is_over(record) or row.ended is not None or row.stopped or row.starved:
         return False
     if record["source"] == "beacon":
         return is_late(written, now) and not (outside is not None and _gave_it_up(outside))
+    read = now if written is None else written
     return any(
-        thread.get("holds_gil", False) and now - thread.get("scheduled", now) > STALE
+        thread.get("holds_gil", False) and read - thread.get("scheduled", read) > STALE
         for thread in record["threads"]
     )
 

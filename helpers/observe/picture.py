@@ -258,7 +258,7 @@ class Picture:
         error_file = made["error_file"] if failed and made is not None else None
         return Readings(
             record=record,
-            written=self._seen.inbox.written.get(row.pid),
+            written=self._seen.written(row.pid),
             outside=self._seen.held.get(row.pid),
             crash=cells.in_text(self._seen.inbox.stacks.get(row.pid, "")),
             traceback=cells.in_text(self._seen.ask(ErrorFile(error_file)) or "") if error_file else "",

@@ -33,7 +33,8 @@ class Readings:
 
     Attributes:
         record: its newest record; None when there is none.
-        written: monotonic time at which its beacon last touched the record.
+        written: monotonic time at which its record was last known to hold: its beacon has touched it, or
+            py-spy has made it.
         outside: what py-spy has read in it while its beacon cannot run.
         crash: what `faulthandler` wrote at a fatal signal.
         traceback: what a child of `mp.spawn` has left for its parent.

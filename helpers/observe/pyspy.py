@@ -141,6 +141,7 @@ class Dumps:
             environment=program.environment or {},
             cwd=cwd,
         )
+        record["read"] = now
         before, known.threads = known.threads, {}
         for one, thread in zip(dump, record["threads"], strict=True):
             native_id = thread.get("native_id")

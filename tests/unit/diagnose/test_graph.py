@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -911,3 +912,13 @@ def test_only_what_a_thread_stands_in_blocks() -> None:
 def test_an_empty_job_has_an_empty_graph() -> None:
     nothing = Snapshot(0.0, snapshot().job, strangers=((1, Blocker(1, "", "")),))
     assert Graph.of(nothing).stuck == frozenset()
+
+
+@pytest.mark.parametrize(("seen", "expected"), [(11.9, set()), (12.0, {0}), (math.inf, {0})])
+def test_what_was_read_before_a_rank_ended_does_not_show_that_another_still_waits(
+    seen: float, expected: set[int]
+) -> None:
+    """Rank 1 may have come to the barrier before it ended: where reading is slow, nobody saw that."""
+    ranks = in_collective(0, "barrier", seen=seen, still=60.0, idle=60.0), ended(1, time=12.0)
+    assert stuck(*ranks) == expected
+    assert set(Graph.of(snapshot(*ranks), 5.0).given_up) == expected

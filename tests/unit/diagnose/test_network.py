@@ -128,6 +128,16 @@ WRONG = [
         (1,),
         ("(GLOO_SOCKET_IFNAME=eth9) names a network interface that rank 1 (host n1) does not have",),
     ),
+    (
+        "an interface that is not there, for all that start with it",
+        [
+            here(0, "n0", interface="GLOO_SOCKET_IFNAME=eth9"),
+            here(1, "n1", interface="GLOO_SOCKET_IFNAME=eth9"),
+            here(2, "n1", says=NOT_THERE, interface="GLOO_SOCKET_IFNAME=eth9"),
+        ],
+        (1, 2),
+        ("a network interface that ranks 1 and 2 (host n1) do not have, so they cannot join",),
+    ),
 ]
 
 

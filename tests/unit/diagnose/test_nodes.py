@@ -61,6 +61,11 @@ def judged(newest: Snapshot) -> tuple[object, ...]:
     return found.outcome, found.cause, found.culprits, found.where
 
 
+def later(process: ProcessView, by: float) -> ProcessView:
+    ended = None if process.ended is None else process.ended + by
+    return replace(process, seen=process.seen + by, ended=ended)
+
+
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("ahead", [0.0, 500.0, -500.0])
 def test_two_halves_are_the_whole(name: str, ahead: float) -> None:
@@ -70,9 +75,7 @@ def test_two_halves_are_the_whole(name: str, ahead: float) -> None:
         second,
         time=second.time + ahead,
         ranks=tuple(
-            replace(view, process=replace(view.process, ended=view.process.ended + ahead))
-            if view.process is not None and view.process.ended is not None
-            else view
+            view if view.process is None else replace(view, process=later(view.process, ahead))
             for view in second.ranks
         ),
     )

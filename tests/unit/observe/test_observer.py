@@ -58,6 +58,15 @@ def standing(**facts: Any) -> Record:
     return record(thread(**{"frames": [LINE], "native": FUTEX, "native_id": 900, **facts}))
 
 
+def test_a_process_without_a_beacon_is_seen_when_py_spy_has_read_it() -> None:
+    seen = {**standing(), "source": "py-spy", "read": 2.0}
+    observer = Observer(replace(watched(PYTHON), attached=True))
+    for time in (2.1, 9.0):
+        process = observer.take(look(time, python(), answers=((Dump(900), seen),))).ranks[0].process
+        assert process is not None
+    assert process.seen == 2.0
+
+
 # A beacon that cannot run
 
 

@@ -895,6 +895,13 @@ def test_a_stopped_process_does_not_hold_the_lock() -> None:
     assert (view.gil_held, view.state) == (False, "stopped")
 
 
+def test_what_py_spy_read_long_ago_grows_no_older() -> None:
+    """On a busy machine a look takes seconds: what the process has done since is not known."""
+    holds = {**thread(USER, since=104.0), "holds_gil": True, "scheduled": 105.5}
+    view = process(record(holds, source="py-spy"), written=106.0)
+    assert (view.seen, view.still, view.gil_held) == (106.0 - START, pytest.approx(2.0), False)
+
+
 @pytest.mark.parametrize(("age", "still"), [(0.0, 10.0), (0.4, 10.0), (0.8, 9.2), (2.0, 10.0)])
 def test_how_long_a_process_is_still_is_what_its_beacon_has_seen(age: float, still: float) -> None:
     """A record may be late; when it stays away, the interpreter lock is held and nothing moves."""

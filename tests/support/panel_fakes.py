@@ -13,6 +13,7 @@ from ipywidgets import Button, Widget
 
 from helpers.model.facts import Job, ProcessView, RankView, Report, Snapshot, Verdict
 from helpers.observe.recording import Keeper
+from helpers.panel.widgets.native import Answer
 from helpers.session import Ended, Event, Sample
 
 DEADLINE = 10.0
@@ -135,13 +136,15 @@ def control(panel: Widget, label: str) -> Widget:
 
 def buttons(panel: Widget) -> set[str]:
     """The labels of the buttons that a person can see."""
-    return {found.description for found in visible(panel) if isinstance(found, Button)}
+    return {found.description for found in visible(panel) if isinstance(found, Button | Answer)}
 
 
 def click(panel: Widget, text: str) -> None:
     """Press the button with this text, as the kernel does when a click arrives."""
     [button] = [
-        found for found in visible(panel) if isinstance(found, Button) and found.description == text
+        found
+        for found in visible(panel)
+        if isinstance(found, Button | Answer) and found.description == text
     ]
     button.click()
 

@@ -12,7 +12,7 @@ from traitlets import Bool
 from ...labs.prediction import Asked
 from ..show import view
 from ..widgets.controls import button, row
-from ..widgets.native import Choices, Spoken
+from ..widgets.native import Answer, Choices, Spoken
 from . import learn_view
 
 INTRODUCTION = (
@@ -72,7 +72,7 @@ class PredictForm(VBox):
         self._result.value = ""
         buttons = row(
             [
-                button("Answer", "check", "Give these answers and see the verdict", self._answer),
+                Answer(self._fields, self._answer, "Give these answers and see the verdict"),
                 button("Show the verdict", "eye", "See the verdict without an answer", self._skip),
             ]
         )

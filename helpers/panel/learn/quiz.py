@@ -10,8 +10,8 @@ from ipywidgets import HTML
 from ...labs import questions as declared
 from ...labs.lab import all_labs, find_lab
 from ...labs.recall import recalled
-from ..widgets.controls import Framed, button
-from ..widgets.native import Choices, Spoken, Typed
+from ..widgets.controls import Framed
+from ..widgets.native import Answer, Choices, Spoken, Typed
 from . import learn_view
 
 
@@ -41,7 +41,7 @@ class Question(Framed):
             Choices(text, self._answers) if answers else Typed(text, self._give_chosen)
         )
         self._said = Spoken()
-        ask = button("Answer", "check", "Give your answer", self._give_chosen)
+        ask = Answer([self._choice], self._give_chosen, "Give your answer")
         shown = [HTML(learn_view.dump(self._dump))] if self._dump else []
         super().__init__([*shown, self._choice, ask, self._said])
 

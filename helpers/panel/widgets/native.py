@@ -1,7 +1,8 @@
-"""Five widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
+"""Six widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
 
 A live region has to stay in the page while its text changes; a group of radio buttons and a slider
-need a name and the arrow keys; a field needs a name with `code` in it; a button has to open a file.
+need a name and the arrow keys; a field needs a name with `code` in it; a button has to open a file, and
+another one to tell what is chosen beside it.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Choices(AnyWidget):
         super().__init__(label=inline(label), texts=html, several=several)
         self.add_class("sr-choices")
         self._told: Sequence[int] | None = None
-        self.on_msg(self._hear)
+        self.on_msg(lambda _, content, __: self.take(content))
 
-    def _hear(self, _: object, content: Mapping[str, Any], __: object) -> None:
+    def take(self, content: Mapping[str, Any]) -> None:
         """Take in the newest choice.
 
         The browser holds a change of `chosen` back while the one before it is on its way, but no click
@@ -100,9 +101,12 @@ class Typed(AnyWidget):
         self._on_enter = on_enter
         self.on_msg(self._enter)
 
-    def _enter(self, _: object, content: Mapping[str, Any], __: object) -> None:
+    def take(self, content: Mapping[str, Any]) -> None:
         """Take in what is in the field; see `Choices` on messages that overtake a change."""
         self.typed = content["given"]
+
+    def _enter(self, _: object, content: Mapping[str, Any], __: object) -> None:
+        self.take(content)
         self._on_enter()
 
     @property
@@ -113,6 +117,39 @@ class Typed(AnyWidget):
     @value.setter
     def value(self, value: str | None) -> None:
         self.typed = value or ""
+
+
+class Answer(AnyWidget):
+    """A button, and with its click what is chosen in the questions around it.
+
+    A kernel may take in the messages of two widgets in another order than they were sent in: ipykernel
+    7.4 hands those of a widget to the thread that has last sent some for it (`_reply_subshell_for`).
+
+    Args:
+        questions: all that are around it, in their order on the page.
+        on_answer: called when it was pressed.
+        purpose: what it does, shown beside the pointer.
+    """
+
+    _esm = _script("answer")
+    purpose: Any = Unicode().tag(sync=True)
+    description = "Answer"
+
+    def __init__(
+        self, questions: Sequence[Choices | Typed], on_answer: Callable[[], None], purpose: str
+    ) -> None:
+        super().__init__(purpose=purpose)
+        self._questions, self._on_answer = tuple(questions), on_answer
+        self.on_msg(self._press)
+
+    def click(self) -> None:
+        """Answer with what the kernel knows to be chosen."""
+        self._on_answer()
+
+    def _press(self, _: object, content: Mapping[str, Any], __: object) -> None:
+        for question, given in zip(self._questions, content["given"], strict=True):
+            question.take(given)
+        self._on_answer()
 
 
 class Scrubber(AnyWidget):

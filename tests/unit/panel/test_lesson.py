@@ -22,7 +22,7 @@ from helpers.labs import progress
 from helpers.labs.progress import Progress
 from helpers.panel.learn import course
 from helpers.panel.learn.course import Course, in_jupyter
-from helpers.panel.widgets.native import Choices
+from helpers.panel.widgets.native import Answer, Choices
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
 NAME = "07_two_letters"
@@ -72,6 +72,15 @@ def test_a_choice_counts_that_reaches_the_kernel_only_as_a_message_before_the_cl
     choices.chosen = [1]
     choices.value = "third"
     assert choices.taken == ("third",)
+
+
+def test_what_was_chosen_comes_with_the_click_and_counts_whatever_came_before_it() -> None:
+    first, second = Choices("Which?", ["a", "b"]), Choices("Which of these?", ["c", "d"], several=True)
+    first.chosen = [0]
+    given: list[tuple[str, ...]] = []
+    answer = Answer([first, second], lambda: given.extend([first.taken, second.taken]), "")
+    answer._handle_custom_msg({"given": [{"chosen": [1]}, {"chosen": [0, 1]}]}, [])
+    assert given == [("b",), ("c", "d")]
 
 
 def test_several_ranks_can_be_named(bench: LabBench) -> None:

@@ -14,7 +14,7 @@ from helpers.panel import recall
 from helpers.panel.learn import claims as module
 from helpers.panel.learn.claims import Claims
 from helpers.panel.learn.quiz import Question, Quiz
-from helpers.panel.widgets.native import Choices, Typed
+from helpers.panel.widgets.native import Answer, Choices, Typed
 
 LETTER = Choice(
     question="Which letter?", answers=("a", "b"), right="b", explanation="It is b.", wrong=("Then a.",)
@@ -61,6 +61,10 @@ def test_a_number_is_typed_in_and_given_by_button_or_key() -> None:
     assert question.given == "2" and question.said == "Right. Two." and len(given) == 2
     question.restore(None)
     assert field.typed == "" and question.said == ""
+    [answer] = [widget for widget in visible(question) if isinstance(widget, Answer)]
+    field.typed = "3"  # what the browser has saved so far; the click tells the rest
+    answer._handle_custom_msg({"given": [{"given": "2"}]}, [])
+    assert question.given == "2"
 
 
 def test_a_dump_keeps_its_lines_in_html_and_text_and_no_markup() -> None:

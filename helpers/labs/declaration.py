@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from ..model.facts import EXIT_CODES, Cause, Outcome
 from .questions import Claim, Question
+from .stage import Stage
 from .toml_file import Text, Texts, one_of
 
 Whole = Annotated[int, Meta(ge=1)]
@@ -32,6 +33,9 @@ MINE = "mine"
 
 BY_CHANCE: Literal["by chance"] = "by chance"
 """As the culprits of an expected report: chance chooses, as when the kernel kills for memory."""
+
+AT_ONCE, ANSWERED = "run", "answered"
+"""The steps of `Shows` that are no turn."""
 
 BEST = "best"
 """As a knob's default: the last of its values that this machine can run."""
@@ -308,6 +312,28 @@ class Turn(_Table, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
+class Shows(_Table, frozen=True):
+    """At which step the report of a program may show what, where the program hangs or fails.
+
+    A step is `run` (at once), `answered` (the questions on the run) or the name of a turn (its check
+    has passed).
+
+    Attributes:
+        culprits: the odd ones out and the cause.
+        statement: the line and the statement that decided.
+        fix: what to do.
+    """
+
+    culprits: Text = ANSWERED
+    statement: Text = ANSWERED
+    fix: Text = ANSWERED
+
+    @property
+    def steps(self) -> dict[Stage, str]:
+        """The step of each stage, in their order."""
+        return {Stage.CULPRITS: self.culprits, Stage.STATEMENT: self.statement, Stage.FIX: self.fix}
+
+
 class LabFile(_Table, frozen=True):
     """A `lab.toml`.
 
@@ -322,6 +348,8 @@ class LabFile(_Table, frozen=True):
         environment: variables of every run; `{folder}` stands for the folder of the run.
         turns: what the learner is asked to do, by the name of the copy; `MINE` first.
         quiz: asked at the end of the lab; those with a dump or a number come back in later labs.
+        shows: by program, at which step its report may show what; of others all once the questions are
+            answered.
         notes_on: what differs, on this hardware, from a machine that has everything; for `check`.
     """
 
@@ -347,6 +375,7 @@ class LabFile(_Table, frozen=True):
     memory_mb: Whole = 1
     disk_mb: Whole = 1
     notes_on: dict[str, Text] = {}
+    shows: dict[str, Shows] = {}
 
     def __post_init__(self) -> None:
         one_of("turns", MINE, self.turns)
@@ -367,6 +396,11 @@ class LabFile(_Table, frozen=True):
             for number, condition in enumerate(turn.conditions):
                 place = f"turns.{name}.conditions[{number}].knobs"
                 self._check_choices(place, condition.knobs, applying)
+        for name, shows in self.shows.items():
+            one_of("shows", name, self.programs)
+            for stage, step in shows.steps.items():
+                place = f"shows.{name}.{stage.name.lower()}"
+                one_of(place, step, (AT_ONCE, ANSWERED, *self.turns))
         for number, refused in enumerate(self.refused):
             self._check_choices(f"refused[{number}].knobs", refused.knobs, tuple(self.knobs))
         for number, expected in enumerate(self.expected):
@@ -380,6 +414,15 @@ class LabFile(_Table, frozen=True):
         """Names of the knobs that apply to a program."""
         named = self.programs[program].knobs
         return tuple(self.knobs) if named is None else named
+
+    def shows_of(self, program: str) -> Shows:
+        """At which step a program's report may show what; of the learner's copy, as of the original.
+
+        Where nothing else is said, the fix that a turn asks for is shown once its check has passed.
+        """
+        original = self.turns[program].copy_of if program in self.turns else program
+        asking = (name for name, turn in self.turns.items() if turn.copy_of == original)
+        return self.shows.get(original, Shows(fix=next(asking, ANSWERED)))
 
     def combinations(self, program: str) -> Iterator[dict[str, str]]:
         """Every combination of values of a program's knobs, except those that are refused."""

@@ -34,6 +34,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             `checked`, `quiz`.
         score: 1 when the prediction came true, 0 when it did not, None before there is one.
         answers: given to the quiz, one for each question; None for one that is open.
+        steps, revealed: what the gate of the lab's reports holds (`helpers.panel.learn.gate`).
         version: of the file's form; a file of another version is not read.
     """
 
@@ -41,6 +42,8 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     done: tuple[str, ...] = ()
     score: int | None = None
     answers: tuple[str | None, ...] = ()
+    steps: tuple[str, ...] = ()
+    revealed: tuple[str, ...] = ()
     version: Literal[1] = 1
 
 

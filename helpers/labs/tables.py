@@ -16,6 +16,7 @@ from ..report.stable import chosen_by_chance
 from .declaration import BY_CHANCE, Document
 from .lab import Lab
 from .questions import Claim
+from .stage import Stage
 
 _COLUMN = 44
 """Characters after which a cell of a text table goes on in the next line."""
@@ -129,11 +130,29 @@ def measured(runs: Sequence[tuple[str, Sequence[Mapping[str, object]]]], key: st
     return Table((key, *(f"rank {number}" for number in range(ranks))), rows)
 
 
-def comparison(first: Report, second: Report, names: tuple[str, str] = ("first", "second")) -> Table:
+Compared = tuple[str, Report, Stage]
+"""The name of a run, its report, and how much of it may be shown."""
+
+
+def comparison(first: Compared, second: Compared) -> Table:
     """Two runs side by side: what the causes decide, not pids, ports or seconds."""
-    left, right = _facts(first), _facts(second)
-    rows = tuple((what, left[what], right[what]) for what in left)
-    return Table(("", *names), rows)
+    runs = [(_facts(report), stage) for _, report, stage in (first, second)]
+    rows = tuple(
+        (what, *(facts[what] if stage >= _STAGE_OF.get(what, stage) else HELD for facts, stage in runs))
+        for what in runs[0][0]
+    )
+    return Table(("", first[0], second[0]), rows)
+
+
+HELD = "held back"
+"""In place of what a run may not show yet."""
+
+_STAGE_OF = {
+    "cause": Stage.CULPRITS,
+    "culprits": Stage.CULPRITS,
+    "where": Stage.STATEMENT,
+    "errors of the culprits": Stage.CULPRITS,
+}
 
 
 def _facts(report: Report) -> dict[str, str]:

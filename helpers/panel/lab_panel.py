@@ -12,13 +12,15 @@ from ..labs import tables as lab_text
 from ..labs.declaration import MINE, Program
 from ..labs.lab import Lab, LabError, RunFolder, find_lab
 from ..labs.results import Judgement
+from ..labs.stage import Stage
 from ..session import Session
 from .learn.claims import Claims
 from .learn.course import in_jupyter
+from .learn.held import LessonResult
 from .learn.lesson import LabRun, Lesson
 from .learn.quiz import Question, Quiz
 from .run.export import Finished
-from .run.result import Hints, RunResult
+from .run.result import Hints
 from .run.run_panel import RunPanel
 from .run.runner import Run
 from .show import words
@@ -31,14 +33,15 @@ StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]
 class LabPanel(RunPanel):
     """One lab, live. Buttons and cells call the same methods.
 
-    A run started by a click shows its verdict once the learner has given one, or has asked to see
-    it. A run started by a cell never waits for an answer.
+    Of a run that fails, the panel and the cell show what the lesson lets them show so far; the rest
+    once the learner has answered or has asked to see it. No cell waits for an answer.
 
     Args:
         lab: what to run.
         make: makes the session of a program, given the folder for its results and its knobs.
         clock: monotonic seconds, for the rhythm of updates.
         keep: whether to keep on disk where the learner stands.
+        free: True where nobody learns, so that nothing is asked or held back.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class LabPanel(RunPanel):
         clock: Callable[[], float] = time.monotonic,
         *,
         keep: bool = False,
+        free: bool = False,
     ) -> None:
         name = f"Lab {lab.name.partition('_')[0]} {lab.title}"
         super().__init__(name, words.ranks_text(lab.file.ranks), clock)
@@ -59,14 +63,16 @@ class LabPanel(RunPanel):
         reset = button("Reset", "undo", forgets, self.reset)
         tooltip = "Run your copy and judge what it does"
         check = button("Check my copy", "check", tooltip, lambda: self._click(MINE))
-        lesson = self._lesson = Lesson(lab, keep, self._lock, starts[0], check)
-        lesson.form.observe(lambda change: self._hold(change.new), "holding")
+        lesson = self._lesson = Lesson(
+            lab, keep, self._lock, starts[0], check, free=free, on_stage=self._show_stage
+        )
         self.lay_out(
             self._header,
             lesson.course,
             row([*starts, stop, reset]),
             row(list(self._knobs.controls.values())),
             lesson.form,
+            lesson.held,
             self._screen,
             self._export,
             lesson.diff,
@@ -79,7 +85,7 @@ class LabPanel(RunPanel):
         with self._lock:
             self._lesson.clear()
 
-    async def run(self, program: str, **knobs: str) -> RunResult:
+    async def run(self, program: str, **knobs: str) -> LessonResult:
         """Run a program and return its result; a run that is still going on is stopped first.
 
         Args:
@@ -91,9 +97,10 @@ class LabPanel(RunPanel):
             LaunchError: the program cannot be started.
         """
         with RunFolder() as folder:
-            run = self._start(self._prepared(self._lab, program, folder, knobs))
-            report = await self._finished(run)
-            return RunResult(program, report, tuple(self._lab.results(folder)))
+            chosen = self._prepared(self._lab, program, folder, knobs)
+            report = await self._finished(self._start(chosen))
+            results = tuple(self._lab.results(folder))
+            return LessonResult(program, report, results, held=chosen.held(self._lesson.gate))
 
     async def check(self, program: str = MINE, **knobs: str) -> Judgement:
         """Run your own copy, judge it by what its ranks have written, and say what is wrong with it.
@@ -112,22 +119,28 @@ class LabPanel(RunPanel):
             report = await self._finished(run)
             finished = self.finished  # None where the run was cleared away meanwhile
             looks = finished.snapshots if finished is not None and finished.report is report else ()
-            return chosen.judge(report, run.session.result().logs, looks)
+            judgement = chosen.judge(report, run.session.result().logs, looks)
+            self._lesson.judged(program, judgement)
+            return judgement
 
     def your_copy(self, turn: str = MINE) -> Path:
         """Where your own copy of a program is; it is made if it is missing."""
         return self._lab.my_copy(turn)
 
-    def compare(self, first: RunResult, second: RunResult) -> lab_text.Table:
-        """Two runs side by side."""
-        return lab_text.comparison(first.report, second.report, (first.name, second.name))
+    def compare(self, first: LessonResult, second: LessonResult) -> lab_text.Table:
+        """Two runs side by side, as far as each may be shown."""
+        runs = ((first.name, first.report, first.stage), (second.name, second.report, second.stage))
+        return lab_text.comparison(*runs)
 
-    def measured(self, key: str, *runs: RunResult) -> lab_text.Table:
+    def measured(self, key: str, *runs: LessonResult) -> lab_text.Table:
         """What the ranks wrote under a key of their results, a row for each run."""
         return lab_text.measured([(run.name, run.results) for run in runs], key)
 
     def diff(self, old: str = "broken", new: str = "fixed") -> lab_text.Difference:
-        """What changes from one program to another. Raises LabError."""
+        """What changes from one program to another; the fix is revealed by it. Raises LabError."""
+        solved = (name for name, turn in self._lab.file.turns.items() if turn.solution == new)
+        for turn in solved:
+            self._lesson.gate.reveal_fix(turn)
         return lab_text.difference(self._lab, old, new)
 
     def claims(self) -> Claims:
@@ -135,8 +148,8 @@ class LabPanel(RunPanel):
         return Claims(self._lab)
 
     def hints(self) -> Hints:
-        """Hints that unfold one by one."""
-        return Hints(self._lab.hints)
+        """Hints that unfold one by one, once the first run is over."""
+        return Hints(self._lesson.hints)
 
     @property
     def predict(self) -> Question:
@@ -157,15 +170,15 @@ class LabPanel(RunPanel):
 
     def _click(self, program: str) -> None:
         try:
-            self._start_and_clean(program, {}, asks=program != MINE)
+            self._start_and_clean(program, {})
         except LabError as error:
             self._say(str(error))
 
-    def _start_and_clean(self, program: str, knobs: Mapping[str, str], *, asks: bool = False) -> Run:
+    def _start_and_clean(self, program: str, knobs: Mapping[str, str]) -> Run:
         """Start a run whose results are removed once it is over."""
         folder = RunFolder()
         run = self._prepared(self._lab, program, folder.path, knobs)
-        return self._start(run, folder.remove, asks=asks)
+        return self._start(run, folder.remove)
 
     def _prepared(self, lab: Lab, program: str, folder: Path, knobs: Mapping[str, str]) -> LabRun:
         """What is to run; the controls decide the knobs that are not given."""
@@ -174,24 +187,22 @@ class LabPanel(RunPanel):
         self._knobs.show(knobs)
         return LabRun(lab, program, folder, chosen)
 
-    def _start(
-        self, lab_run: LabRun, after: Callable[[], None] | None = None, *, asks: bool = False
-    ) -> Run:
+    def _start(self, lab_run: LabRun, after: Callable[[], None] | None = None) -> Run:
         def make() -> Session:
             return self._make(lab_run.lab, lab_run.program, lab_run.folder, lab_run.knobs)
 
         with self._lock:
             run = self._begin(lab_run.program, make, after)
-            self._lesson.begin(lab_run, asks=asks)
+            self._lesson.begin(lab_run)
             return run
 
     def _take(self, finished: Finished) -> None:
         self._lesson.end(finished)
 
-    def _hold(self, holding: bool) -> None:
-        """Hold back the verdict and the files that name it, or show both."""
-        self._screen.reveal = not holding
-        self._export.layout.display = "none" if holding else None
+    def _show_stage(self, stage: Stage) -> None:
+        """Show the run as far as it may be shown; the files of a run tell everything."""
+        self._screen.stage = stage
+        self._export.layout.display = None if stage is Stage.FIX else "none"
 
     def __repr__(self) -> str:
         runs = ", ".join(f"Run {name}" for name in self._lab.file.programs)
@@ -208,4 +219,5 @@ def open_lab(name: str) -> LabPanel:
     Raises:
         LabError: there is no such lab, or its `lab.toml` is wrong.
     """
-    return LabPanel(find_lab(name), keep=in_jupyter())
+    learner = in_jupyter()
+    return LabPanel(find_lab(name), keep=learner, free=not learner)

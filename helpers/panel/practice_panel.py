@@ -8,15 +8,19 @@ from collections.abc import Callable, Sequence
 from ipywidgets import HTML
 
 from ..labs import progress
+from ..labs.declaration import Shows
 from ..labs.lab import LabError, RunFolder
 from ..labs.practice import LEVELS, Hang, all_hangs
 from ..labs.prediction import practised
 from ..labs.progress import Progress, ProgressError
+from ..labs.stage import Stage
 from ..report.history import History
 from ..report.source_lines import Sources
 from ..session import Session, report_of
 from .learn import learn_view
 from .learn.course import in_jupyter
+from .learn.gate import OPENS, Gate, Held
+from .learn.held import HeldBar
 from .learn.predict_form import PredictForm
 from .run.export import Finished
 from .run.moment import Moment
@@ -48,8 +52,10 @@ class PracticePanel(RunPanel):
         self._level.value = LEVELS[0]
         self._level.observe(lambda _: self.next(), "chosen")
         self._tally, self._program = Spoken(), HTML()
-        self._form = PredictForm((), self._lock)
-        self._form.observe(lambda change: self._hold(change.new), "holding")
+        self._gate, self._times = Gate((), self._lock), 0
+        self._form = PredictForm((), self._gate, self._lock, self._answered)
+        self._bar = HeldBar()
+        self._gate.observe(lambda _: self._opened(), OPENS)
         live = "Run the program here, now, instead of looking at the recording"
         self.lay_out(
             self._header,
@@ -65,9 +71,11 @@ class PracticePanel(RunPanel):
             self._program,
             self._screen,
             self._form,
+            self._bar,
             self._export,
         )
         self.hang = self._following("")
+        self._held = self._hold()
         self.show_hang(self.hang.name)
 
     @property
@@ -114,7 +122,7 @@ class PracticePanel(RunPanel):
             recording=lambda: recording,
             made=dict(recording.made),
         )
-        self._form.begin(asks=True)
+        self._held = self._hold()
         self._screen.show(
             Moment(finished.snapshots, report.verdict, finished.logs, finished.sources, report)
         )
@@ -130,22 +138,47 @@ class PracticePanel(RunPanel):
 
         with self._lock:
             self._begin(f"hang {hang.name}", make, folder.remove)
-            self._form.begin(asks=True)
+            self._held = self._hold()
 
     def _take(self, finished: Finished) -> None:
         self._ask(finished)
 
     def _ask(self, finished: Finished) -> None:
         hung = not finished.report.interrupted and finished.report.verdict.outcome == "hang"
-        self._form.ask(practised(finished.report, finished.sources.line) if hung else (), {})
+        asked = practised(finished.report, finished.sources.line) if hung else ()
+        if not asked:
+            self._gate.answered(self._held.key)
+        elif self._held.stage < Stage.FIX:
+            self._form.ask(asked, {})
+            self._bar.show(self._held)
 
-    def _hold(self, holding: bool) -> None:
-        self._screen.reveal = not holding
-        self._export.layout.display = "none" if holding else None
-        if not holding and self._form.right and self.hang.name not in self._solved:
+    def _hold(self) -> Held:
+        """Hold back what is about to be shown: it is asked anew whenever a hang is opened or run."""
+        self._times += 1
+        held = Held(self._gate, f"{self.hang.name}, {self._times}", Shows())
+        self._form.clear()
+        self._bar.show(None)
+        self._show_stage(held.stage)
+        return held
+
+    def _answered(self, right: bool) -> None:
+        if right and self.hang.name not in self._solved:
             self._solved = (*self._solved, self.hang.name)
             self._save()
             self._count()
+        self._gate.answered(self._held.key)
+
+    def _opened(self) -> None:
+        stage = self._held.stage
+        if stage >= Stage.STATEMENT:
+            self._form.leave()
+        if self._form.waits or stage is Stage.FIX:
+            self._bar.show(self._held)
+        self._show_stage(stage)
+
+    def _show_stage(self, stage: Stage) -> None:
+        self._screen.stage = stage
+        self._export.layout.display = None if stage is Stage.FIX else "none"
 
     def _following(self, name: str) -> Hang:
         """The hang of the chosen level that comes after one: the first unsolved one, else the next."""

@@ -61,13 +61,7 @@ def stable_text(report: Report) -> str:
       fail, how it ended, since its rank ends it when the job is over. In a run that ended well also
       those that have not quite ended, and those that their rank has ended because it took too long.
     """
-    told = stable(report)
-    lines = [f"{name}: {value}" for name, value in told.facts]
-    for row in told.ranks:
-        lines += [f"rank {row.ranks}: {row.told}", *(f"  {child}" for child in row.children)]
-    if told.masked:
-        lines.append(f"masked: {told.masked}")
-    return "\n".join(lines)
+    return str(stable(report))
 
 
 @dataclass(frozen=True)
@@ -98,6 +92,14 @@ class Stable:
     facts: tuple[tuple[str, str], ...]
     ranks: tuple[RankRow, ...]
     masked: str
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {value}" for name, value in self.facts]
+        for row in self.ranks:
+            lines += [f"rank {row.ranks}: {row.told}", *(f"  {child}" for child in row.children)]
+        if self.masked:
+            lines.append(f"masked: {self.masked}")
+        return "\n".join(lines)
 
 
 def stable(report: Report) -> Stable:

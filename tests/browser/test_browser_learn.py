@@ -86,7 +86,7 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
         order.append(keys.focused())
     assert order == [
         *("Run broken", "Run fixed", "Stop", "Reset", "one", "Many"),
-        *("Show the verdict at once, without asking me", "Make my copy"),
+        *("Show everything at once, without asking me", "Make my copy"),
     ]
     assert violations(page) == []
 
@@ -108,7 +108,7 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
     keys.choose(panel.get_by_role("radiogroup", name="Which rank fails?").get_by_role("radio").first)
     keys.press(panel.get_by_role("button", name="Answer"))
     expect(panel).to_contain_text("Your prediction: 0 of 1 right.")
-    expect(panel.get_by_role("checkbox", name="Show the verdict at once")).to_be_focused()
+    expect(panel.get_by_role("checkbox", name="Show everything at once")).to_be_focused()
     assert violations(page) == []
 
     keys.press(panel.get_by_role("button", name="Make my copy"))

@@ -42,7 +42,7 @@ def test_a_hang_is_solved_and_the_next_one_runs_live(
         expect(cell).to_contain_text(BESIDE)
         panel = panel_on(page)
         expect(panel).to_contain_text("Hang 01")
-        expect(panel).to_contain_text("The verdict is ready. Answer first to see it.")
+        expect(panel).to_contain_text("What is yours?")
         expect(panel).not_to_contain_text("Evidence")
         assert violations(page, ".sr-panel") == []
         keep_picture(page, "practice-asked")
@@ -61,6 +61,6 @@ def test_a_hang_is_solved_and_the_next_one_runs_live(
         expect(panel).to_contain_text("Hang 02")
         panel.get_by_role("button", name="Run it live").click()
         expect(panel).to_contain_text("The run of hang 02 has finished; no process is left behind.")
-        expect(panel).to_contain_text("The verdict is ready. Answer first to see it.")
+        expect(panel).to_contain_text("What is yours?")
         keep_picture(page, "practice-live")
         assert processes_left() == []

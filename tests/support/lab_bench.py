@@ -151,7 +151,14 @@ class LabBench:
         self.folders.append(folder)
         session = FakeSession()
         if program == "broken":
-            verdict = Verdict("error", "error", culprits=self.culprits, summary="Rank 1 fails.")
+            verdict = Verdict(
+                "error",
+                "error",
+                detail="a tensor is lost",
+                masked=("RuntimeError: gone (rank 0)",),
+                culprits=self.culprits,
+                summary="Rank 1 fails.",
+            )
             session.report = Report(verdict, snapshot())
         if self.ranks_write:
             session.report = replace(
@@ -195,6 +202,11 @@ class LabBench:
             if isinstance(widget, Choices) and text in widget.texts:
                 index = widget.texts.index(text)
                 widget.chosen = [*widget.chosen, index] if widget.several else [index]
+
+    def reveal(self) -> None:
+        """Reveal a run as far as its questions would have opened it."""
+        click(self.panel, "Reveal the odd one out and the cause")
+        click(self.panel, "Reveal the line and the statement that decided")
 
     @property
     def shown(self) -> str:

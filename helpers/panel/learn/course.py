@@ -76,6 +76,10 @@ class Course(VBox):
         """Note the answers to the quiz."""
         self._keep(answers=answers)
 
+    def gate(self, steps: tuple[str, ...], revealed: tuple[str, ...]) -> None:
+        """Note what the gate of the lab's reports has let through."""
+        self._keep(steps=steps, revealed=revealed)
+
     def reset(self) -> None:
         """Forget where the learner stands, on disk too."""
         self.progress, self._before = Progress(self._lab), None
@@ -121,7 +125,13 @@ class Course(VBox):
         score = before.score if now.score is None else now.score
         self._say("You go on from there.")
         self._following.focus()
-        self._keep(done=done, score=score, answers=now.answers or before.answers)
+        self._keep(
+            done=done,
+            score=score,
+            answers=now.answers or before.answers,
+            steps=_joined(before.steps, now.steps),
+            revealed=_joined(before.revealed, now.revealed),
+        )
         self._on_restore(self.progress)
         self._show()
 
@@ -141,7 +151,8 @@ class Course(VBox):
 
     def _show(self) -> None:
         self._steps.value = learn_view.steps(
-            [(name, step in self.progress.done) for step, name in STEPS.items()]
+            [(name, step in self.progress.done) for step, name in STEPS.items()],
+            len(self.progress.revealed),
         )
         asked = [self._ask] if self._before is not None else []
         self.children = [self._steps, self._said, *asked]
@@ -152,3 +163,8 @@ def _standing(before: Progress) -> str:
     following = next((name for step, name in STEPS.items() if step not in before.done), "the end")
     done = sum(step in before.done for step in STEPS)
     return f"{following}, {done} of {len(STEPS)} steps done"
+
+
+def _joined(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Both in their order, each text once."""
+    return tuple(dict.fromkeys((*first, *second)))

@@ -54,9 +54,9 @@ def _sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
-def steps(named: Sequence[tuple[str, bool]]) -> str:
-    """The steps of a lab, and whether each is done."""
-    return html("steps", named)
+def steps(named: Sequence[tuple[str, bool]], reveals: int = 0) -> str:
+    """The steps of a lab, whether each is done, and how much was revealed without an answer."""
+    return html("steps", named, reveals)
 
 
 def program(command: str, text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +12,17 @@ from ipywidgets import Button
 from ...labs.declaration import MINE
 from ...labs.lab import Lab
 from ...labs.prediction import own_question, questions
+from ...labs.progress import Progress
 from ...labs.results import Judgement, judge
+from ...labs.stage import Stage
 from ...model.facts import Report, Snapshot
 from ...observe.logs import KEEP
 from ..run.export import Finished
 from ..run.log_view import Lines
 from .course import Course
 from .diff import DiffView
+from .gate import OPENS, Gate, Held
+from .held import HeldBar
 from .predict_form import PredictForm
 from .quiz import Question, Quiz
 from .your_turn import YourTurn
@@ -34,11 +38,23 @@ class LabRun:
     knobs: Mapping[str, str]
 
     @property
+    def original(self) -> str:
+        """The program, or the one that the learner's copy started from."""
+        turn = self.lab.file.turns.get(self.program)
+        return turn.copy_of if turn else self.program
+
+    @property
     def fails(self) -> bool:
-        """True for a program of the lab that is expected to hang or fail."""
-        if self.program not in self.lab.file.programs:
+        """True for a program of the lab that is expected to hang or fail, and for a copy of one."""
+        if self.original not in self.lab.file.programs:
             return False
-        return self.lab.expected(self.program, self.knobs).outcome in ("hang", "error")
+        return self.lab.expected(self.original, self.knobs).outcome in ("hang", "error")
+
+    def held(self, gate: Gate) -> Held:
+        """What the gate holds back of it: of a copy the same as of the original."""
+        settings = (f"{name}={value}" for name, value in self.knobs.items())
+        key = " ".join([self.original, *settings])
+        return Held(gate, key, self.lab.file.shows_of(self.program))
 
     def judge(self, report: Report, logs: Lines, looks: Sequence[Snapshot]) -> Judgement:
         """What the run is worth, once it is over."""
@@ -55,74 +71,145 @@ class Lesson:
         lock: held by whoever calls a method; clicks take it themselves.
         first: the panel's first button, which gets the focus when a question above it goes away.
         check: the button that runs the learner's copy.
+        free: True where nobody learns, so that nothing is asked or held back.
+        on_stage: called when another stage of the current run may be shown.
 
     Attributes:
-        course, form, diff, turn: its parts in the panel.
+        gate: what the reports may show.
+        course, form, held, diff, turn: its parts in the panel.
         predict, quiz: its parts with a cell of their own.
     """
 
     def __init__(
-        self, lab: Lab, keep: bool, lock: threading.RLock, first: Button, check: Button
+        self,
+        lab: Lab,
+        keep: bool,
+        lock: threading.RLock,
+        first: Button,
+        check: Button,
+        *,
+        free: bool,
+        on_stage: Callable[[Stage], None],
     ) -> None:
-        self._lab = lab
+        self._lab, self._on_stage = lab, on_stage
         self._first = lab.file.turns[MINE].copy_of
         self._run: LabRun | None = None
-        self._held: Finished | None = None
+        self._finished: Finished | None = None
+        self._waiting = False
         self._seen: Report | None = None
-        self.form = PredictForm(lab.hints, lock)
-        self.form.observe(lambda change: None if change.new else self._released(), "holding")
-        self.diff = DiffView(lab)
+        self.gate = Gate(lab.file.turns, lock, free=free)
+        self.form = PredictForm(lab.hints, self.gate, lock, self._answered)
+        self.held = HeldBar()
+        self.diff = DiffView(lab, self.gate)
         self.turn = YourTurn(lab, check)
         answers = [answer.text for answer in lab.predict.answers]
         self.predict = Question(lab.predict.question, answers, self._score, self._answered_late)
         self.quiz = Quiz(lab.quiz, self._quizzed)
-        self.course = Course(lab.name, keep, first, lambda kept: self.quiz.restore(kept.answers))
+        self.course = Course(lab.name, keep, first, self._restore)
+        self.gate.observe(lambda _: self._opened(), OPENS)
 
-    def begin(self, run: LabRun, *, asks: bool) -> None:
-        """A run starts; `asks` is true when a person has started it who can answer."""
-        self._run, self._held = run, None
-        self.form.begin(asks=asks and run.fails)
+    @property
+    def stage(self) -> Stage:
+        """How much of the current run may be shown."""
+        run = self._run
+        if run is None:
+            return Stage.FIX
+        failed = run.fails if self._finished is None else _failed(self._finished.report)
+        return run.held(self.gate).stage if failed else Stage.FIX
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """The lab's hints; none before the first run."""
+        return self._lab.hints if self.gate.has_run(self._first) else ()
+
+    def begin(self, run: LabRun) -> None:
+        """A run starts."""
+        self._run, self._finished, self._waiting = run, None, False
+        self.form.clear()
+        self._show()
         if run.program in run.lab.file.turns:
             self.turn.begin(run.program)
 
     def end(self, finished: Finished) -> None:
-        """The run is over: ask for a prediction, or take note of how it went."""
-        if not self.form.holding:
+        """The run is over: ask about it, or take note of how it went."""
+        run, report = self._run, finished.report
+        assert run is not None
+        self._finished = finished
+        self.gate.ran(run.original)
+        if run.program in self._lab.file.turns:
+            self._judge(run, finished)
+        elif self.stage >= Stage.STATEMENT:
             self._learn(finished)
-            return
-        report = finished.report
-        self._held = finished
-        failed = not report.interrupted and report.verdict.outcome in ("hang", "error")
-        asked = questions(report, self._lab.predict, finished.sources.line) if failed else ()
-        given = self.predict.given
-        self.form.ask(asked, {self._lab.predict.question: given} if given else {})
+        else:
+            self._waiting = True
+            self._ask(run, report, finished)
+        self._show()
+
+    def judged(self, program: str, judgement: Judgement) -> None:
+        """A copy is judged: where it passes, the fix may be shown."""
+        if judgement.passed and program in self._lab.file.turns:
+            self.gate.passed(program)
+            if program == MINE:
+                self.course.done("checked")
 
     def clear(self) -> None:
         """Forget everything, as if the lab was opened for the first time."""
-        self._seen = self._held = None
-        self.form.begin(asks=False)
+        self._run = self._finished = self._seen = None
+        self._waiting = False
+        self.form.clear()
         self.diff.clear()
         self.turn.clear()
         self.predict.restore(None)
         self.quiz.restore(())
+        self.gate.restore((), ())
         self.course.reset()
 
-    def _released(self) -> None:
-        """The verdict is no longer held back."""
-        finished, self._held = self._held, None
-        if self.form.right is not None:
-            self.course.done("predicted", score=int(self.form.right))
-        if finished is not None:
-            self._learn(finished)
+    def _ask(self, run: LabRun, report: Report, finished: Finished) -> None:
+        asked = questions(report, self._lab.predict, finished.sources.line)
+        given = self.predict.given
+        if asked:
+            self.form.ask(asked, {self._lab.predict.question: given} if given else {})
+        else:
+            self.gate.answered(run.held(self.gate).key)
+
+    def _answered(self, right: bool) -> None:
+        """Every question of the form has an answer."""
+        assert self._run is not None
+        self.course.done("predicted", score=int(right))
+        self.gate.answered(self._run.held(self.gate).key)
+
+    def _opened(self) -> None:
+        """More may be shown than before, or less after a reset."""
+        self.course.gate(self.gate.steps, self.gate.revealed)
+        self.diff.show()
+        if self._waiting and self._finished is not None and self.stage >= Stage.STATEMENT:
+            self._waiting = False
+            self.form.leave()
+            self._learn(self._finished)
+        self._show()
+
+    def _show(self) -> None:
+        """Let the panel show the current run as far as it may, and say what is held back."""
+        over = self._run is not None and self._finished is not None and self.stage < Stage.FIX
+        self.held.show(self._run.held(self.gate) if over and self._run else None)
+        self._on_stage(self.stage)
+
+    def _restore(self, kept: Progress) -> None:
+        self.quiz.restore(kept.answers)
+        self.gate.restore(kept.steps, kept.revealed)
+
+    def _judge(self, run: LabRun, finished: Finished) -> None:
+        report = finished.report
+        judgement = None if report.interrupted else run.judge(report, finished.logs, finished.snapshots)
+        self.turn.judge(judgement)
+        if judgement is not None:
+            self.judged(run.program, judgement)
 
     def _learn(self, finished: Finished) -> None:
-        """Take note of a run whose verdict is shown."""
+        """Take note of a run whose statement may be shown."""
         run, report = self._run, finished.report
         assert run is not None
-        judged = run.program in run.lab.file.turns
         if report.interrupted:
-            if judged:
-                self.turn.judge(None)
             return
         self.diff.show_run(run.program, finished)
         if run.program == self._first:
@@ -132,11 +219,6 @@ class Lesson:
             self.course.done("broken")
         elif run.program == "fixed" and report.verdict.outcome == "ok":
             self.course.done("fixed")
-        elif judged:
-            judgement = run.judge(report, finished.logs, finished.snapshots)
-            self.turn.judge(judgement)
-            if judgement.passed and run.program == MINE:
-                self.course.done("checked")
 
     def _came_true(self, report: Report) -> None:
         """Score what was answered in the notebook before this run, unless the form has done so."""
@@ -162,3 +244,7 @@ class Lesson:
         self.course.answered(self.quiz.answers)
         if self.quiz.passed:
             self.course.done("quiz")
+
+
+def _failed(report: Report) -> bool:
+    return report.verdict.outcome in ("hang", "error") and not report.interrupted

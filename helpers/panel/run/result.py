@@ -9,6 +9,8 @@ from ...model.facts import Cause, Outcome, Report
 from ...report.report import stable_text
 from ..show import view
 
+HINTS_LATER = "Hints come after the first run. Run this cell again then."
+
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
@@ -43,12 +45,14 @@ class RunResult:
 
 @dataclass(frozen=True, repr=False)
 class Hints:
-    """The hints of a lab, each folded into the one before it."""
+    """The hints of a lab, each folded into the one before it; none before the run they are about."""
 
     hints: tuple[str, ...]
 
     def __repr__(self) -> str:
+        if not self.hints:
+            return HINTS_LATER
         return f"{len(self.hints)} hints, folded; hints.hints[0] is the first"
 
     def _repr_html_(self) -> str:
-        return view.hints(self.hints)
+        return view.hints(self.hints) or HINTS_LATER

@@ -8,6 +8,7 @@ from pathlib import Path
 from ipywidgets import HTML, HBox, VBox
 
 from ...diagnose.pages import page
+from ...labs.stage import Stage
 from ...model.facts import Report
 from ..show import view
 from ..widgets.file_link import FileLink
@@ -24,7 +25,7 @@ class Screen(VBox):
     """
 
     def __init__(self, lock: threading.RLock) -> None:
-        self._reveal = True
+        self._stage = Stage.FIX
         self._moment: Moment | None = None
         self._told, self._beside, self._verdict = Spoken(), HTML(), Spoken()
         self._lanes, self._advice, self._page = HTML(), HTML(), FileLink()
@@ -41,17 +42,17 @@ class Screen(VBox):
         return self._status_text
 
     @property
-    def reveal(self) -> bool:
-        """False while the verdict is held back: what was seen is shown, what follows from it is not.
+    def stage(self) -> Stage:
+        """How much of the verdict may be shown; what was seen is shown at every stage.
 
         Setting it draws the run again at once. It keeps its value from run to run.
         """
-        return self._reveal
+        return self._stage
 
-    @reveal.setter
-    def reveal(self, shown: bool) -> None:
-        if shown != self._reveal:
-            self._reveal = shown
+    @stage.setter
+    def stage(self, stage: Stage) -> None:
+        if stage != self._stage:
+            self._stage = stage
             if self._moment is not None:
                 self.show(self._moment)
 
@@ -84,21 +85,22 @@ class Screen(VBox):
                 moment.verdict if report else None,
                 verdict_at=report.verdict_at if report else None,
                 until=moment.until,
-                reveal=self.reveal,
+                reveal=self._stage >= Stage.STATEMENT,  # it is read out with the sentence of the verdict
             )
-        self._advise(report if self.reveal else None)
-        self._details.show(moment, reveal=self.reveal)
+        self._advise(report)
+        self._details.show(moment, reveal=self._stage >= Stage.CULPRITS)
 
     def _advise(self, report: Report | None) -> None:
         """Say what to do, with the page of the cause where the notebook can lead to it."""
-        self._advice.value = view.advice(report) if report else ""
-        file = page(report.verdict.cause).file if report and report.verdict.cause != "none" else None
+        self._advice.value = view.advice(report, self._stage) if report else ""
+        fault = report.verdict.cause if report and self._stage is Stage.FIX else "none"
+        file = page(fault).file if fault != "none" else None
         if file and Path.cwd().is_relative_to(file.parents[3]):
             self._page.show("More about this cause:", file)
         else:
             self._page.hide()
 
     def _said(self, moment: Moment) -> str:
-        if not self.reveal:
-            return view.held_back() if moment.report else ""
-        return view.final_verdict(moment.report) if moment.report else view.live_verdict(moment.verdict)
+        if moment.report:
+            return view.final_verdict(moment.report, self._stage)
+        return view.live_verdict(moment.verdict) if self._stage >= Stage.STATEMENT else ""

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from ...labs.stage import Stage, shown
 from ...model.facts import Report, Snapshot, Verdict
-from ...model.wording import one_line
+from ...model.wording import one_line, spoken
 from ...report.parts import table
 from ...report.stable import stable
 from ...report.text import HEAD
 from ...report.timeline import timeline
+from .ranks import rank_table
 from .style import INLINE, OUTCOMES
 from .templates import html
 
@@ -58,14 +60,20 @@ def live_verdict(verdict: Verdict) -> str:
     return html("announced", verdict.suspicion) if verdict.suspicion else ""
 
 
-def final_verdict(report: Report) -> str:
-    """The verdict of a run that is over."""
-    return _verdict(report.verdict)
+def final_verdict(report: Report, stage: Stage = Stage.FIX) -> str:
+    """The verdict of a run that is over, as far as a stage shows it."""
+    verdict = report.verdict
+    if stage >= Stage.STATEMENT:
+        return _verdict(verdict)
+    cause, odd = (verdict.cause, spoken(verdict.culprits)) if stage >= Stage.CULPRITS else ("", "")
+    return html("partly", verdict, *OUTCOMES[verdict.outcome], cause, odd)
 
 
-def advice(report: Report) -> str:
+def advice(report: Report, stage: Stage = Stage.FIX) -> str:
     """What to do about a verdict and, folded, why it is so; nothing for a run without a fault."""
-    found = html("advice", report).strip()
+    if stage < Stage.STATEMENT:
+        return ""
+    found = html("advice", report, stage >= Stage.FIX).strip()
     return Markup('<div class="sr-advice">{}</div>').format(found) if found else ""
 
 
@@ -79,16 +87,17 @@ def left(report: Report, caption: str) -> str:
     return html("left", caption, HEAD, table(report))
 
 
-def result(report: Report) -> str:
-    """What is the same in every run, with a row for ranks that have the same to tell."""
+def result(report: Report, stage: Stage = Stage.FIX) -> str:
+    """What is the same in every run, with a row for ranks that have the same to tell.
+
+    Before the culprits may be shown, the table of all ranks as they were at the end.
+    """
     glyph, tone = OUTCOMES[report.verdict.outcome]
-    told = stable(report)
-    return html("result", told, glyph, INLINE.get(tone, "inherit"), dict(told.facts)["outcome"])
-
-
-def held_back() -> str:
-    """What is shown while a verdict is held back."""
-    return html("announced", "The verdict is ready. Answer first to see it.")
+    told = shown(stable(report), stage)
+    said = html("result", told, glyph, INLINE.get(tone, "inherit"), dict(told.facts)["outcome"])
+    if stage >= Stage.CULPRITS:
+        return said
+    return said + rank_table(report.snapshot, "Ranks, as they were at the end", reveal=False)
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from helpers.labs.declaration import Document
 from helpers.labs.lab import find_lab
 from helpers.labs.questions import Claim
+from helpers.labs.stage import Stage
 from helpers.labs.tables import (
     Difference,
     claims_table,
@@ -45,7 +46,7 @@ def report(failed: bool) -> Report:
 
 
 def test_a_comparison_holds_only_what_the_cause_decides() -> None:
-    table = comparison(report(True), report(False), ("broken", "fixed"))
+    table = comparison(("broken", report(True), Stage.FIX), ("fixed", report(False), Stage.FIX))
     assert repr(table) == "\n".join(
         [
             "                                 broken            fixed",
@@ -58,6 +59,13 @@ def test_a_comparison_holds_only_what_the_cause_decides() -> None:
             "ranks that end with exit code 0  0 of 2            2 of 2",
         ]
     )
+
+
+def test_a_comparison_says_what_a_run_holds_back() -> None:
+    table = comparison(("broken", report(True), Stage.CULPRITS), ("fixed", report(False), Stage.FIX))
+    rows = {what: (broken, fixed) for what, broken, fixed in table.rows}
+    assert rows["where"] == ("held back", "none") and rows["culprits"] == ("0", "none")
+    assert rows["outcome"] == ("error", "ok")
 
 
 def test_long_cells_go_on_in_the_next_line_and_html_keeps_them_whole() -> None:
@@ -104,5 +112,8 @@ def test_a_comparison_leaves_out_what_the_kernel_chose() -> None:
     verdict = Verdict("error", "out-of-memory", culprits=(1,), where=Frame("broken.py", 8, "load"))
     ranks = (RankView(1, process=killed),)
     chosen = Report(verdict, Snapshot(5.0, Job(("python", "x.py"), world_size=2), ranks))
-    rows = {row[0]: row[1] for row in comparison(chosen, report(False)).rows}
+    rows = {
+        row[0]: row[1]
+        for row in comparison(("first", chosen, Stage.FIX), ("second", report(False), Stage.FIX)).rows
+    }
     assert (rows["culprits"], rows["where"]) == ("by chance", "not the same each time")

@@ -88,6 +88,8 @@ def test_the_prediction_is_scored_when_the_broken_program_has_run(bench: LabBenc
     bench.finish(lambda: bench.panel.run("fixed"))
     assert "Run broken" in bench.panel.predict.said
     bench.finish(lambda: bench.panel.run("broken"))
+    assert "Run broken" in bench.panel.predict.said
+    bench.reveal()
     assert bench.panel.predict.said == "No: rank 1. It is `rank 1`."
     assert "No: rank 1. It is <code>rank 1</code>." in html_of(bench.panel.predict)
     assert bench.panel.predict.answer("rank 1") == "Right. It is `rank 1`."
@@ -99,6 +101,7 @@ def test_a_run_that_shows_no_answer_scores_nothing(bench: LabBench) -> None:
     bench.culprits = (0, 1)
     bench.panel.predict.answer("rank 0")
     bench.finish(lambda: bench.panel.run("broken"))
+    bench.reveal()
     assert bench.panel.predict.said.startswith("This run shows none of the answers")
 
 
@@ -133,6 +136,17 @@ def test_the_copy_is_made_once(bench: LabBench) -> None:
     assert copy.read_text() == "print('a')\n"
     copy.write_text("mine")
     assert bench.panel.your_copy().read_text() == "mine"
+
+
+def test_hints_and_errors_wait_for_the_run_and_for_the_answers(bench: LabBench) -> None:
+    assert "after the first run" in repr(bench.panel.hints()) == bench.panel.hints()._repr_html_()
+    broken = bench.finish(lambda: bench.panel.run("broken"))
+    assert repr(bench.panel.hints()).startswith("2 hints")
+    assert (broken.first, broken.masked) == ("held back", ("held back",))
+    bench.reveal()
+    assert (broken.first, broken.masked) == ("a tensor is lost", ("RuntimeError: gone (rank 0)",))
+    bench.panel.reset()
+    assert "after the first run" in repr(bench.panel.hints())
 
 
 def test_the_texts_of_a_lab(bench: LabBench) -> None:

@@ -26,7 +26,7 @@ from helpers.panel.widgets.native import Answer, Choices
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
 NAME = "07_two_letters"
-AT_ONCE = "Show the verdict at once, without asking me"
+AT_ONCE = "Show everything at once, without asking me"
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_several_ranks_can_be_named(bench: LabBench) -> None:
 
 def test_a_verdict_can_be_had_without_an_answer(bench: LabBench) -> None:
     bench.press("Run broken")
-    click(bench.panel, "Show the verdict")
+    bench.reveal()
     assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
     assert bench.done == ["run broken"]
 
@@ -122,9 +122,12 @@ def test_switching_off_in_the_middle_of_a_run_shows_what_is_known(bench: LabBenc
     assert "Rank 1 fails." in bench.shown
 
 
-def test_a_cell_never_waits_for_an_answer(bench: LabBench) -> None:
-    bench.finish(lambda: bench.panel.run("broken"))
-    assert "Rank 1 fails." in bench.shown and "What is yours?" not in bench.shown
+def test_a_cell_waits_for_no_answer_and_shows_no_more_than_the_panel(bench: LabBench) -> None:
+    result = bench.finish(lambda: bench.panel.run("broken"))
+    assert "Rank 1 fails." not in bench.shown and "What is yours?" in bench.shown
+    assert "culprits" not in repr(result) and "3 things are held back" in repr(result)
+    bench.reveal()
+    assert "culprits: 1" in repr(result) and "1 thing is held back: what to do." in repr(result)
 
 
 def test_nothing_is_asked_on_a_program_that_works_or_a_run_that_was_stopped(bench: LabBench) -> None:
@@ -139,7 +142,7 @@ def test_the_cell_s_prediction_is_not_scored_before_the_verdict_is_shown(bench: 
     bench.panel.predict.answer("rank 1")
     bench.press("Run broken")
     assert bench.panel.predict.said.startswith("Noted.")
-    click(bench.panel, "Show the verdict")
+    bench.reveal()
     assert bench.panel.predict.said.startswith("Right.")
 
 
@@ -151,14 +154,17 @@ def test_a_prediction_in_the_notebook_counts_when_a_run_has_shown_whether_it_is_
     bench.panel.predict.answer(answer)
     assert bench.done == []
     bench.finish(lambda: bench.panel.run("broken"))
-    assert progress.load(NAME) == Progress(NAME, ("predicted", "broken"), score=score)
+    assert bench.done == []
+    bench.reveal()
+    assert (bench.done, kept().score) == (["predict", "run broken"], score)
 
 
 def test_an_answer_after_the_run_is_no_prediction(tmp_path: Path) -> None:
     bench = LabBench(tmp_path, keep=True)
     bench.finish(lambda: bench.panel.run("broken"))
+    bench.reveal()
     bench.panel.predict.answer("rank 1")
-    assert progress.load(NAME) == Progress(NAME, ("predicted", "broken"))
+    assert (kept().done, kept().score) == (("predicted", "broken"), None)
 
 
 def test_an_answer_given_before_the_run_is_chosen_in_the_form(bench: LabBench) -> None:
@@ -175,7 +181,8 @@ def test_the_score_of_a_prediction_is_kept(tmp_path: Path) -> None:
         bench.press("Run broken")
         bench.choose(answer)
         click(bench.panel, "Answer")
-        assert progress.load(NAME) == Progress(NAME, ("predicted", "broken"), score=score)
+        assert (kept().done, kept().score) == (("predicted", "broken"), score)
+        bench.panel._lesson.gate.restore((), ())
 
 
 def test_a_new_run_drops_a_question_that_was_not_answered(bench: LabBench) -> None:
@@ -187,13 +194,15 @@ def test_a_new_run_drops_a_question_that_was_not_answered(bench: LabBench) -> No
 def test_files_that_name_the_verdict_are_held_back_with_it(bench: LabBench) -> None:
     bench.press("Run broken")
     assert "Recording" not in buttons(bench.panel)
-    click(bench.panel, "Show the verdict")
+    bench.reveal()
+    click(bench.panel, "Reveal what to do")
     assert "Recording" in buttons(bench.panel)
 
 
 def test_the_change_and_both_runs_are_shown_once_the_fixed_program_has_run(bench: LabBench) -> None:
     bench.press("Run broken")
-    click(bench.panel, "Show the verdict")
+    bench.reveal()
+    click(bench.panel, "Reveal what to do")
     assert "What changes" not in bench.shown
     bench.press("Run fixed")
     assert bench.shown.count("<svg") == 3 and "broken: ERROR" in bench.shown
@@ -206,7 +215,8 @@ def test_a_run_that_is_held_back_is_not_in_the_comparison(bench: LabBench) -> No
     bench.press("Run fixed")
     bench.press("Run broken")
     assert "broken: ERROR" not in bench.shown
-    click(bench.panel, "Show the verdict")
+    bench.reveal()
+    click(bench.panel, "Reveal what to do")
     assert "broken: ERROR" in bench.shown
 
 
@@ -335,17 +345,19 @@ def test_where_a_learner_stands_is_asked_about_before_it_is_taken_up(tmp_path: P
     first = LabBench(tmp_path, keep=True)
     assert "Go on" not in buttons(first.panel)
     first.finish(lambda: first.panel.run("broken"))
+    first.reveal()
     first.panel.quiz.questions[0].answer("a")
 
     second = LabBench(tmp_path, keep=True)
     assert "You were at <strong>predict, 1 of 5 steps done</strong>" in second.shown
     assert second.done == []
     second.finish(lambda: second.panel.run("fixed"))
-    assert progress.load(NAME) == Progress(NAME, ("broken",), answers=("a",)), "not asked yet"
+    assert (kept().done, kept().answers) == (("broken",), ("a",)), "not asked yet"
 
     click(second.panel, "Go on")
     assert second.done == ["run broken", "run fixed"]
-    assert progress.load(NAME) == Progress(NAME, ("broken", "fixed"), answers=("a",))
+    assert (kept().done, kept().answers) == (("broken", "fixed"), ("a",))
+    assert len(kept().revealed) == 2
     assert second.panel.quiz.answers == ("a",) and "Go on" not in buttons(second.panel)
 
 
@@ -406,6 +418,12 @@ def test_progress_that_cannot_be_kept_is_one_sentence(
     bench.panel.quiz.questions[0].answer("b")
     assert "No space left on device." in bench.shown
     assert bench.panel.quiz.passed
+
+
+def kept() -> Progress:
+    found = progress.load(NAME)
+    assert found is not None
+    return found
 
 
 def links(bench: LabBench) -> list[str]:

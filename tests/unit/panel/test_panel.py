@@ -26,6 +26,7 @@ from panel_fakes import (
     wait_until,
 )
 
+from helpers.labs.stage import Stage
 from helpers.model.facts import Report, Verdict
 from helpers.panel.run.job_panel import JobPanel
 from helpers.panel.run.moment import Moment
@@ -95,7 +96,7 @@ def test_what_is_read_out_stays_in_the_page_and_does_not_count_seconds() -> None
 
 def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:
     screen = Screen(threading.RLock())
-    screen.reveal = False
+    screen.stage = Stage.OUTCOME
     suspect = Verdict("running", "none", suspicion="rank 1 is suspect")
     found = Verdict("hang", "missing-rank", summary="It was rank 1.", since=1.0, culprits=(1,))
     seen, logs, sources = [snapshot()], FakeLogs(), Sources(None)
@@ -103,14 +104,13 @@ def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:
     assert "suspect" not in html_of(screen)
     screen.show(Moment(seen, found, logs, sources, Report(found, seen[0])))
     shown = html_of(screen)
-    assert "verdict is ready" in shown and "missing-rank" not in shown and "It was" not in shown
-    screen.reveal = True
+    assert "hang" in shown and "missing-rank" not in shown and "It was" not in shown
+    screen.stage = Stage.CULPRITS
     shown = html_of(screen)
-    assert (
-        "verdict is ready" not in shown
-        and "It was rank 1." in shown
-        and "hang (proved): missing-rank" in shown
-    )
+    assert "missing-rank" in shown and "It was" not in shown
+    screen.stage = Stage.STATEMENT
+    shown = html_of(screen)
+    assert "It was rank 1." in shown and "hang (proved): missing-rank" in shown
 
 
 def test_only_the_open_tab_is_sent_until_the_end() -> None:

@@ -43,7 +43,7 @@ def choices(panel: Widget) -> list[Choices]:
 
 def test_a_hang_is_shown_with_its_program_and_without_its_verdict(panel: PracticePanel) -> None:
     shown = text_of(html_of(panel))
-    assert "The verdict is ready. Answer first to see it." in shown
+    assert "What is yours?" in shown
     assert "import torch" in shown and panel.hang.command in shown
     assert "What is the cause?" in shown and "Evidence" not in shown
     assert panel.hang == HANGS[0]
@@ -71,7 +71,7 @@ def test_the_next_hang_is_of_the_chosen_level_and_unsolved(panel: PracticePanel)
     (level,) = [one for one in choices(panel) if one.label == "Level"]
     level.chosen = [2]
     assert panel.hang.level == "hard"
-    assert "The verdict is ready. Answer first to see it." in text_of(html_of(panel))
+    assert "What is yours?" in text_of(html_of(panel))
     level.chosen = [0]
     assert panel.hang.name == "02"
 

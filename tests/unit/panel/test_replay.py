@@ -25,6 +25,7 @@ from helpers.model.facts import RankView, Verdict
 from helpers.observe.recording import Recorder, load
 from helpers.panel import open_recording
 from helpers.panel.learn.diff import DiffView
+from helpers.panel.learn.gate import Gate
 from helpers.panel.run.export import FOLDER, KINDS, ExportBar, Finished, recording
 from helpers.panel.run.job_panel import JobPanel
 from helpers.panel.run.replay import RecordedLogs, ReplayPanel, label
@@ -192,12 +193,16 @@ def test_a_recording_holds_the_lines_of_the_last_stacks(tmp_path: Path) -> None:
 
 
 def test_a_difference_shows_the_change_and_both_runs(tmp_path: Path) -> None:
-    view = DiffView(LabBench(tmp_path).lab)
+    gate = Gate(("mine",))
+    view = DiffView(LabBench(tmp_path).lab, gate)
     assert html_of(view) == ""
     view.show_run("broken", finished())
     assert html_of(view) == "", "the fix is no hint"
     view.show_run("other", finished())
     view.show_run("fixed", finished())
+    assert "What changes" not in html_of(view), "the learner's own copy has not passed"
+    gate.passed("mine")
+    view.show()
     shown = html_of(view)
     assert shown.count("<svg") == 2
     assert "-print(&#x27;a&#x27;)" in shown and "+print(&#x27;b&#x27;)" in shown

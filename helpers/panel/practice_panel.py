@@ -150,6 +150,7 @@ class PracticePanel(RunPanel):
             self._gate.answered(self._held.key)
         elif self._held.stage < Stage.FIX:
             self._form.ask(asked, {})
+            self._over = True
             self._bar.show(self._held)
 
     def _hold(self) -> Held:
@@ -157,6 +158,7 @@ class PracticePanel(RunPanel):
         self._times += 1
         held = Held(self._gate, f"{self.hang.name}, {self._times}", Shows())
         self._form.clear()
+        self._over = False
         self._bar.show(None)
         self._show_stage(held.stage)
         return held
@@ -172,7 +174,7 @@ class PracticePanel(RunPanel):
         stage = self._held.stage
         if stage >= Stage.STATEMENT:
             self._form.leave()
-        if self._form.waits or stage is Stage.FIX:
+        if self._over:
             self._bar.show(self._held)
         self._show_stage(stage)
 

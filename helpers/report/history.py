@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..model.facts import ProcessView, Snapshot
+from ..model.facts import ErrorView, ProcessView, Snapshot
+from ..model.frames import Frame
+from ..model.issued import Issued
 
 MOST = 1000
 """Snapshots kept at most. Drawing 1000 of two ranks takes 30 ms."""
@@ -28,7 +31,7 @@ class History:
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
         self._apart = 0.0
-        self._held: dict[object, Any] = {}
+        self._newest: dict[int, ProcessView] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep one more. It replaces the last one when that lies too close before it."""
@@ -42,17 +45,18 @@ class History:
             del kept[1:-1:2]
 
     def _lean(self, snapshot: Snapshot) -> Snapshot:
-        """The same snapshot; what is large and equal to a part of the last one is held once.
+        """The same snapshot; what is large and as it was at the last look is held once.
 
-        Of 64 ranks that do not move, 130 snapshots take 11 MB instead of 77 to 126.
+        Of 64 ranks that do not move, 60 snapshots take 15 MB instead of 40.
         """
-        before, self._held = self._held, {}
+        before, self._newest = self._newest, {}
 
         def lean(process: ProcessView) -> ProcessView:
-            parts = {name: getattr(process, name) for name in _LARGE}
-            for name, part in parts.items():
-                parts[name] = self._held.setdefault(part, before.get(part, part))
-            return replace(process, **parts)
+            old = before.get(process.pid, process)
+            same = (name for name in _LARGE if _same(getattr(old, name), getattr(process, name)))
+            kept = replace(process, **{name: getattr(old, name) for name in same})
+            self._newest[process.pid] = kept
+            return kept
 
         return replace(
             snapshot,
@@ -68,3 +72,21 @@ class History:
             ),
             launchers=tuple(map(lean, snapshot.launchers)),
         )
+
+
+def _same(old: Any, new: Any) -> bool:
+    """True for parts of a process that are equal, also in the values of frames and of calls.
+
+    Equality leaves those out: it asks for the place alone.
+    """
+    return old is new or (old == new and [*_values(old)] == [*_values(new)])
+
+
+def _values(part: Any) -> Iterator[object]:
+    for item in part if isinstance(part, tuple) else (part,):
+        if isinstance(item, ErrorView):
+            yield from _values(item.stack)
+        elif isinstance(item, Frame | Issued):
+            yield item.values
+        elif (where := getattr(item, "where", None)) is not None:
+            yield where.values

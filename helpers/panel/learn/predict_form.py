@@ -47,11 +47,6 @@ class PredictForm(VBox):
         self._said, self._asked, self._result = Spoken(), VBox(), Spoken()
         super().__init__([self._at_once, self._said, self._asked, self._result])
 
-    @property
-    def waits(self) -> bool:
-        """True while questions wait for an answer."""
-        return bool(self._fields)
-
     def clear(self) -> None:
         """Drop what was asked before, and what was said about the answers."""
         self._fill([])

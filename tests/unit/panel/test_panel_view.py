@@ -356,6 +356,16 @@ def test_history_holds_once_what_does_not_change() -> None:
     assert len({id(p.stack) for p in processes if p}) == 1
 
 
+def test_history_keeps_what_frames_held_though_they_are_equal() -> None:
+    history = History()
+    for step in range(2):
+        frames = [Frame("a.py", 1, "f", values={"step": step, "rank": rank}) for rank in (0, 1)]
+        views = [RankView(n, process=ProcessView(n, "rank", stack=(f,))) for n, f in enumerate(frames)]
+        history.add(Snapshot(float(step), Job(()), ranks=tuple(views)))
+    held = [[v.process.stack[0].values for v in s.ranks if v.process] for s in history.snapshots]
+    assert held == [[{"step": step, "rank": rank} for rank in (0, 1)] for step in (0, 1)]
+
+
 def test_hardware_line() -> None:
     assert words.hardware_line(two_ranks().job) == "cpu, gloo, 2 ranks"
     assert words.hardware_line(Job((), world_size=1)) == "cpu, 1 rank"

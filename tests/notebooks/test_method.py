@@ -16,7 +16,6 @@ GUIDE = labs_folder()
 METHOD = GUIDE / "method"
 PAGES = sorted(METHOD.glob("*.ipynb"))
 CAUSES = GUIDE.parent / "helpers" / "diagnose" / "causes"
-PROGRAM = GUIDE.parent / "tests" / "jobs" / "skips_bad_loss.py"
 
 NOT_RUN = "# not run here: needs "
 COMMANDS = {
@@ -94,15 +93,6 @@ def test_every_link_into_the_glossary_finds_its_term() -> None:
 def test_every_cause_is_linked(page: Path, heading: str) -> None:
     linked = set(re.findall(r"helpers/diagnose/causes/(\w+\.md)\)", text_of(page).partition(heading)[2]))
     assert linked == {page.name for page in CAUSES.glob("*.md")}
-
-
-def test_the_listing_is_the_program() -> None:
-    lines = PROGRAM.read_text(encoding="utf-8").splitlines()
-    listings = re.findall(r"^```python\n(.*?)^```", text_of(METHOD / "method.ipynb"), re.M | re.S)
-    shown = re.findall(r"^ *(\d+)  (.*)$", "\n".join(listings), re.M)
-    assert len(shown) > 15
-    for number, line in shown:
-        assert line == re.sub(r"  # <-.*", "", lines[int(number) - 1]), number
 
 
 def test_every_command_of_the_cheat_sheet_is_in_the_table() -> None:

@@ -72,22 +72,6 @@ def test_a_lab_keeps_the_rhythm(lab: Any) -> None:
 
 
 @pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
-def test_a_lab_shows_the_lines_on_trial_as_they_are_in_the_file(lab: Any) -> None:
-    notebook = nbformat.read(lab.folder / f"{lab.name}.ipynb", as_version=4)
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    program = text.partition("\n## The program\n")[2].partition("\n## ")[0]
-    listings = re.findall(r"\[`(\w+\.py)`\]\(\1\).*?\n```python\n(.*?)```", program, re.S)
-    assert listings
-    for name, listing in listings:
-        lines = (lab.folder / name).read_text(encoding="utf-8").splitlines()
-        for shown in listing.splitlines():
-            if shown != "...":
-                numbered = re.fullmatch(r" *(\d+)(?:  (.*))?", shown)
-                assert numbered, shown
-                assert (numbered[2] or "") == lines[int(numbered[1]) - 1], f"{name}: {shown}"
-
-
-@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
 def test_the_path_has_each_lab_with_its_time_and_difficulty(lab: Any) -> None:
     notebook = nbformat.read(lab.folder / f"{lab.name}.ipynb", as_version=4)
     found = re.search(r"\*\*difficulty: (\w+)\*\*", notebook.cells[0].source)

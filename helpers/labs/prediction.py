@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..diagnose.scene import Facts
+from ..model.clauses import standing
 from ..model.facts import Cause, ProcessView, Report
 from ..model.frames import Frame
-from ..model.wording import by_number, doing, one_line, spoken, stack_of, where_of
+from ..model.wording import by_number, doing, one_line, sentence, spoken, stack_of, where_of
 from ..report.parts import matters
 from ..report.report import to_json
+from .asked import Asked
 from .declaration import Predict
+from .statements import deciding
 
 NOBODY = "no rank: the cause lies outside the job"
 """The answer for a report without a culprit."""
@@ -28,37 +30,20 @@ HANGS: dict[Cause, str] = {
 }
 """The causes that a hang can have, in a few words."""
 
+SEEN: dict[Cause, str] = {
+    "collective-mismatch": "ranks would wait in different calls of one group under the same number",
+    "missing-rank": "a rank would be at a line of its own, in no call that the others wait in",
+    "rank-exited": "a rank would have ended without an error",
+    "rank-crashed": "a signal would have ended a rank",
+    "rendezvous-incomplete": "ranks would still wait for others to join",
+    "file-lock": "a rank would wait for a lock file, or for a lock on a file",
+    "worker-stall": "a rank would wait for a DataLoader worker",
+    "shape-mismatch": "the ranks would be in one call under one number, with different sizes",
+}
+"""What is seen of each cause."""
+
 LINES = 2
 """Lines of each process offered as choices, the innermost ones."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One question about a run.
-
-    Attributes:
-        choices: the possible answers, in an order that gives nothing away.
-        right: the choices that are right.
-        why: what the instrument saw, as a sentence.
-        several: True when every right choice has to be named, False when one is enough.
-    """
-
-    text: str
-    choices: tuple[str, ...]
-    right: frozenset[str]
-    why: str
-    several: bool = False
-
-    def is_right(self, given: Collection[str]) -> bool:
-        """True when these choices are the answer."""
-        return set(given) == self.right if self.several else bool(given) and set(given) <= self.right
-
-    def said(self, given: Collection[str]) -> str:
-        """A sentence about an answer that begins with right, partly or no."""
-        if self.is_right(given):
-            return "Right."
-        truth = (" and " if self.several else " or ").join(c for c in self.choices if c in self.right)
-        return f"{'Partly' if self.right & set(given) else 'No'}: {truth}."
 
 
 def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
@@ -71,13 +56,13 @@ def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) 
     """
     own = own_question(report, predict)
     ranks = None if own and predict.field == "culprits" else _ranks(report)
-    asked = (own, ranks, _calls(report), _errors(report), _lines(report, source))
+    asked = (own, ranks, _calls(report), _errors(report), _line(report, source))
     return tuple(one for one in asked if one is not None and _open(one))
 
 
 def practised(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
     """What is asked about a hang of which nothing is known before; `source` as for `questions`."""
-    asked = (_ranks(report), _calls(report), _lines(report, source), _cause(report))
+    asked = (_ranks(report), _calls(report), _line(report, source), _cause(report))
     return tuple(one for one in asked if one is not None and _open(one))
 
 
@@ -98,26 +83,41 @@ def _open(asked: Asked) -> bool:
 
 
 def _ranks(report: Report) -> Asked:
-    numbers = [view.rank for view in by_number(report.snapshot.ranks) if view.rank is not None]
+    views = by_number(report.snapshot.ranks)
+    stands = {view.rank: standing(view.process).one for view in views if view.rank is not None}
     return Asked(
         "Which rank is the odd one out? If there is no majority, tick all of them.",
-        (*(spoken([number]) for number in numbers), NOBODY),
+        (*(spoken([rank]) for rank in stands), NOBODY),
         frozenset(spoken([culprit]) for culprit in report.verdict.culprits) or frozenset([NOBODY]),
         report.verdict.summary,
         several=True,
+        instead={
+            spoken([rank]): _in_company(rank, stands)
+            for rank in stands
+            if rank not in report.verdict.culprits
+        },
     )
+
+
+def _in_company(rank: int, stands: Mapping[int, str]) -> str:
+    """What speaks against a rank as the odd one out: others stand where it does; else empty."""
+    alike = [other for other in stands if other != rank and stands[other] == stands[rank]]
+    return f"{sentence(spoken([rank]))} {stands[rank]}, like {spoken(alike)}." if alike else ""
 
 
 def _calls(report: Report) -> Asked | None:
     if report.verdict.outcome != "hang":
         return None
-    calls = {view.rank: one_line(doing(view.process)) for view in report.snapshot.ranks}
+    views = by_number(report.snapshot.ranks)
+    calls = {view.rank: one_line(doing(view.process)) for view in views if view.rank is not None}
     odd = frozenset(calls[rank] for rank in report.verdict.culprits if rank in calls)
+    others = {call: spoken([rank for rank in calls if calls[rank] == call]) for call in calls.values()}
     return Asked(
         "What does the odd one do while the others wait?",
-        tuple(sorted(set(calls.values()))),
+        tuple(sorted(others)),
         odd,
         report.verdict.detail,
+        instead={call: f"There you find {who}." for call, who in others.items() if call not in odd},
     )
 
 
@@ -129,6 +129,7 @@ def _cause(report: Report) -> Asked:
         tuple(named.values()),
         frozenset([right] if right else []),
         report.verdict.detail,
+        instead={text: f"Then {SEEN[cause]}." for cause, text in named.items() if text != right},
     )
 
 
@@ -146,7 +147,12 @@ def _errors(report: Report) -> Asked | None:
     )
 
 
-def _lines(report: Report, source: Callable[[Frame], str]) -> Asked | None:
+def _line(report: Report, source: Callable[[Frame], str]) -> Asked | None:
+    """The statement that decided where one is named, else the line of the first cause."""
+    return deciding(report) or _first_line(report, source)
+
+
+def _first_line(report: Report, source: Callable[[Frame], str]) -> Asked | None:
     verdict = report.verdict
     if verdict.where is None:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from markupsafe import Markup
 
-from ...labs.prediction import Asked
+from ...labs.asked import Asked
 from ...labs.results import Judgement
 from ...model.wording import one_line, sentence
 from ...report.markdown import paragraph

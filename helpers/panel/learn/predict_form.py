@@ -8,7 +8,7 @@ from typing import Any
 
 from ipywidgets import HTML, Checkbox, VBox, Widget
 
-from ...labs.prediction import Asked
+from ...labs.asked import Asked
 from ..show import view
 from ..widgets.controls import row
 from ..widgets.native import Answer, Choices, Spoken

@@ -9,8 +9,9 @@ from histories import in_collective, raised, snapshot, steady
 from msgspec import structs
 
 from helpers.diagnose.diagnose import diagnose
+from helpers.labs.asked import Asked
 from helpers.labs.declaration import Answer, Predict
-from helpers.labs.prediction import NOBODY, Asked, questions
+from helpers.labs.prediction import NOBODY, questions
 from helpers.model.facts import Report, Snapshot, Verdict
 from helpers.model.frames import Frame
 
@@ -56,6 +57,8 @@ def test_a_hang_asks_for_the_rank_the_call_and_the_line() -> None:
     assert call.choices == tuple(sorted(call.choices)) and len(call.choices) == 2
     assert line.choices == ("train.py:10: line 10", "train.py:41: line 41")
     assert line.right == {"train.py:41: line 41"}
+    assert rank.said(["rank 0"]).endswith("Rank 0 is in all_reduce #1 at train.py:10, like rank 2.")
+    assert call.said([call.choices[0]]).endswith("There you find ranks 0 and 2.")
     assert rank.several and not call.several and not line.several
     assert rank.why.startswith("Rank 1 is blocked in barrier #1") and "barrier" in call.why
 

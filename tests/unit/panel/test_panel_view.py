@@ -22,7 +22,7 @@ from histories import (
 )
 from panel_fakes import text_of
 
-from helpers.labs.prediction import Asked
+from helpers.labs.asked import Asked
 from helpers.labs.results import Check, Judgement
 from helpers.model.facts import (
     Blocker,

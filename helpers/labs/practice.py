@@ -15,16 +15,16 @@ from msgspec import Struct
 
 from ..launch.processes import free_port
 from ..observe.recording import Recording, RecordingError, load
-from ..session import Session
+from ..session import Session, report_of
 from . import toml_file
-from .lab import LabError, beside_python, labs_folder
-from .repair import Work
+from .lab import LabError, beside_python, labs_folder, set_aside
+from .repair import Work, work_of
 
 Level = Literal["easy", "medium", "hard", "large"]
 
 PROGRAM, RECORDING, WORK, FIXED = "train.py", "run.jsonl.gz", "work.json", "fixed"
-"""In the folder of a hang: its program, how a run of it was looked at, what a run of the repaired
-version has done, and the files of that version that differ."""
+"""In the folder of a hang: its program, and how a run of it was looked at; where it can be repaired,
+what a run of the repaired version has done, and the files of that version that differ."""
 
 _CACHES = shutil.ignore_patterns("__pycache__", ".*")
 
@@ -78,14 +78,37 @@ class Hang:
     @property
     def files(self) -> tuple[Path, ...]:
         """All files that a learner may read and edit, the program first."""
-        found = (path for path in self.folder.rglob("*") if path.is_file() and not self._is_apart(path))
-        return tuple(sorted(found, key=lambda path: (path != self.program, path)))
+        paths = (path for path in self.folder.rglob("*") if path.is_file() and not self._is_apart(path))
+        return tuple(sorted(paths, key=lambda path: (path != self.program, path)))
 
     @property
     def corrections(self) -> tuple[Path, ...]:
         """The files of a repaired version that differ, to be shown after success only."""
-        found = (path for path in (self.folder / FIXED).rglob("*") if path.is_file())
-        return tuple(sorted(path for path in found if path.suffix != ".pyc"))
+        paths = (path for path in (self.folder / FIXED).rglob("*") if path.is_file())
+        return tuple(sorted(path for path in paths if path.suffix != ".pyc"))
+
+    @property
+    def repairable(self) -> bool:
+        """True where a repaired version is there, so that a learner's can be held to its work."""
+        return bool(self.corrections)
+
+    @property
+    def own(self) -> Path:
+        """The folder where the learner's copy is, or is to be."""
+        return self.folder.parents[1] / f"your_turn_{self.name}"
+
+    def my_copy(self) -> Path:
+        """The learner's copy, made if it is missing."""
+        if not self.own.exists():
+            self.own.mkdir()
+            self.copy(self.own)
+        return self.own
+
+    def start_over(self) -> Path:
+        """Make the learner's copy again, and return where the old one is kept."""
+        backup = set_aside(self.own)
+        self.my_copy()
+        return backup
 
     def copy(self, folder: Path, *, fixed: bool = False) -> None:
         """Copy its files into a folder, over those that are there.
@@ -110,6 +133,12 @@ class Hang:
             return load(self.folder / RECORDING)
         except RecordingError as problem:
             raise LabError(str(problem)) from problem
+
+    def hung(self) -> Work:
+        """What its recorded run had done when it hung. Raises LabError when it cannot be read."""
+        recording = self.recording()
+        report = report_of(tuple(recording.snapshots()), recording.watched.patience)
+        return work_of(report, recording.logs)
 
     def work(self) -> Work:
         """What a run of the repaired version has done. Raises LabError when it cannot be read."""

@@ -57,9 +57,9 @@ def work_of(report: Report, output: Output) -> Work:
         output: what it has printed.
     """
     ranks = {view.rank: _done(view) for view in report.snapshot.ranks if view.rank is not None}
-    kinds = [found for several in output.values() if (found := [*_kinds(several)])]
-    lines = Counter(kind for found in kinds for kind in found)
-    last = sorted({found[-1] for found in kinds})
+    kinds = [[*_kinds(printed)] for printed in output.values()]
+    lines = Counter(kind for printed in kinds for kind in printed)
+    last = sorted({printed[-1] for printed in kinds if printed})
     return Work(report.snapshot.job.world_size, ranks, dict(lines), last)
 
 

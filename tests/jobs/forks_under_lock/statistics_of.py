@@ -16,8 +16,8 @@ class Moments:
     deviation: torch.Tensor
 
     @classmethod
-    def of_tensor(cls, told: torch.Tensor) -> "Moments":
-        return cls(told[0], told[1])
+    def of_tensor(cls, packed: torch.Tensor) -> "Moments":
+        return cls(packed[0], packed[1])
 
     def as_tensor(self) -> torch.Tensor:
         return torch.stack([self.mean, self.deviation])

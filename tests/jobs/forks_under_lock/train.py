@@ -18,13 +18,13 @@ log = logging.getLogger("sensors")
 
 def normalisation(windows: Windows, config: dict, rank: int) -> Moments:
     """Mean and deviation of every channel, measured on one rank and sent to the others."""
-    told = torch.zeros(2, config["channels"])
+    packed = torch.zeros(2, config["channels"])
     if rank == 0:
         begun = time.monotonic()
-        told = measure(windows, config["batch"], config["workers"]).as_tensor()
+        packed = measure(windows, config["batch"], config["workers"]).as_tensor()
         log.info("measured %d windows in %.1f s", len(windows), time.monotonic() - begun)
-    dist.broadcast(told, src=0)
-    return Moments.of_tensor(told)
+    dist.broadcast(packed, src=0)
+    return Moments.of_tensor(packed)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from corpus import Corpus
 
 
 class TokenBatches:
-    """The batches of one rank: every rank has as many sentences."""
+    """The batches of one rank: every rank has the same number of sentences."""
 
     def __init__(self, corpus: Corpus, tokens: int, rank: int, world: int) -> None:
         self.tokens = tokens

@@ -34,7 +34,7 @@ def main() -> None:
     config = tomllib.loads(Path("packed.toml").read_text())
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
-    logging.basicConfig(level=logging.INFO, format=f"%(relativeCreated)6d ms r{rank} %(message)s")
+    logging.basicConfig(level=logging.INFO, format=f"%(relativeCreated)06d ms r{rank} %(message)s")
     torch.manual_seed(config["seed"])
     corpus = Corpus(config["corpus"])
     batches = TokenBatches(corpus, config["packing"]["tokens"], rank, world)

@@ -18,13 +18,13 @@ class WindowCache:
 
     def get(self, index: int) -> torch.Tensor | None:
         with self.lock:
-            found = self._kept.get(index)
-            if found is None:
+            window = self._kept.get(index)
+            if window is None:
                 self.misses += 1
             else:
                 self.hits += 1
                 self._kept.move_to_end(index)
-            return found
+            return window
 
     def put(self, index: int, window: torch.Tensor) -> None:
         with self.lock:

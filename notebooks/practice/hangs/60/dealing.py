@@ -20,7 +20,7 @@ class Dealer:
         return f"plan/{epoch}"
 
     def deal(self, epoch: int) -> None:
-        """Shuffle the shards; every rank is to get as many."""
+        """Shuffle the shards; every rank gets the same number."""
         order = list(range(self.shards))
         random.Random(self.seed * 1000 + epoch).shuffle(order)
         each = self.shards // self.world

@@ -19,12 +19,12 @@ class Progress:
         """Continue where this rank has stopped; begin anew where it has left nothing."""
         path = folder / f"rank{rank}.json"
         try:
-            told = json.loads(path.read_text())
+            state = json.loads(path.read_text())
         except FileNotFoundError:
             log.info("%s is not there, beginning anew", path)
             return cls(path)
-        log.info("continuing with epoch %d", told["epoch"])
-        return cls(path, told["epoch"], told["best"])
+        log.info("continuing with epoch %d", state["epoch"])
+        return cls(path, state["epoch"], state["best"])
 
     def advance(self, loss: float) -> None:
         self.epoch += 1

@@ -1,4 +1,4 @@
-"""A file of tokenised documents. Whoever reads or writes it has it for himself meanwhile."""
+"""A file of tokenised documents. Only one process at a time reads or writes it."""
 
 import fcntl
 import json

@@ -7,7 +7,7 @@ QUANTILES = torch.tensor([0.1, 0.5, 0.9])
 
 
 class Meter:
-    """Keeps every so manieth loss, and each that is remarkable."""
+    """Keeps every n-th loss, and every remarkable one."""
 
     def __init__(self, every: int, above: float) -> None:
         self.every, self.above = every, above

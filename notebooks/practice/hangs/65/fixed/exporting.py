@@ -11,7 +11,7 @@ log = logging.getLogger("export")
 
 
 class Exporter:
-    """Exports every so many steps, from `start` on."""
+    """Exports at regular intervals, from `start` on."""
 
     def __init__(self, folder: Path, config: dict, *, writes: bool) -> None:
         self.folder, self.every, self.start = folder, config["every"], config["start"]

@@ -1,7 +1,0 @@
-import os
-
-import torch.distributed.rpc as rpc
-
-rank = int(os.environ["RANK"])
-rpc.init_rpc(f"worker{rank}", rank=rank, world_size=4)
-rpc.shutdown()

@@ -82,8 +82,7 @@ def neutral(job: Job, backend: str) -> bool:
     text = job.program.read_text()
     return (
         not job.within
-        and re.match(r"torchrun --standalone --nproc-per-node=\d+ (--\S+ )*\w+\.py", job.command)
-        is not None
+        and _PLAIN.match(job.command) is not None
         and 'init_process_group("gloo")' in text
         and not _OWN_DEVICE.search(text)
         and not (backend == "gloo" and _ONE_TO_ONE.search(text))

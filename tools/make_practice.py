@@ -2,9 +2,12 @@
 
     python tools/make_practice.py           every hang
     python tools/make_practice.py 03 17     these hangs
+    python tools/make_practice.py --fixed   what a run of each repaired version does
 
 What would give an answer away is left out: names of files, docstrings, and the marks of the tests. A run
-that does not end as tests/jobs/jobs.toml says is an error, and keeps what was there.
+that does not end as tests/jobs/jobs.toml says is an error, and keeps what was there. A repaired version,
+in `fixed` beside the program, is written by hand: only the files that differ. Hangs with one can be
+repaired in the panel.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +30,9 @@ from make_recordings import scrubbed
 from score import jobs
 from score.jobs import Job
 
-from helpers.labs.practice import Declared, Hang
+from helpers.labs.practice import PROGRAM, RECORDING, WORK, Declared, Hang
+from helpers.labs.repair import judge_repair, work_of
+from helpers.observe.logs import KEEP
 from helpers.observe.recording import Tape
 from helpers.panel.run.export import Finished, recording
 from helpers.report.source_lines import Sources
@@ -39,89 +45,135 @@ MARK = re.compile(r" *# <- .*$", re.M)
 NOTE = re.compile(r"^ *(from marks import .*|about_to_block\(\).*)\n", re.M)
 
 
-def program(source: str) -> str:
-    """A program of tests/jobs without what would give the answer away, and without the tests' notes."""
+def stripped(source: str) -> str:
+    """A program of one file without what would give the answer away: its docstring."""
     tree = ast.parse(source)
     first = tree.body[0]
     lines = source.splitlines(keepends=True)
     if ast.get_docstring(tree) is not None:
         assert first.end_lineno is not None
         lines = lines[first.end_lineno :]
-    text = NOTE.sub("", MARK.sub("", "".join(lines))).lstrip()
+    return "".join(lines).lstrip()
+
+
+def program(source: str) -> str:
+    """A Python file of tests/jobs without the tests' notes."""
+    text = NOTE.sub("", MARK.sub("", source))
     command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", "train.py", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     return done.stdout
 
 
+def files_of(job: Job) -> dict[str, str]:
+    """Every file of a hang, by its place in the folder: what a learner gets of a job.
+
+    Only the docstring of a program of one file gives its answer away; jobs.toml tells it of the others.
+    """
+    if not job.within:
+        return {PROGRAM: program(stripped(job.program.read_text(encoding="utf-8")))}
+    found = {}
+    for file in job.files:
+        text = file.read_text(encoding="utf-8")
+        name = str(file.relative_to(job.folder / job.within))
+        found[name] = program(text) if file.suffix == ".py" else text
+    return found
+
+
 def chosen() -> Iterator[tuple[str, str, Job]]:
-    """Number, level and job of every hang."""
+    """Number, level and job of every hang, in the order of their numbers."""
     known = jobs.read(ROOT / "tests" / "jobs")
-    levels: dict[str, list[str]] = tomllib.loads(CHOSEN.read_text())
-    names = [(level, name) for level, several in levels.items() for name in several]
-    for number, (level, name) in enumerate(names, start=1):
-        yield f"{number:02}", level, known[name]
+    levels: dict[str, dict[str, str]] = tomllib.loads(CHOSEN.read_text())
+    hangs = [(number, level, name) for level, named in levels.items() for number, name in named.items()]
+    for number, level, name in sorted(hangs):
+        yield number, level, known[name]
 
 
 def declared(level: str, job: Job) -> Declared:
     """What hangs.toml says of a job."""
     options = dict(zip(job.options, job.options[1:], strict=False))
     patience = float(options["--patience"]) if "--stop-on-suspicion" in job.options else None
-    command = job.command.replace(job.program.name, "train.py")
+    command = job.command.replace(job.program.name, PROGRAM)
     return msgspec.convert({"command": command, "level": level, "patience": patience}, Declared)
 
 
-def recorded(hang: Declared, text: str, job: Job) -> bytes:
-    """The recording of a run; raises RuntimeError when it does not end as it should."""
+def recorded(hang: Hang, job: Job, place: Path) -> bytes:
+    """The recording of a run in a folder; raises RuntimeError when it does not end as it should."""
+    session = hang.session(place)
+    tape = Tape()
+    session.record(tape)
+    report = session.start().wait()
+    verdict = report.verdict
+    if (verdict.outcome, verdict.cause, verdict.culprits) != (job.outcome, job.cause, job.culprits):
+        raise RuntimeError(f"{job.name}: {verdict.outcome} {verdict.cause} {verdict.culprits}")
+    finished = Finished(
+        name="",
+        report=report,
+        snapshots=(report.snapshot,),
+        logs=session.logs,
+        sources=Sources(place),
+        recording=tape.recording,
+    )
+    file = place / RECORDING
+    file.write_bytes(recording(finished))
+    return scrubbed(file)
+
+
+def worked(hang: Hang, place: Path) -> bytes:
+    """What a run of the repaired version does; raises RuntimeError when it does not end well."""
+    copy, run = place / "copy", place / "run"
+    copy.mkdir()
+    run.mkdir()
+    hang.copy(copy, fixed=True)
+    session = hang.session(run, copy)
+    report = session.start().wait()
+    printed = {label: session.logs.tail(label, KEEP) for label in session.logs.labels()}
+    work = work_of(report, printed)
+    judgement = judge_repair(work, work, report, printed)
+    if not judgement.passed:
+        raise RuntimeError(f"repaired {hang.name}: {judgement}")
+    return msgspec.json.format(msgspec.json.encode(work), indent=1) + b"\n"
+
+
+def make(number: str, job: Job, hang: Declared, *, fixed: bool) -> None:
+    """Make the folder of a hang, or run its repaired version. Raises RuntimeError, see above."""
+    folder = PRACTICE / "hangs" / number
     with tempfile.TemporaryDirectory(prefix="trial-") as name:
-        source, folder = Path(name) / "program", Path(name) / "run"
-        source.mkdir()
-        folder.mkdir()
-        (source / "train.py").write_text(text)
-        session = Hang("", source, hang).session(folder)
-        tape = Tape()
-        session.record(tape)
-        report = session.start().wait()
-        verdict = report.verdict
-        if (verdict.outcome, verdict.cause, verdict.culprits) != (job.outcome, job.cause, job.culprits):
-            raise RuntimeError(f"{job.name}: {verdict.outcome} {verdict.cause} {verdict.culprits}")
-        finished = Finished(
-            name="",
-            report=report,
-            snapshots=(report.snapshot,),
-            logs=session.logs,
-            sources=Sources(folder),
-            recording=tape.recording,
-        )
-        file = folder / "run.jsonl.gz"
-        file.write_bytes(recording(finished))
-        return scrubbed(file)
+        place = Path(name)
+        if fixed:
+            (folder / WORK).write_bytes(worked(Hang(number, folder, hang), place))
+            return
+        source = place / "program"
+        for file, text in files_of(job).items():
+            (source / file).parent.mkdir(parents=True, exist_ok=True)
+            (source / file).write_text(text, encoding="utf-8")
+        (place / "run").mkdir()
+        kept = recorded(Hang(number, source, hang), job, place / "run")
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        (folder / RECORDING).write_bytes(kept)
 
 
 def main() -> int:
     """Make the hangs that are asked for, and write hangs.toml."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("numbers", nargs="*")
-    numbers = parser.parse_args().numbers
+    parser.add_argument("--fixed", action="store_true")
+    options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     table, failed = "", False
     for number, level, job in chosen():
         hang = declared(level, job)
         patience = "" if hang.patience is None else f"patience = {hang.patience}\n"
         table += f'[{number}]\ncommand = {json.dumps(hang.command)}\nlevel = "{level}"\n{patience}\n'
-        if numbers and number not in numbers:
+        repairable = Hang(number, PRACTICE / "hangs" / number, hang).repairable
+        if (options.numbers and number not in options.numbers) or (options.fixed and not repairable):
             continue
-        text = program(job.program.read_text(encoding="utf-8"))
         try:
-            kept = recorded(hang, text, job)
+            make(number, job, hang, fixed=options.fixed)
         except RuntimeError as problem:
             failed = True
-            print(f"{number}: {problem}", file=sys.stderr)
+            print(f"{number}: {problem}", file=sys.stderr, flush=True)
             continue
-        folder = PRACTICE / "hangs" / number
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "train.py").write_text(text)
-        (folder / "run.jsonl.gz").write_bytes(kept)
-        print(f"{number}: {job.name}, {len(kept)} bytes", flush=True)
+        print(f"{number}: {job.name}", flush=True)
     (PRACTICE / "hangs.toml").write_text("# Made by tools/make_practice.py.\n\n" + table.rstrip() + "\n")
     return int(failed)
 

@@ -285,10 +285,7 @@ class Lab:
         Returns:
             The backup: `your_turn.1.py`, `your_turn.2.py`, ...
         """
-        number, copy = 1, self.copy(turn)
-        while (backup := copy.with_suffix(f".{number}{copy.suffix}")).exists():
-            number += 1
-        os.rename(copy, backup)
+        backup = set_aside(self.copy(turn))
         self.my_copy(turn)
         return backup
 
@@ -325,6 +322,15 @@ class Lab:
             here[name] = replace(value, text=f"{text} (not here: it {why})" if why else text)
             runs += [] if why else [name]
         return replace(knob, values=here, default=runs[-1] if knob.default == BEST else knob.default)
+
+
+def set_aside(copy: Path) -> Path:
+    """Rename a learner's file or folder with the next free number, and return where it is now."""
+    number = 1
+    while (backup := copy.with_suffix(f".{number}{copy.suffix}")).exists():
+        number += 1
+    os.rename(copy, backup)
+    return backup
 
 
 def labs_folder() -> Path:

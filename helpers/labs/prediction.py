@@ -156,17 +156,19 @@ def _first_line(report: Report, source: Callable[[Frame], str]) -> Asked | None:
     verdict = report.verdict
     if verdict.where is None:
         return None
-    right = {verdict.where}
+    right, text = {verdict.where}, "Which line is the first cause?"
     if verdict.outcome == "hang":
-        right |= {
-            where
-            for view in report.snapshot.ranks
-            if view.rank in verdict.culprits and view.process and (where := where_of(view.process))
-        }
+        text = "Which line is the odd one out at?"
+        culprits = (view.process for view in report.snapshot.ranks if view.rank in verdict.culprits)
+        alive = [process for process in culprits if process and process.ended is None]
+        places = {where for process in alive if (where := where_of(process))}
+        if not places:  # it has ended or never started: the line is of a rank that waits for it
+            return None
+        right |= places
     seen = {*right, *(frame for process in _processes(report) for frame in _frames(process))}
     names = {frame: one_line(f"{frame.file}:{frame.line}: {source(frame)}") for frame in seen}
     return Asked(
-        "Which line is the first cause?",
+        text,
         tuple(dict.fromkeys(names[frame] for frame in sorted(seen, key=_place))),
         frozenset(names[frame] for frame in right),
         verdict.detail,

@@ -142,7 +142,7 @@ def judge_results(
     """
     checks = [
         Check(f"the world size is {world_size}", _world_size(report, results, world_size)),
-        Check("every rank ends by itself with exit code 0", _ends(report, world_size)),
+        Check("every rank ends by itself with exit code 0", ends(report, world_size)),
         Check("every rank leaves one result", _one_each(results, world_size)),
     ]
     checks += [
@@ -153,12 +153,12 @@ def judge_results(
     ]
     checks += [
         Check("no two processes act as one rank", _duplicates(report)),
-        Check("nothing is left running", _left(report)),
+        Check("nothing is left running", left(report)),
     ]
-    return Judgement(tuple(checks), _trouble(report))
+    return Judgement(tuple(checks), trouble(report))
 
 
-def _trouble(report: Report) -> str:
+def trouble(report: Report) -> str:
     """What a run did that was stopped before its end, or failed."""
     verdict = report.verdict
     if verdict.outcome == "ok" or verdict.cause == "duplicate-rank":
@@ -173,10 +173,13 @@ def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: in
     return f"it is {' and '.join(wrong)}" if wrong else ""
 
 
-def _ends(report: Report, world_size: int) -> str:
-    """How a failed rank ended is left out: after the first error, the others end in any order."""
-    ends = {view.rank: view.process for view in report.snapshot.ranks}
-    wrong = [rank for rank in range(world_size) if not _clean(ends.get(rank))]
+def ends(report: Report, world_size: int) -> str:
+    """Which ranks did not end by themselves with exit code 0, in words; empty for none.
+
+    How a failed rank ended is left out: after the first error, the others end in any order.
+    """
+    processes = {view.rank: view.process for view in report.snapshot.ranks}
+    wrong = [rank for rank in range(world_size) if not _clean(processes.get(rank))]
     return f"{spoken(wrong)} did not" if wrong else ""
 
 
@@ -226,8 +229,11 @@ def _duplicates(report: Report) -> str:
     return "the report says they do" if report.verdict.cause == "duplicate-rank" else ""
 
 
-def _left(report: Report) -> str:
-    """Helper processes of Python do not count: they end on their own, after the rank."""
+def left(report: Report) -> str:
+    """What was left of a run, in words; empty for nothing.
+
+    Helper processes of Python do not count: they end on their own, after the rank.
+    """
     views = report.snapshot.ranks
     ranks = [view.process for view in views if view.process is not None]
     workers = [c.process for v in views for c in v.children if c.worker_id is not None]

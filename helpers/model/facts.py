@@ -176,6 +176,7 @@ class ProcessView:
         through: what threads of libraries wait for outside of the process: what comes may end its wait.
         issued: what each of its groups has seen, call after call.
         seen: seconds at which its place was read; an account of what had happened holds for good.
+        calls: how many calls of torch.distributed it has made through Python, in all groups.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
             known from a dump.
         idle: seconds since the process last used a noticeable amount of CPU.
@@ -220,6 +221,7 @@ class ProcessView:
     through: tuple[Wait, ...] = ()
     collectives: tuple[Collective, ...] = ()
     issued: tuple[Issued, ...] = field(default=(), compare=False, repr=False)
+    calls: int = field(default=0, compare=False, repr=False)
     ports: tuple[Port, ...] = ()
     seen: float = math.inf
     still: float = 0.0

@@ -113,6 +113,12 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
     )
 
 
+def calls(record: Record) -> int:
+    """How many calls of torch.distributed a process has made through Python."""
+    history = record.get("call_history")
+    return sum((*history["collectives"].values(), *history["p2p"].values())) if history else 0
+
+
 def made(record: Record) -> int | None:
     """How many groups the process has made; None when unknown."""
     return record["dist"]["made"] if record["dist"] is not None else None

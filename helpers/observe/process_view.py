@@ -185,6 +185,7 @@ def with_evidence(
         state=_state(view.state, record, pending, held=held),
         collectives=groups.collectives(record) or groups.logged(record, open_handles(record, sources)),
         issued=issued(record, sources),
+        calls=groups.calls(record),
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,
         communicates=() if over else tuple(_communicating(record)),

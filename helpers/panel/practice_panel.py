@@ -1,11 +1,12 @@
-"""The panel for practice: a program and what a run of it showed; the learner names rank, line, cause."""
+"""The panel for practice: the learner says what went wrong in a run, and repairs its program."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from ipywidgets import HTML
+from ipywidgets import HTML, VBox
 
 from ..labs import progress
 from ..labs.declaration import Shows
@@ -13,7 +14,9 @@ from ..labs.lab import LabError, RunFolder
 from ..labs.practice import LEVELS, Hang, all_hangs
 from ..labs.prediction import practised
 from ..labs.progress import Progress, ProgressError
+from ..labs.repair import Work, judge_repair
 from ..labs.stage import Stage
+from ..observe.logs import KEEP
 from ..report.history import History
 from ..report.source_lines import Sources
 from ..session import Session, report_of
@@ -22,6 +25,7 @@ from .learn.course import in_jupyter
 from .learn.gate import OPENS, Gate, Held
 from .learn.held import HeldBar
 from .learn.predict_form import PredictForm
+from .learn.your_turn import OwnCopy, YourTurn
 from .run.export import Finished
 from .run.moment import Moment
 from .run.replay import RecordedLogs
@@ -29,17 +33,22 @@ from .run.run_panel import RunPanel
 from .widgets.controls import button, row
 from .widgets.native import Choices, Spoken
 
-NAME = "practice"
-"""Under which the hangs that are solved are kept."""
+NAME, REPAIRED = "practice", "practice-repaired"
+"""Under which the hangs that are solved, and those that are repaired, are kept."""
+
+TASK = (
+    "Repair the program. It passes when its run ends by itself and the job still does its work: "
+    "the same ranks, DataLoader workers, communication and output."
+)
 
 
 class PracticePanel(RunPanel):
-    """One hang after the other: its program, what a run of it showed, and four questions.
+    """One hang after the other: its program, what a run of it showed, questions, and a copy to repair.
 
     Args:
         hangs: at least one.
         clock: as for every panel.
-        keep: whether to keep on disk which hangs are solved.
+        keep: whether to keep on disk which hangs are solved and repaired.
     """
 
     def __init__(
@@ -47,14 +56,16 @@ class PracticePanel(RunPanel):
     ) -> None:
         super().__init__("Practice", f"{len(hangs)} hangs", clock)
         self._hangs, self._keep = tuple(hangs), keep
-        self._solved = self._read()
+        self._solved, self._repaired = self._read(NAME), self._read(REPAIRED)
         self._level = Choices("Level", LEVELS)
         self._level.value = LEVELS[0]
         self._level.observe(lambda _: self.next(), "chosen")
         self._tally, self._program = Spoken(), HTML()
         self._gate, self._times = Gate((), self._lock), 0
         self._form = PredictForm((), self._gate, self._lock, self._answered)
-        self._bar = HeldBar()
+        self._bar, self._turns = HeldBar(), VBox()
+        self._check = button("Run my repair", "check", "Run your copy and judge what it does", self._try)
+        self._standard: tuple[Work, Work] | None = None
         self._gate.observe(lambda _: self._opened(), OPENS)
         live = "Run the program here, now, instead of looking at the recording"
         self.lay_out(
@@ -73,8 +84,10 @@ class PracticePanel(RunPanel):
             self._form,
             self._bar,
             self._export,
+            self._turns,
         )
         self.hang = self._following("")
+        self._turn = self._new_turn()
         self._held = self._hold()
         self.show_hang(self.hang.name)
 
@@ -100,9 +113,9 @@ class PracticePanel(RunPanel):
             running, self._active = self._run, False
             self._clear("")
             self.hang = found
-            self._program.value = learn_view.program(
-                found.command, found.program.read_text(encoding="utf-8")
-            )
+            self._turn = self._new_turn()
+            texts = {_name(found, file): file.read_text(encoding="utf-8") for file in found.files}
+            self._program.value = learn_view.program(found.command, texts)
             self._count()
             self._show_recorded(found)
         if running is not None:
@@ -140,8 +153,41 @@ class PracticePanel(RunPanel):
             self._begin(f"hang {hang.name}", make, folder.remove)
             self._held = self._hold()
 
+    def _try(self) -> None:
+        """Run the learner's copy; all of its run is shown."""
+        hang, folder = self.hang, RunFolder()
+        try:
+            standard = hang.hung(), hang.work()
+        except LabError as problem:
+            folder.remove()
+            self._say(str(problem))
+            return
+
+        def make() -> Session:
+            return hang.session(folder.path, hang.my_copy())
+
+        with self._lock:
+            self._begin(f"your repair of hang {hang.name}", make, folder.remove)
+            self._standard = standard
+            self._turn.begin(hang.own)
+
     def _take(self, finished: Finished) -> None:
-        self._ask(finished)
+        if self._standard is None:
+            self._ask(finished)
+        elif finished.report.interrupted:
+            self._turn.judge(None)
+        else:
+            self._judge(*self._standard, finished)
+
+    def _judge(self, hung: Work, fixed: Work, finished: Finished) -> None:
+        logs = finished.logs
+        printed = {label: logs.tail(label, KEEP) for label in logs.labels()}
+        judgement = judge_repair(hung, fixed, finished.report, printed)
+        self._turn.judge(judgement)
+        if judgement.passed and self.hang.name not in self._repaired:
+            self._repaired = (*self._repaired, self.hang.name)
+            self._save(REPAIRED, self._repaired)
+            self._count()
 
     def _ask(self, finished: Finished) -> None:
         hung = not finished.report.interrupted and finished.report.verdict.outcome == "hang"
@@ -155,6 +201,7 @@ class PracticePanel(RunPanel):
 
     def _hold(self) -> Held:
         """Hold back what is about to be shown: it is asked anew whenever a hang is opened or run."""
+        self._standard = None
         self._times += 1
         held = Held(self._gate, f"{self.hang.name}, {self._times}", Shows())
         self._form.clear()
@@ -166,7 +213,7 @@ class PracticePanel(RunPanel):
     def _answered(self, right: bool) -> None:
         if right and self.hang.name not in self._solved:
             self._solved = (*self._solved, self.hang.name)
-            self._save()
+            self._save(NAME, self._solved)
             self._count()
         self._gate.answered(self._held.key)
 
@@ -181,6 +228,20 @@ class PracticePanel(RunPanel):
     def _show_stage(self, stage: Stage) -> None:
         self._screen.stage = stage
         self._export.layout.display = None if stage is Stage.FIX else "none"
+        offered = stage is Stage.FIX and self.hang.repairable
+        self._turns.children = [self._turn] if offered else []
+
+    def _new_turn(self) -> YourTurn:
+        hang = self.hang
+        own = OwnCopy(
+            TASK,
+            f"hang {hang.name}",
+            hang.own,
+            hang.my_copy,
+            hang.start_over,
+            [_name(hang, file) for file in hang.files],
+        )
+        return YourTurn(own, self._check, "Repair it")
 
     def _following(self, name: str) -> Hang:
         """The hang of the chosen level that comes after one: the first unsolved one, else the next."""
@@ -195,16 +256,18 @@ class PracticePanel(RunPanel):
             for level in LEVELS
         )
         said = f"**Hang {self.hang.name}** ({self.hang.level}). Solved: {counted}."
+        if self._repaired:
+            said += f" Repaired: {len(self._repaired)} of {sum(h.repairable for h in self._hangs)}."
         self._tally.value = learn_view.note(said)
 
-    def _read(self) -> tuple[str, ...]:
-        known = progress.load(NAME) if self._keep else None
+    def _read(self, name: str) -> tuple[str, ...]:
+        known = progress.load(name) if self._keep else None
         return known.done if known else ()
 
-    def _save(self) -> None:
+    def _save(self, name: str, hangs: tuple[str, ...]) -> None:
         if self._keep:
             try:
-                progress.save(Progress(NAME, self._solved))
+                progress.save(Progress(name, hangs))
             except ProgressError as error:
                 self._say(f"{error}.")
 
@@ -213,6 +276,10 @@ class PracticePanel(RunPanel):
             f"{sum(hang.level == level for hang in self._hangs)} {level}" for level in LEVELS
         )
         return f"Practice: {len(self._hangs)} hangs ({levels}); Next hang, Run it live, Stop"
+
+
+def _name(hang: Hang, file: Path) -> str:
+    return str(file.relative_to(hang.folder))
 
 
 def open_practice() -> PracticePanel:

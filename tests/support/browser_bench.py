@@ -97,7 +97,7 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
     """Serve a copy of some labs from a folder that holds all that Jupyter writes, too."""
     notebooks, state = folder / "notebooks", folder / "state"
     for lab in labs:
-        leave = shutil.ignore_patterns("your_turn*.py", ".*")
+        leave = shutil.ignore_patterns("your_turn*", ".*")
         shutil.copytree(NOTEBOOKS / lab, notebooks / lab, ignore=leave)
     env = jupyter_env(Path(sys.prefix), folder / "jupyter", os.environ)
     env |= {"STUCK_RANKS_NOTEBOOKS": str(notebooks), "STUCK_RANKS_STATE": str(state)}

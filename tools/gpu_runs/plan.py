@@ -52,6 +52,7 @@ SECONDS = 60
 TIMEOUT = 15
 """Seconds until NCCL's watchdog ends a job and dumps, where dumps are wanted."""
 
+_PLAIN = re.compile(r"torchrun --standalone --nproc-per-node=\d+ (--\S+ )*\w+\.py")
 _OWN_DEVICE = re.compile(r"DataLoader|lightning|\bcpu\b")
 _ONE_TO_ONE = re.compile(r"\.(send|recv|isend|irecv|batch_isend_irecv)\(|P2POp")
 
@@ -80,7 +81,8 @@ def neutral(job: Job, backend: str) -> bool:
     """
     text = job.program.read_text()
     return (
-        re.match(r"torchrun --standalone --nproc-per-node=\d+ (--\S+ )*\w+\.py", job.command) is not None
+        not job.within
+        and _PLAIN.match(job.command) is not None
         and 'init_process_group("gloo")' in text
         and not _OWN_DEVICE.search(text)
         and not (backend == "gloo" and _ONE_TO_ONE.search(text))

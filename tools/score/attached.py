@@ -117,7 +117,7 @@ def resting(
     }
     with foreign_process(job, folder / "place", environment) as (_, said):
         command = job.command.format(port=free_port(), taken_port=said, beside=said)
-        with _started(command, folder / "place", environment, log) as process:
+        with _started(command, folder / "place" / job.within, environment, log) as process:
             (comes or wait_for_rest)(process.pid)
             yield process
 

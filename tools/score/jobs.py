@@ -57,6 +57,8 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             foreign process listens on; it names its program, a `.py` file of the folder.
         outcome, cause, proved, exit: as in the command line's contract; the exit code is that of the
             outcome when None.
+        within: the folder, below that of the jobs, in which the command runs and whose files are the
+            program; empty for a program of one file.
         suite: the shortest run that it is part of; each includes those before it.
         options: of `diagnose`.
         beside: a command that runs beside the job, started before it.
@@ -72,6 +74,7 @@ class Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     command: str
     outcome: Outcome
     cause: Cause
+    within: str = ""
     suite: Literal["test", "nightly", "score"] = "score"
     options: tuple[str, ...] = ()
     beside: str = ""
@@ -116,7 +119,16 @@ class Job(Declared, frozen=True, kw_only=True):
         """The program that the command names."""
         found = _PROGRAM.search(self.command)
         assert found is not None
-        return self.folder / found[0]
+        return self.folder / self.within / found[0]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files of the program, the one that the command names first."""
+        if not self.within:
+            return (self.program,)
+        all_files = (path for path in (self.folder / self.within).rglob("*") if path.is_file())
+        kept = (path for path in all_files if "__pycache__" not in path.parts)
+        return tuple(sorted(kept, key=lambda path: (path != self.program, path)))
 
     def with_nccl(self) -> Job:
         """The same job as it is expected to go with NCCL."""
@@ -140,18 +152,19 @@ class Job(Declared, frozen=True, kw_only=True):
         Raises:
             CollectionError: a mark is none of these, or marks two lines.
         """
-        name = str(self.program.relative_to(self.folder))
         found: dict[str, Line] = {}
         if not self.program.is_file() or self.where == "elsewhere":
             return found
-        for number, line in enumerate(self.program.read_text().splitlines(), start=1):
-            match = _MARKED.search(line)
-            for mark in match[1].split(", ") if match else ():
-                if not _MARK.fullmatch(mark):
-                    raise CollectionError(f"{name}:{number}: no such mark: `# <- {mark}`")
-                if mark in found:
-                    raise CollectionError(f"{name}: `# <- {mark}` marks two lines")
-                found[mark] = (name, number)
+        for file in self.files:
+            name = str(file.relative_to(self.folder / self.within))
+            for number, line in enumerate(file.read_text().splitlines(), start=1):
+                match = _MARKED.search(line)
+                for mark in match[1].split(", ") if match else ():
+                    if not _MARK.fullmatch(mark):
+                        raise CollectionError(f"{name}:{number}: no such mark: `# <- {mark}`")
+                    if mark in found:
+                        raise CollectionError(f"{name}: `# <- {mark}` marks two lines")
+                    found[mark] = (name, number)
         return found
 
 

@@ -221,7 +221,7 @@ def _run(
     try:
         done = subprocess.run(
             [*words, "--", *shlex.split(command)],
-            cwd=folder / "place",
+            cwd=folder / "place" / job.within,
             env=environment,
             stdin=silence,
             stdout=subprocess.DEVNULL,

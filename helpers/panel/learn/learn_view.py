@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -59,10 +59,19 @@ def steps(named: Sequence[tuple[str, bool]], reveals: int = 0) -> str:
     return html("steps", named, reveals)
 
 
-def program(command: str, text: str) -> str:
-    """A command, and its program with the numbers of its lines."""
+def program(command: str, texts: Mapping[str, str]) -> str:
+    """A command, and the files of its program with the numbers of their lines.
+
+    Args:
+        command: what starts it.
+        texts: by name, the file that the command names first; the others are folded.
+    """
+    return html("program", command, [(name, _numbered(text)) for name, text in texts.items()])
+
+
+def _numbered(text: str) -> Markup:
     lines = (Markup("{:>3}  {}").format(n, line) for n, line in enumerate(text.splitlines(), start=1))
-    return html("program", command, Markup("\n").join(lines))
+    return Markup("\n").join(lines)
 
 
 def judged(judgement: Judgement) -> str:

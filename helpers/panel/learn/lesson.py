@@ -25,7 +25,7 @@ from .gate import OPENS, Gate, Held
 from .held import HeldBar
 from .predict_form import PredictForm
 from .quiz import Question, Quiz
-from .your_turn import YourTurn
+from .your_turn import OwnCopy, YourTurn
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Lesson:
         self.form = PredictForm(lab.hints, self.gate, lock, self._answered)
         self.held = HeldBar()
         self.diff = DiffView(lab, self.gate)
-        self.turn = YourTurn(lab, check)
+        self.turn = YourTurn(OwnCopy.of_lab(lab), check)
         answers = [answer.text for answer in lab.predict.answers]
         self.predict = Question(lab.predict.question, answers, self._score, self._answered_late)
         self.quiz = Quiz(lab.quiz, self._quizzed)
@@ -128,7 +128,7 @@ class Lesson:
         self.form.clear()
         self._show()
         if run.program in run.lab.file.turns:
-            self.turn.begin(run.program)
+            self.turn.begin(run.lab.copy(run.program))
 
     def end(self, finished: Finished) -> None:
         """The run is over: ask about it, or take note of how it went."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ipywidgets import HTML, Button, VBox, Widget
@@ -16,23 +17,55 @@ from ..widgets.native import Opener, Spoken
 from . import learn_view
 
 
+@dataclass(frozen=True)
+class OwnCopy:
+    """A broken program and the learner's copy of it.
+
+    Attributes:
+        task: what the learner is asked to do.
+        original: what the copy is made of, by its name.
+        place: the file or folder where the copy is, or is to be.
+        make: makes it if it is missing, and returns its place.
+        start_over: makes it again, and returns where the old one is kept.
+        files: those of a copy in a folder, by their names in it; empty for a file.
+    """
+
+    task: str
+    original: str
+    place: Path
+    make: Callable[[], Path]
+    start_over: Callable[[], Path]
+    files: Sequence[str] = ()
+
+    @classmethod
+    def of_lab(cls, lab: Lab) -> OwnCopy:
+        """The copy for a lab's first turn."""
+        task = lab.file.turns[MINE].task
+        return cls(task, lab.original().name, lab.copy(), lab.my_copy, lab.start_over)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files to edit."""
+        return [self.place / name for name in self.files] or [self.place]
+
+
 class YourTurn(VBox):
     """Where a learner makes, edits and checks a copy of the broken program.
 
     Args:
-        lab: whose program it is.
-        check: the button that runs the copy.
+        own: the copy.
+        check: the button that runs it.
+        makes: what the button says that makes it.
     """
 
-    def __init__(self, lab: Lab, check: Button) -> None:
-        self._lab = lab
-        self._running = ""
-        self._copy, self._original = lab.copy(), lab.original().name
+    def __init__(self, own: OwnCopy, check: Button, makes: str = "Make my copy") -> None:
+        self._own, self._running = own, ""
+        self._copy, self._original = own.place, own.original
         self._said, self._judged = Spoken(), HTML()
-        self._link, self._opener = FileLink(), Opener()
+        self._links, self._opener = [FileLink() for _ in own.paths], Opener()
         self._buttons = row(
             [
-                button("Make my copy", "copy", f"Copy {self._original} for you to edit", self._make),
+                button(makes, "copy", f"Copy {self._original} for you to edit", self._make),
                 check,
                 button("Start over", "undo", f"Begin again with a copy of {self._original}", self._ask),
             ]
@@ -43,15 +76,15 @@ class YourTurn(VBox):
                 button("No, keep mine", "times", "Leave your copy as it is", self._keep),
             ]
         )
-        self._task = HTML(learn_view.strong(f"**Your turn.** {lab.file.turns[MINE].task}"))
+        self._task = HTML(learn_view.strong(f"**Your turn.** {own.task}"))
         super().__init__()
         self.add_class("sr-turn")
         self._show()
 
-    def begin(self, turn: str) -> None:
-        """A run of the copy for a turn starts: what was said of an earlier one goes away."""
+    def begin(self, copy: Path) -> None:
+        """A run of a copy starts: what was said of an earlier one goes away."""
         self._judged.value = ""
-        self._running = self._lab.copy(turn).name
+        self._running = copy.name
         self._say(f"Running `{self._running}`. It is judged when all its processes have ended.")
         self._show()
 
@@ -73,7 +106,7 @@ class YourTurn(VBox):
 
     def _make(self) -> None:
         there = self._copy.exists()
-        copy = self._try(self._lab.my_copy)
+        copy = self._try(self._own.make)
         if copy is not None:
             fresh = f"is a copy of `{self._original}`. Edit it, save it, come back and check it."
             said = "was there already, as you left it. Go on with it." if there else fresh
@@ -93,7 +126,7 @@ class YourTurn(VBox):
         self._show(self._sure)
 
     def _start_over(self) -> None:
-        backup = self._try(self._lab.start_over)
+        backup = self._try(self._own.start_over)
         if backup is not None:
             self._say(f"`{self._copy.name}` is a fresh copy; what you had is `{backup.name}`.")
         self._judged.value = ""
@@ -119,14 +152,14 @@ class YourTurn(VBox):
         self._said.value = learn_view.note(text)
 
     def _show(self, *asked: Widget) -> None:
-        link = [self._link] if self._copy.exists() else []
-        if link:
-            self._link.show("Open", self._copy)
+        links = self._links if self._copy.exists() else []
+        for link, path in zip(links, self._own.paths, strict=False):
+            link.show("Open", path)
         self.children = [
             self._task,
             self._buttons,
             self._said,
-            *link,
+            *links,
             *asked,
             self._judged,
             self._opener,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from histories import in_collective, raised, snapshot, steady
+from histories import ended, in_collective, raised, snapshot, steady
 from msgspec import structs
 
 from helpers.diagnose.diagnose import diagnose
@@ -93,6 +93,13 @@ def test_a_report_without_a_culprit_blames_no_rank() -> None:
     found = asked(FAILED, culprits=())
 
     assert found["Which rank"].right == {NOBODY}
+
+
+def test_the_line_of_a_rank_that_has_ended_is_not_asked_for() -> None:
+    waiting = [in_collective(rank, "all_reduce", at=f"train.py:1{rank} step") for rank in (0, 2)]
+    known = {"culprits": (1,), "where": Frame("train.py", 10, "step")}
+    questions_asked = asked(snapshot(waiting[0], ended(1), waiting[1]), **known)
+    assert "What does" in questions_asked and "Which line" not in questions_asked
 
 
 def test_a_line_that_nobody_stands_at_any_more_can_be_chosen() -> None:

@@ -16,7 +16,7 @@ import pytest
 from lessons import outputs_of
 from prose import Lesson
 
-from helpers.labs.lab import labs_folder
+from helpers.labs.lab import all_labs, labs_folder
 
 NOTEBOOKS = sorted(
     path for path in labs_folder().rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
@@ -40,7 +40,8 @@ RULES = [
 
 def programs_of(notebook: Path, text: str) -> dict[str, list[str]]:
     """The programs beside a notebook, and those that its text saves under another name."""
-    files = {path.name: path for path in notebook.parent.glob("*.py")}
+    own = {turn.file for lab in all_labs() for turn in lab.file.turns.values()}
+    files = {path.name: path for path in notebook.parent.glob("*.py") if path.name not in own}
     saved = re.findall(r"\]\((\S+\.py)\), saved as `(\w+\.py)`", text)
     files |= {name: notebook.parent / target for target, name in saved}
     return {name: path.read_text(encoding="utf-8").splitlines() for name, path in files.items()}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
 
 import pytest
 from panel_fakes import buttons, click, html_of, text_of
 
-from helpers.labs import progress
 from helpers.labs.declaration import Shows
 from helpers.labs.practice import Hang, all_hangs
 from helpers.model.facts import Report
@@ -22,9 +21,15 @@ HANGS = all_hangs()
 every_hang = pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.name)
 
 
+@cache
 def report_on(hang: Hang) -> Report:
     recording = hang.recording()
     return report_of(tuple(recording.snapshots()), recording.watched.patience)
+
+
+@pytest.fixture(scope="module")
+def panel() -> PracticePanel:
+    return PracticePanel(HANGS)
 
 
 def plain(html: str) -> str:
@@ -60,11 +65,8 @@ def test_a_cell_shows_a_run_stage_by_stage(hang: Hang) -> None:
 
 
 @every_hang
-def test_the_panel_says_nothing_of_cause_and_fix(
-    hang: Hang, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(progress.FOLDER, str(tmp_path))
-    panel, report = PracticePanel(HANGS), report_on(hang)
+def test_the_panel_says_nothing_of_cause_and_fix(hang: Hang, panel: PracticePanel) -> None:
+    report = report_on(hang)
     panel.show_hang(hang.name)
     told = [plain(str(inline(fitting.said))) for fitting in report.fitting]
     shown = plain(html_of(panel))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from zlib import crc32
 
 from ..diagnose.scene import Facts
 from ..model.clauses import standing
@@ -41,6 +42,12 @@ SEEN: dict[Cause, str] = {
     "shape-mismatch": "the ranks would be in one call under one number, with different sizes",
 }
 """What is seen of each cause."""
+
+COMMONEST: Cause = "collective-mismatch"
+"""Always among the choices, so that its being there is no hint."""
+
+CAUSES = 4
+"""Causes offered as choices."""
 
 LINES = 2
 """Lines of each process offered as choices, the innermost ones."""
@@ -122,7 +129,11 @@ def _calls(report: Report) -> Asked | None:
 
 
 def _cause(report: Report) -> Asked:
-    named = {cause: f"{cause}: {text}" for cause, text in HANGS.items()}
+    """The cause, the commonest one and others that chance chooses, for each hang in its own way."""
+    causes: list[Cause] = [report.verdict.cause, COMMONEST]
+    causes += sorted(HANGS, key=lambda cause: crc32(f"{cause}, {report.verdict.summary}".encode()))
+    offered = [*dict.fromkeys(cause for cause in causes if cause in HANGS)][:CAUSES]
+    named = {cause: f"{cause}: {HANGS[cause]}" for cause in HANGS if cause in offered}
     right = named.get(report.verdict.cause)
     return Asked(
         "What is the cause?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import pytest
@@ -56,6 +57,17 @@ def test_each_wrong_choice_is_answered_by_what_speaks_against_it() -> None:
     loops = asked()["07"]
     at = next(choice for choice in loops.choices if "dist.scatter" in choice)
     assert loops.said([at]).endswith("Rank 0 is there now, after the ranks parted.")
+
+
+def test_naming_the_commonest_cause_is_hardly_better_than_chance() -> None:
+    questions = [practised(report, lambda _: "")[-1] for report in reports().values()]
+    assert all(question.text == "What is the cause?" for question in questions)
+    assert all(len(question.choices) == 4 for question in questions)
+    offered = Counter(choice for question in questions for choice in question.choices)
+    assert {*offered.values()} != {len(questions)} and len(offered) >= 7
+    for cause in offered:
+        hits = sum(cause in question.right for question in questions)
+        assert hits / len(questions) <= 1 / 4 + GAIN, cause
 
 
 @pytest.mark.parametrize("pick", [min, max])

@@ -79,8 +79,8 @@ class PracticePanel(RunPanel):
                     button("Stop", "stop", "End everything that the run has started", self.stop),
                 ]
             ),
-            self._program,
             self._screen,
+            self._program,
             self._form,
             self._bar,
             self._export,
@@ -115,7 +115,8 @@ class PracticePanel(RunPanel):
             self.hang = found
             self._turn = self._new_turn()
             texts = {_name(found, file): file.read_text(encoding="utf-8") for file in found.files}
-            self._program.value = learn_view.program(found.command, texts)
+            easy = found.level == LEVELS[0]
+            self._program.value = learn_view.program(found.command, texts, unfolded=easy)
             self._count()
             self._show_recorded(found)
         if running is not None:

@@ -59,14 +59,16 @@ def steps(named: Sequence[tuple[str, bool]], reveals: int = 0) -> str:
     return html("steps", named, reveals)
 
 
-def program(command: str, texts: Mapping[str, str]) -> str:
+def program(command: str, texts: Mapping[str, str], *, unfolded: bool) -> str:
     """A command, and the files of its program with the numbers of their lines.
 
     Args:
         command: what starts it.
-        texts: by name, the file that the command names first; the others are folded.
+        texts: by name, the file that the command names first.
+        unfolded: whether that one is; the others are folded.
     """
-    return html("program", command, [(name, _numbered(text)) for name, text in texts.items()])
+    files = [(name, _numbered(text)) for name, text in texts.items()]
+    return html("program", command, files, unfolded)
 
 
 def _numbered(text: str) -> Markup:

@@ -91,7 +91,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     keys.choose(panel.get_by_role("radio", name="RuntimeError"))
     keys.choose(panel.get_by_role("radio", name="broken.py:23: fabric.launch()"))
     keys.press(panel.get_by_role("button", name="Answer"))
-    expect(panel).to_contain_text("Your prediction: 2 of 3 right.")
+    expect(panel).to_contain_text("Your answers: 2 of 3 right.")
     expect(panel).to_contain_text("address-in-use")
     keep_picture(page, "lab05-broken")
     assert processes_left() == []

@@ -62,14 +62,14 @@ def test_a_lab_from_broken_to_checked(
             box.check()
         keep_picture(page, f"{lab}-predict")
         panel.get_by_role("button", name="Answer").click()
-        expect(panel).to_contain_text("Your prediction:")
+        expect(panel).to_contain_text("Your answers:")
         expect(panel).to_contain_text("1 thing is held back: what to do.")
         expect(panel).not_to_contain_text("What to do")
         keep_picture(page, f"{lab}-broken")
         assert processes_left() == []
 
         cell.get_by_role("button", name="Show it here").click()
-        expect(cell.locator(".sr-panel")).to_contain_text("Your prediction:")
+        expect(cell.locator(".sr-panel")).to_contain_text("Your answers:")
         expect(panel).to_have_count(1)
         panel.get_by_role("button", name="Run fixed").click()
         expect(verdict.filter(has_text="✓ ok")).to_be_visible()

@@ -107,7 +107,7 @@ def test_what_a_learner_is_asked(page: playwright.Page, theme: str) -> None:
     assert violations(page) == []
     keys.choose(panel.get_by_role("radiogroup", name="Which rank fails?").get_by_role("radio").first)
     keys.press(panel.get_by_role("button", name="Answer"))
-    expect(panel).to_contain_text("Your prediction: 0 of 1 right.")
+    expect(panel).to_contain_text("Your answers: 0 of 1 right.")
     expect(panel.get_by_role("checkbox", name="Show everything at once")).to_be_focused()
     assert violations(page) == []
 

@@ -15,8 +15,10 @@ from .results import Check, Judgement, Output, ends, left, trouble
 NUMBER = re.compile(r"[-+]?\b\d[\w.,:%+-]*|\b(?:nan|inf|[0-9a-f]{8,})\b")
 """What differs between two lines of one kind."""
 
-NOISE = re.compile(r"Warning|warn|site-packages|^\[?rank\d|^\[?[EWI]\d{4} |^\s|^$|#.{0,3}it/s|\d+%\|")
-"""Lines of libraries, second lines of what is printed in several, and progress bars."""
+NOISE = re.compile(
+    r"Warning|warn|\bTip: |site-packages|^\[?rank\d|^\[?[EWI]\d{4} |^\s|^$|#.{0,3}it/s|\d+%\|"
+)
+"""Lines of libraries and their tips, second lines of what is printed in several, and progress bars."""
 
 
 class RankWork(Struct, frozen=True, forbid_unknown_fields=True):

@@ -598,3 +598,8 @@ class Report:
     first_rank: float | None = None
     stall: float | None = None
     verdict_at: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True for a run that hung or failed, unless somebody has ended it."""
+        return self.verdict.outcome in ("hang", "error") and not self.interrupted

@@ -194,7 +194,7 @@ class PracticePanel(RunPanel):
         hung = not finished.report.interrupted and finished.report.verdict.outcome == "hang"
         asked = practised(finished.report, finished.sources.line) if hung else ()
         if not asked:
-            self._gate.answered(self._held.key)
+            self._held.answered()
         elif self._held.stage < Stage.FIX:
             self._form.ask(asked, {})
             self._over = True
@@ -216,7 +216,7 @@ class PracticePanel(RunPanel):
             self._solved = (*self._solved, self.hang.name)
             self._save(NAME, self._solved)
             self._count()
-        self._gate.answered(self._held.key)
+        self._held.answered()
 
     def _opened(self) -> None:
         stage = self._held.stage

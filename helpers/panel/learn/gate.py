@@ -62,9 +62,9 @@ class Gate(HasTraits):
         """A run of a program is over."""
         self._done(f"{program}: {AT_ONCE}")
 
-    def answered(self, key: str, step: str = ANSWERED) -> None:
+    def answered(self, key: str) -> None:
         """The questions on a run are answered."""
-        self._done(self._step(key, step))
+        self._done(self._step(key, ANSWERED))
 
     def passed(self, turn: str) -> None:
         """The check of a turn has passed."""
@@ -126,6 +126,10 @@ class Held:
     def stage(self) -> Stage:
         """How much may be shown."""
         return self.gate.stage(self.key, self.shows)
+
+    def answered(self) -> None:
+        """The questions on it are answered."""
+        self.gate.answered(self.key)
 
     def reveal(self) -> None:
         """Show the next stage without the step that leads to it."""

@@ -60,8 +60,7 @@ class LessonResult(RunResult):
     @property
     def stage(self) -> Stage:
         """How much of it may be shown."""
-        failed = self.report.verdict.outcome in ("hang", "error") and not self.report.interrupted
-        return self.held.stage if self.held and failed else Stage.FIX
+        return self.held.stage if self.held and self.report.failed else Stage.FIX
 
     @property
     def first(self) -> str:

@@ -114,7 +114,7 @@ class Lesson:
         run = self._run
         if run is None:
             return Stage.FIX
-        failed = run.fails if self._finished is None else _failed(self._finished.report)
+        failed = run.fails if self._finished is None else self._finished.report.failed
         return run.held(self.gate).stage if failed else Stage.FIX
 
     @property
@@ -170,13 +170,13 @@ class Lesson:
         if asked:
             self.form.ask(asked, {self._lab.predict.question: given} if given else {})
         else:
-            self.gate.answered(run.held(self.gate).key)
+            run.held(self.gate).answered()
 
     def _answered(self, right: bool) -> None:
         """Every question of the form has an answer."""
         assert self._run is not None
         self.course.done("predicted", score=int(right))
-        self.gate.answered(self._run.held(self.gate).key)
+        self._run.held(self.gate).answered()
 
     def _opened(self) -> None:
         """More may be shown than before, or less after a reset."""
@@ -244,7 +244,3 @@ class Lesson:
         self.course.answered(self.quiz.answers)
         if self.quiz.passed:
             self.course.done("quiz")
-
-
-def _failed(report: Report) -> bool:
-    return report.verdict.outcome in ("hang", "error") and not report.interrupted

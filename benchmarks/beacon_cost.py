@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from stuck_ranks_beacon import beacon
+from stuck_ranks_beacon import beacon, ticks
 from training import step_of
 
 SECONDS = 1.0
@@ -22,7 +22,7 @@ SECONDS = 1.0
 
 def train(kind: str, folder: Path, pairs_wanted: int, times: int) -> None:
     """Train, and note how long the blocks take."""
-    beacon.TICK /= times
+    ticks.TICK /= times
     beacon.LOOK_SHARE *= times
     step = step_of(kind)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from helpers.beacon.beacon import TICK
+from helpers.beacon.ticks import TICK
 from helpers.launch.processes import free_port
 
 HERE = Path(__file__).resolve().parent

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
+from .diagnose.accounting import Accounting
 from .diagnose.diagnose import diagnose
 from .diagnose.nodes import judge, with_rest
 from .diagnose.one_job import of_one_job
@@ -471,7 +472,10 @@ def report_of(history: Sequence[Snapshot], patience: float = 30.0, *, attached: 
     """
     newest = history[-1]
     patience = patience_at_end(newest, patience, attached=attached)
-    verdict = diagnose(history[-HISTORY:], patience=patience, final=True)
+    accounting = Accounting()
+    for snapshot in history:
+        accounting.take(snapshot)
+    verdict = accounting.added(diagnose(history[-HISTORY:], patience=patience, final=True))
     seen = (one.time for one in history if any(view.process for view in one.ranks))
     return reports.build(
         verdict,

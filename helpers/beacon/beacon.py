@@ -26,6 +26,7 @@ from . import (
     output,
     signal_handlers,
     single_thread,
+    ticks,
     torch_names,
 )
 from .crashes import CrashFile
@@ -34,13 +35,6 @@ from .tracer import Tracer
 
 if TYPE_CHECKING:
     from .record import Written
-
-TICK = 0.2
-"""Seconds between two looks.
-
-All processes of a machine look at the same moments, the multiples of this on the clock that they share:
-a look delays ranks that wait for each other once, and not each of them in turn (Petrini et al., The Case
-of the Missing Supercomputer Performance, SC 2003, https://doi.org/10.1145/1048935.1050204)."""
 
 LOOK_SHARE, LONGEST_PAUSE = 0.005, 0.6
 """Share of the time that looks may take: with hundreds of threads they come less often."""
@@ -72,6 +66,7 @@ class Beacon:
         self.pid = os.getpid()
         self.path = files.record_path(self._folder, self.pid)
         self._crash_path = files.stacks_path(self._folder, self.pid)
+        self._samples_path = files.samples_path(self._folder, self.pid)
         self._process = Process(self._folder, inherited)
         self.calls = self._process.log
         self._last: Optional[Written] = None
@@ -115,12 +110,13 @@ class Beacon:
             self._start_thread()
         self._resting.release()
 
-    def look(self, mine: int = 0, ended: bool = False) -> None:
+    def look(self, mine: int = 0, ended: bool = False, due: int = 0) -> None:
         """Write a record of this moment.
 
         Args:
             mine: the beacon's own thread, which is left out.
             ended: True in the last record of an orderly exit.
+            due: the tick at which a sample was to be taken; 0 for none.
         """
         try:
             record: Written = self._process.look(mine, ended)
@@ -134,6 +130,8 @@ class Beacon:
             else:
                 files.write(self.path, record)
                 self._last = record
+            if due and self._process.sample(due):
+                files.write(self._samples_path, self._process.samples.told())
         except OSError:
             files.give_up(self.path)
             self._last = None
@@ -201,8 +199,11 @@ class Beacon:
     def _run(self) -> None:
         mine, self._native_id = _thread.get_ident(), _thread.get_native_id()
         try:
-            begun, pause = time.monotonic(), TICK
-            while not self._woken(_until_tick(begun + pause)):
+            begun, pause = time.monotonic(), ticks.TICK
+            while True:
+                due = ticks.first_after(begun + pause - ticks.TICK / 2)
+                if self._woken(ticks.moment(due) - time.monotonic()):
+                    break
                 begun, used_before = time.monotonic(), time.thread_time()
                 if self._guardian and not _alive(self._guardian):
                     if files.is_released(self._folder):
@@ -210,9 +211,9 @@ class Beacon:
                     _kill(self.pid, 9)
                 self._tracer.admit()
                 self._crashes.keep(self._crash_path)
-                self.look(mine=mine)
+                self.look(mine=mine, due=due)
                 used = time.thread_time() - used_before
-                pause = min(max(TICK, used / LOOK_SHARE), LONGEST_PAUSE)
+                pause = min(max(ticks.TICK, used / LOOK_SHARE), LONGEST_PAUSE)
         finally:
             self._running.release()
 
@@ -225,8 +226,8 @@ class Beacon:
         while True:
             self._watches_joins = self._watches_joins or joining.watch(self._joins, self._makes_group)
             self._watch_calls()
-            step = pause if self._watches_joins and self._watches_calls else min(pause, TICK)
-            if self._wake.acquire(timeout=step):
+            step = pause if self._watches_joins and self._watches_calls else min(pause, ticks.TICK)
+            if self._wake.acquire(timeout=max(0.0, step)):
                 return True
             pause -= step
             if pause <= 0:
@@ -252,11 +253,6 @@ def start() -> None:
     if current is None and os.path.isdir(folder) and (not guardian or _alive(guardian)):
         current = Beacon(folder, guardian)
         current.start()
-
-
-def _until_tick(due: float) -> float:
-    """Seconds until the tick that is nearest to the moment `due`."""
-    return max(0.0, round(due / TICK) * TICK - time.monotonic())
 
 
 def _alive(pid: int) -> bool:

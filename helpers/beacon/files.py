@@ -11,10 +11,10 @@ import errno
 import json
 import os
 import zlib
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Union
 
 if TYPE_CHECKING:
-    from .record import Written
+    from .record import Samples, Written
 
 
 def record_path(folder: str, pid: int) -> str:
@@ -27,6 +27,11 @@ def stacks_path(folder: str, pid: int) -> str:
     return os.path.join(folder, "records", f"{pid}.stacks")
 
 
+def samples_path(folder: str, pid: int) -> str:
+    """Where `pid` says what it did at the newest ticks."""
+    return os.path.join(folder, "records", f"{pid}.samples")
+
+
 def failure_path(folder: str, pid: int) -> str:
     """Where `pid` says why its beacon could not start."""
     return os.path.join(folder, "records", f"{pid}.failed")
@@ -37,7 +42,7 @@ def is_released(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, "released")) or not os.path.isdir(folder)
 
 
-def write(path: str, record: Written) -> None:
+def write(path: str, record: Union[Written, Samples]) -> None:
     """Write the record at `path`, in the place of the one that is there.
 
     Only the first is put there by its name: to replace a file by another one, ext4 first sees to it that

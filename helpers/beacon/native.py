@@ -215,6 +215,17 @@ def processor_time(thread: int) -> Optional[float]:
         return None
 
 
+def schedule(thread: int) -> Tuple[float, float]:
+    """Seconds for which a thread of this process has had a processor, and for which it wanted one.
+
+    Both are 0 where that is not known.
+    """
+    try:
+        return _scheduled(thread)
+    except (OSError, ValueError):
+        return 0.0, 0.0
+
+
 def _scheduled(thread: int) -> Tuple[float, float]:
     """Seconds for which a thread of this process has had a processor, and for which it waited for one.
 

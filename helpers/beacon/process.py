@@ -9,10 +9,11 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional
 
-from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, torch_names
+from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, ticks, torch_names
 from .call_log import CallLog
 from .launch_variables import ENVIRONMENT
 from .nccl import Nccl
+from .samples import SampleLog
 
 if TYPE_CHECKING:
     from .record import Error, Flight, FrameEntry, Groups, Record, Unseen
@@ -55,6 +56,7 @@ class Process:
         self._joining: List[FrameEntry] = []
         self._faults: Dict[str, str] = {}
         self.log = CallLog(whole=inherited is None)
+        self.samples = SampleLog()
 
     def joins(self, frame: Optional[FrameType]) -> None:
         """Note the stack that calls `init_process_group`."""
@@ -117,6 +119,30 @@ class Process:
         if account is not None:
             record["nccl"] = account
         return record
+
+    def sample(self, due: int) -> bool:
+        """Take a sample of what the newest look has seen.
+
+        Args:
+            due: the tick at which it was to be taken.
+
+        Returns:
+            Whether there is one: only of a rank.
+        """
+        return bool(self._joined() and self._part("its samples", False, self._take_sample, due))
+
+    def _take_sample(self, due: int) -> bool:
+        seen = [thread.entry for thread in self._threads.values()]
+        users = [entry for entry in seen if any(user for _, _, _, user in entry["frames"])]
+        judged = next((entry for entry in users if entry["main"]), users[0] if users else None)
+        if judged is None:
+            return False
+        status = self._flight_status
+        pending = status is not None and torch_names.pending(status)
+        tick = max(due, ticks.last_before(time.monotonic()))
+        on_device = torch_names.accelerator() != "cpu"
+        self.samples.take(tick, due, judged, pending, on_device)
+        return True
 
     def _part(self, name: str, default: Any, look: Callable[..., Any], *given: Any) -> Any:
         """What one part of a look has seen; a part that fails says so, and takes no other along."""

@@ -473,6 +473,44 @@ class Record(_NotAtFirst):
     ended: bool
 
 
+Doing = Literal["waits", "child", "works", "device"]
+"""What a process does: it waits for other ranks, for a child that loads data, for none of these, or it
+may wait for its device."""
+
+
+class Sample(TypedDict):
+    """What a process did at one tick (see `ticks`).
+
+    Attributes:
+        tick: its number; due: that at which the process was to be sampled. Where that is an earlier one,
+            it could not run at those between.
+        within: `loader` while it fetches data, `compiler` while torch compiles, else empty.
+        call: the system call that blocked its thread; empty while that could run.
+        place: index of its user's innermost line in `places`; -1 for none.
+        ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
+        used: seconds of processor time that the whole process has used so far.
+        collections: how often all its objects have been searched for garbage so far.
+    """
+
+    tick: int
+    due: int
+    doing: Doing
+    within: str
+    call: str
+    place: int
+    ran: float
+    wanted: float
+    used: float
+    collections: int
+
+
+class Samples(TypedDict):
+    """The newest samples of a process, oldest first, and the lines at which they were taken."""
+
+    samples: List[Sample]
+    places: List[FrameEntry]
+
+
 class Failure(TypedDict):
     """What a beacon writes instead of a record when a look has failed; failed: the exception."""
 

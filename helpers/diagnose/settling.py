@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..model.facts import STILL, ProcessView, Snapshot, Verdict
 from ..model.waits import ForRanks
+from .accounting import Accounting
 from .diagnose import diagnose, running_summary
 from .graph import Graph, ends_soon
 
@@ -71,12 +72,14 @@ class Settling:
         self.max_seconds = max_seconds
         self.stop_on_suspicion = stop_on_suspicion
         self._history: deque[Snapshot] = deque(maxlen=HISTORY)
+        self._accounting = Accounting()
         self._failed_at: float | None = None
         self._proved_at: float | None = None
 
     def take(self, snapshot: Snapshot) -> Ruling:
         """Take in the newest snapshot."""
         self._history.append(snapshot)
+        self._accounting.take(snapshot)
         out_of_time = self._is_out_of_time(snapshot)
         verdict = self._diagnose(final=False)
         over, settled = is_over(snapshot), self._settled(verdict, snapshot)
@@ -85,7 +88,7 @@ class Settling:
             if out_of_time or _is_suspected(last):
                 verdict = last
         settled = settled or out_of_time or over or _is_suspected(verdict)
-        return Ruling(verdict, settled, over or out_of_time)
+        return Ruling(self._accounting.added(verdict), settled, over or out_of_time)
 
     def _is_out_of_time(self, snapshot: Snapshot) -> bool:
         return self.max_seconds is not None and snapshot.time >= self.max_seconds

@@ -17,6 +17,8 @@ from .frames import Frame, is_in
 from .issued import Issued
 from .network import Interface, Rendezvous, StoreView
 from .parting import Parting
+from .samples import Sample
+from .slow import Alike, Slow
 from .waits import ForOutside, JoinsRPC, OnChild, Sizes, Wait
 
 Outcome = Literal["hang", "error", "ok", "running"]
@@ -177,6 +179,7 @@ class ProcessView:
         issued: what each of its groups has seen, call after call.
         seen: seconds at which its place was read; an account of what had happened holds for good.
         calls: how many calls of torch.distributed it has made through Python, in all groups.
+        samples: what it did at the newest ticks, oldest first.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
             known from a dump.
         idle: seconds since the process last used a noticeable amount of CPU.
@@ -222,6 +225,7 @@ class ProcessView:
     collectives: tuple[Collective, ...] = ()
     issued: tuple[Issued, ...] = field(default=(), compare=False, repr=False)
     calls: int = field(default=0, compare=False, repr=False)
+    samples: tuple[Sample, ...] = field(default=(), compare=False, repr=False)
     ports: tuple[Port, ...] = ()
     seen: float = math.inf
     still: float = 0.0
@@ -542,6 +546,8 @@ class Verdict:
         handled: the exception that some ranks are handling while others wait for them.
         parting: the statement at which ranks went different ways, where it can be told.
         printed: what only some ranks have printed since the last line that all printed alike.
+        slow: of a job that runs or has ended, who was waited for; alike: else, the line at which all of
+            them spend their time.
     """
 
     outcome: Outcome
@@ -560,6 +566,8 @@ class Verdict:
     handled: Handled | None = None
     parting: Parting | None = None
     printed: tuple[Printed, ...] = ()
+    slow: Slow | None = None
+    alike: Alike | None = None
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 
-from ..beacon.record import Child, Record
+from ..beacon.record import Child, FrameEntry, Record, Sample
+from ..beacon.samples import KEPT
 from .cells import Cells
 from .look import Told
 
@@ -16,6 +18,7 @@ class Inbox:
         records: the newest of each process; written: time of its last writing.
         beacons: processes whose record is their own.
         stacks: what `faulthandler` has written for a process.
+        samples: the newest of each process, with the user's line at which each was taken.
         cells: those of a notebook that a process runs.
         failures: why the beacon of a process cannot report.
         workers: pid of a DataLoader worker -> its number.
@@ -28,6 +31,7 @@ class Inbox:
         self.written: dict[int, float] = {}
         self.beacons: set[int] = set()
         self.stacks: dict[int, str] = {}
+        self.samples: dict[int, deque[tuple[Sample, FrameEntry | None]]] = {}
         self.failures: dict[int, str] = {}
         self.workers: dict[int, int] = {}
         self.spawned: dict[int, int] = {}
@@ -38,6 +42,11 @@ class Inbox:
             self.written[one.pid] = one.written
             if one.stacks is not None:
                 self.stacks[one.pid] = one.stacks
+            if one.samples is not None:
+                newest = self.samples.setdefault(one.pid, deque(maxlen=KEPT))
+                places = one.samples["places"]
+                for sample in one.samples["samples"]:
+                    newest.append((sample, places[sample["place"]] if sample["place"] >= 0 else None))
             if one.failed:
                 self.failures[one.pid] = one.failed
             if one.lost:
@@ -55,7 +64,14 @@ class Inbox:
     def forget(self, pid: int) -> None:
         """Drop what is known of a process that runs another program by now, or that has ended."""
         self.beacons.discard(pid)
-        for known in (self.records, self.written, self.stacks, self.failures, self.cells):
+        for known in (
+            self.records,
+            self.written,
+            self.stacks,
+            self.samples,
+            self.failures,
+            self.cells,
+        ):
             known.pop(pid, None)
 
     def child(self, pid: int) -> Child | None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..beacon.record import Record
+from ..beacon.record import Record, Sample, Samples
 from ..model.facts import LimitView, Stdin
 
 
@@ -284,6 +284,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
         failed: why there is no record of the last look of the beacon.
         lost: True when the record can no longer be read, as on a full disk.
         stacks: what `faulthandler` has written for the process; None where it is the same as before.
+        samples: those that are new; None for none.
     """
 
     pid: int
@@ -292,6 +293,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: str = ""
     lost: bool = False
     stacks: str | None = None
+    samples: Samples | None = None
 
 
 class Look(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -352,4 +354,19 @@ def _told(earlier: Told, later: Told) -> Told:
         failed=later.failed or earlier.failed,
         lost=later.lost or (earlier.lost and later.record is None),
         stacks=earlier.stacks if later.stacks is None else later.stacks,
+        samples=_samples(earlier.samples, later.samples),
     )
+
+
+def _samples(earlier: Samples | None, later: Samples | None) -> Samples | None:
+    if earlier is None or later is None:
+        return later if earlier is None else earlier
+    moved = len(earlier["places"])
+    shifted: list[Sample] = [
+        {**sample, "place": sample["place"] + moved if sample["place"] >= 0 else -1}
+        for sample in later["samples"]
+    ]
+    return {
+        "samples": [*earlier["samples"], *shifted],
+        "places": [*earlier["places"], *later["places"]],
+    }

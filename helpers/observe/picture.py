@@ -22,6 +22,7 @@ from .not_seen import not_seen
 from .process_table import Row
 from .process_view import Readings
 from .rendezvous import rendezvous
+from .sampled import of_beacon
 from .source import Sources, frame_of
 from .stillness import with_movement
 from .store import addresses_to_look_at
@@ -187,7 +188,9 @@ class Picture:
         identity = self._seen.identities[pid]
         children = tuple(self._child(child) for child in self._roles.children.get(pid, ()))
         alive = (child.process.command for child in children if child.process.alive)
-        process = replace(process, compiles=compiling(alive))
+        noted = self._seen.inbox.samples.get(pid, ())
+        samples = of_beacon(noted, self._seen.watched.cwd, self._seen.start, children)
+        process = replace(process, compiles=compiling(alive), samples=samples)
         return RankView(
             rank=rank if rank >= 0 else None,
             local_rank=identity.local_rank,

@@ -12,8 +12,8 @@ import msgspec
 import psutil
 from msgspec.structs import replace
 
-from ..beacon.files import failure_path, read, record_path, stacks_path
-from ..beacon.record import Record
+from ..beacon.files import failure_path, read, record_path, samples_path, stacks_path
+from ..beacon.record import Record, Samples
 from ..model.redaction import redacted_words
 from .look import Told
 
@@ -39,6 +39,7 @@ class Beacons:
         self._seen: dict[str, tuple[int, int, int]] = {}
         self._written: dict[int, float] = {}
         self._records: dict[int, bytes] = {}
+        self._ticks: dict[int, int] = {}
 
     def read(self) -> Iterator[Told]:
         """What is new since the last call."""
@@ -52,7 +53,7 @@ class Beacons:
         changed: dict[int, set[str]] = {}
         for entry in entries:
             number, _, kind = entry.name.partition(".")
-            ours = kind in ("record", "stacks") and number.isdigit()
+            ours = kind in ("record", "stacks", "samples") and number.isdigit()
             if not ours or not entry.is_file(follow_symlinks=False):
                 continue
             try:
@@ -68,7 +69,8 @@ class Beacons:
                     self._written[int(number)] = time.monotonic() - (time.time() - stat.st_mtime)
         for pid, kinds in changed.items():
             stacks = self._text(stacks_path, pid) if "stacks" in kinds else None
-            told = Told(pid, self._written.get(pid, 0.0), stacks=stacks)
+            samples = self._new_samples(pid) if "samples" in kinds else None
+            told = Told(pid, self._written.get(pid, 0.0), stacks=stacks, samples=samples)
             yield self._with_record(told) if "record" in kinds else told
 
     def _make_room(self, entries: Sequence[os.DirEntry[str]]) -> None:
@@ -81,6 +83,7 @@ class Beacons:
                 (self._folder or Path()).joinpath("records", name).unlink(missing_ok=True)
                 self._seen.pop(name)
                 self._records.pop(pid, None)
+                self._ticks.pop(pid, None)
 
     def _with_record(self, told: Told) -> Told:
         try:
@@ -94,6 +97,20 @@ class Beacons:
         if isinstance(record, str):
             return replace(told, failed=record)
         return replace(told, record=record, lost=record is None)
+
+    def _new_samples(self, pid: int) -> Samples | None:
+        """The samples of a process that were taken since the last call; None for none."""
+        try:
+            content = read(samples_path(str(self._folder), pid))
+            told = msgspec.json.decode(content or b"", type=Samples)
+        except (OSError, msgspec.DecodeError):
+            return None
+        newest = self._ticks.get(pid, -1)
+        samples = [sample for sample in told["samples"] if sample["tick"] > newest]
+        if not samples:
+            return None
+        self._ticks[pid] = samples[-1]["tick"]
+        return {"samples": samples, "places": told["places"]}
 
     def failure(self, pid: int) -> str:
         """What the beacon of a process said when it could not start."""

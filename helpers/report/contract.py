@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from ..model.facts import Cause, Outcome, PortRole, State
 from ..model.parting import Kind
+from ..model.slow import SlowKind
 from ..model.waits import WaitKind
 
 
@@ -204,6 +205,17 @@ class JobJSON(_Part):
     backends: Lines
 
 
+class SlowJSON(_Part):
+    """Who was waited for while the job ran; `rank` is null for several."""
+
+    rank: int | None
+    ranks: list[int]
+    where: FrameJSON | None
+    share: Annotated[float, Meta(description="Of the time since all ranks had joined.")]
+    kind: SlowKind
+    seconds: float
+
+
 class SecondsJSON(_Part):
     """When the first rank was seen, the stall began and the verdict was reached."""
 
@@ -264,6 +276,7 @@ class ReportJSON(_Part):
     ]
     job: JobJSON
     ranks: list[RankJSON]
+    slow: Annotated[SlowJSON | None, Meta(description="Who was waited for; never with a hang.")]
     evidence: Annotated[Lines, Meta(description="What the verdict rests on.")]
     not_seen: Annotated[Lines, Meta(description="What could not be looked at, and why.")]
     seconds: SecondsJSON

@@ -17,6 +17,7 @@ from ..model.facts import ChildView, Job, ProcessView, RankView, Report, Snapsho
 from ..model.findings import Finding
 from ..model.frames import Frame
 from ..model.parting import Call, Parting
+from ..model.slow import Slow
 from ..model.waits import Communication, ForRanks, InCollective, InP2P, InRPC, OnCondition, Wait
 from ..model.wording import by_number, printable, stack_of, subject, where_of
 from .contract import (
@@ -34,6 +35,7 @@ from .contract import (
     RankJSON,
     ReportJSON,
     SecondsJSON,
+    SlowJSON,
     WaitJSON,
 )
 from .parts import confirmed, fits
@@ -115,6 +117,7 @@ def to_json(report: Report) -> dict[str, object]:
         masked=[*verdict.masked],
         job=_job(snapshot.job),
         ranks=[_rank(view) for view in by_number(snapshot.ranks)],
+        slow=_slow(verdict.slow),
         evidence=[*verdict.evidence],
         not_seen=[*snapshot.not_seen],
         seconds=SecondsJSON(
@@ -133,6 +136,19 @@ def _line(frame: Frame | None) -> FrameJSON | None:
 
 def _known(frame: Frame) -> FrameJSON:
     return FrameJSON(file=frame.file, line=frame.line, function=frame.function)
+
+
+def _slow(slow: Slow | None) -> SlowJSON | None:
+    if slow is None:
+        return None
+    return SlowJSON(
+        rank=slow.rank,
+        ranks=[*slow.ranks],
+        where=_line(slow.where),
+        share=round(slow.share, 2),
+        kind=slow.kind,
+        seconds=round(slow.seconds, 2),
+    )
 
 
 def _parting(parting: Parting | None) -> PartingJSON | None:

@@ -25,6 +25,7 @@ from ..model.wording import (
     verdict_line,
 )
 from .parts import Row, fits, quoted, sources, table, way_text
+from .slow import help_line, slow_line
 
 WIDTH = 100
 _GAP = "  "
@@ -70,6 +71,8 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("Decided by", parted_line(verdict.parting)),
         ("Calls differ", history_line(report)),
         ("Printed only by", printed_line(verdict)),
+        ("Slow", slow_line(verdict)),
+        ("What helps", help_line(verdict)),
         ("Odd one out", culprits_line(report)),
         ("In the way", one_line(blockers)),
         ("Job", "; ".join(filter(None, (job_line(report), seconds_line(report))))),
@@ -244,7 +247,9 @@ def _of_good_run(report: Report) -> list[str]:
     """The job, what was noteworthy, and what could not be seen."""
     unseen = "; ".join(map(one_line, report.snapshot.not_seen))
     seen = map(one_line, report.verdict.evidence)
-    return [job_line(report), *seen, *([f"Not seen: {unseen}"] if unseen else [])]
+    slow = _wrap(f"Slow: {slow_line(report.verdict)}") if slow_line(report.verdict) else []
+    helps = _wrap(f"What helps: {help_line(report.verdict)}") if help_line(report.verdict) else []
+    return [job_line(report), *slow, *helps, *seen, *([f"Not seen: {unseen}"] if unseen else [])]
 
 
 def _lists(report: Report, known: str) -> list[str]:
@@ -281,7 +286,7 @@ def brief(report: Report) -> str:
     shown = {
         name: text
         for name, text in facts(report)
-        if name in ("Line", "Decided by", "Printed only by", "In the way", "Job")
+        if name in ("Line", "Decided by", "Printed only by", "Slow", "In the way", "Job")
     }
     fix = [f"Fix: {one_line(one.said)}" for one in report.fitting[:1]]
     return "\n".join(

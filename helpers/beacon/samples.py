@@ -1,0 +1,131 @@
+"""What this process did at the newest ticks: whether it waited for other ranks, or could be waited for.
+
+All processes of a machine look at the same moments (`ticks`), so that what several ranks did at one tick
+was so at one time.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Sequence, Tuple
+
+from . import native, sites, torch_names
+
+if TYPE_CHECKING:
+    from .record import Doing, FrameEntry, NativeCall, Sample, Samples, Thread
+
+KEPT = 16
+"""Newest samples that are told: whoever reads them every 0.6 s misses none."""
+
+TAKES_LOCK = 0.2
+"""Seconds within which a wait for the interpreter lock ends: it is asked for every 5 ms, and the end of
+a wait is told to 0.1 s (`native.blocking_call`). The sample itself makes others wait for it."""
+
+LOADER = ("/torch/utils/data/",)
+COMPILER = ("/torch/_dynamo/", "/torch/_inductor/", "/torch/_functorch/")
+"""Parts of the paths of what fetches data, and of what compiles."""
+
+CALLS = torch_names.CALLS | torch_names.NEW_GROUP_CALLS | torch_names.RENDEZVOUS_CALLS
+
+
+class SampleLog:
+    """The newest samples of a process."""
+
+    def __init__(self) -> None:
+        self._newest: Deque[Tuple[Sample, Optional[FrameEntry]]] = deque(maxlen=KEPT)
+
+    def take(self, tick: int, due: int, thread: Thread, pending: bool, on_device: bool) -> None:
+        """Take a sample.
+
+        Args:
+            tick: number of the moment; due: of the one at which the sample was to be taken.
+            thread: by which the process is judged.
+            pending: whether a collective is enqueued and not completed.
+            on_device: whether a device carries out what it calls.
+        """
+        native_id, frames = thread.get("native_id"), thread["frames"]
+        call = native.blocking_call(native_id) if native_id is not None else None
+        if call is not None and for_interpreter(call, time.monotonic()):
+            call = None
+        pending = pending or (call is not None and _holds_handle(thread))
+        ran, wanted = native.schedule(native_id) if native_id is not None else (0.0, 0.0)
+        place = next((frame for frame in frames if frame[3]), None)
+        sample: Sample = {
+            "tick": tick,
+            "due": due,
+            "doing": doing(frames, call, pending, on_device),
+            "within": within(frames),
+            "call": call["call"] if call is not None else "",
+            "place": -1,
+            "ran": round(ran, 4),
+            "wanted": round(wanted, 4),
+            "used": round(time.process_time(), 4),
+            "collections": gc.get_stats()[-1]["collections"],
+        }
+        self._newest.append((sample, place))
+
+    def told(self) -> Samples:
+        """The newest samples, oldest first, and the user's lines at which they were taken."""
+        places: Dict[FrameEntry, int] = {}
+        samples: List[Sample] = []
+        for sample, place in self._newest:
+            number = -1 if place is None else places.setdefault(place, len(places))
+            samples.append({**sample, "place": number})
+        return {"samples": samples, "places": list(places)}
+
+
+def for_interpreter(call: NativeCall, now: float) -> bool:
+    """True for a system call in which a thread only waits for the interpreter lock."""
+    return call["call"] == "futex" and call.get("until", now + 1.0) - now < TAKES_LOCK
+
+
+def doing(
+    frames: Sequence[FrameEntry], call: Optional[NativeCall], pending: bool, on_device: bool = False
+) -> Doing:
+    """Whether a thread waits for other ranks, for a child that loads data, or for none of these.
+
+    Args:
+        frames: innermost first.
+        call: the system call that blocks it, None while it runs.
+        pending: whether what it has issued to other ranks is not completed.
+        on_device: whether a device carries it out: then a wait may be a spin, which looks like work.
+    """
+    below = _below(frames)
+    if call is None:
+        return "device" if on_device else "works"
+    for file, _, function, _ in below:
+        if torch_names.is_distributed_file(file) and function in CALLS:
+            return "waits"
+        if torch_names.is_rpc_file(file) or function == torch_names.STORE_BARRIER:
+            return "waits"
+        if torch_names.is_dataloader_file(file) and function in torch_names.LOADER_WAITS:
+            return "child"
+    unnamed = any(torch_names.unnamed(file, function) for file, _, function, _ in below[:1])
+    inside = not below or unnamed
+    return "waits" if pending and inside and call["call"] == "futex" else "works"
+
+
+def within(frames: Sequence[FrameEntry]) -> str:
+    """`loader` for work that fetches data, `compiler` for what torch compiles; empty for any other."""
+    paths = [frame[0].replace("\\", "/") for frame in frames]
+    if any(part in path for path in paths for part in LOADER):
+        return "loader"
+    return "compiler" if any(part in path for path in paths for part in COMPILER) else ""
+
+
+def _below(frames: Sequence[FrameEntry]) -> List[FrameEntry]:
+    """The frames of libraries below the user's innermost line, innermost first."""
+    first = next((place for place, frame in enumerate(frames) if frame[3]), len(frames))
+    return list(frames[:first])
+
+
+def _holds_handle(thread: Thread) -> bool:
+    """True where the line of the user's own at which a thread is can name what others have to answer."""
+    if _below(thread["frames"]):
+        return False
+    site = thread["site"] or sites.site(sys._current_frames().get(thread.get("ident", 0)))
+    names = site["names"].values() if site is not None else ()
+    return any(name.startswith(("Work", "Store")) for name in names)

@@ -1,0 +1,167 @@
+"""Who is waited for while a job runs, by what its ranks did at the same ticks. No I/O, constant memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..model.facts import RankView, Snapshot, Verdict
+from ..model.samples import Sample
+from ..model.slow import Alike, Slow
+from .activity import Activity
+from .windows import Ranks, Windows
+
+KEPT = 64
+"""Samples of a rank that are kept until those of the others are known."""
+
+LATE = 3.0
+"""Seconds after which a sample does not come any more."""
+
+MOST_RANKS = 1024
+"""Ranks of a job up to which it is told who is waited for."""
+
+ALIKE = 0.5
+"""Share of the time that all ranks spend at a line of which that is worth a word."""
+
+UNABLE = "unable"
+"""What a rank did that could not run at a tick."""
+
+
+class Accounting:
+    """Takes in the samples of a run, tick by tick."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, deque[Sample]] = {}
+        self._activities: dict[int, Activity] = {}
+        self._windows = Windows()
+        self._next: int | None = None
+        self._begun: float | None = None
+        self._now = 0.0
+        self._ran: dict[int, float] = {}
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Take in what a snapshot has brought."""
+        self._now = snapshot.time
+        views = {view.rank: view for view in snapshot.ranks if view.rank is not None}
+        if not _is_complete(views, snapshot):
+            return
+        if self._begun is None:
+            self._begun = snapshot.time
+        for rank, view in views.items():
+            self._take_in(rank, view)
+        while (tick := self._due(views)) is not None:
+            self._count(tick)
+            self._next = tick + 1
+
+    def _take_in(self, rank: int, view: RankView) -> None:
+        assert view.process is not None, "the ranks are complete"
+        known = self._known.setdefault(rank, deque(maxlen=KEPT))
+        activity = self._activities.setdefault(rank, Activity())
+        newest = known[-1].tick if known else -1
+        for sample in view.process.samples:
+            if sample.tick > newest:
+                known.append(sample)
+                activity.take(sample)
+        activity.stopped = view.process.state == "stopped"
+
+    def _due(self, views: Mapping[int, RankView]) -> int | None:
+        """The next tick of which everything is known that will be."""
+        if any(not samples for samples in self._known.values()):
+            return None
+        if self._next is None:
+            self._next = max(samples[0].tick for samples in self._known.values())
+        latest = max(samples[-1].tick for samples in self._known.values())
+        missing = [samples for samples in self._known.values() if samples[-1].tick < self._next]
+        if self._next > latest:
+            return None
+        if missing and self._now - self._time_of(self._next) < LATE:
+            return None
+        return self._next
+
+    def _time_of(self, tick: int) -> float:
+        """Seconds at which a tick was, by the samples that were taken at it or after it."""
+        times = (s.at for samples in self._known.values() for s in samples if s.tick >= tick)
+        return min(times, default=self._now)
+
+    def _count(self, tick: int) -> None:
+        """Take in one tick; nothing where nothing tells what one of the ranks did."""
+        done = {rank: _at(tick, samples) for rank, samples in self._known.items()}
+        if any(what is None or what == "device" for what in done.values()):
+            return
+        acting = frozenset(rank for rank, what in done.items() if what != "waits")
+        alone = acting if 0 < len(acting) < len(done) else Ranks()
+        ran = {rank: _ran_until(tick, samples) for rank, samples in self._known.items() if rank not in alone}
+        self._windows.note(alone, same_wait=ran == self._ran)
+        self._ran = ran
+        for rank, activity in self._activities.items():
+            activity.count(tick, done[rank] or "", waited_for=rank in alone)
+
+    def added(self, verdict: Verdict) -> Verdict:
+        """A verdict with who was waited for; a hang has nobody."""
+        if verdict.outcome == "hang":
+            return verdict
+        slow = self.slow()
+        return replace(verdict, slow=slow, alike=None if slow is not None else self.alike())
+
+    def slow(self) -> Slow | None:
+        """Who was waited for; None where nobody stands out."""
+        found = self._windows.outstanding()
+        if found is None or self._begun is None:
+            return None
+        ranks, share = found
+        activities = [self._activities[rank] for rank in sorted(ranks)]
+        longest = max(activities, key=lambda activity: activity.waited_for)
+        others = [one for rank, one in self._activities.items() if rank not in ranks]
+        where, asleep = longest.place()
+        return Slow(
+            ranks=tuple(sorted(ranks)),
+            share=share,
+            kind=longest.kind(others),
+            seconds=share * (self._now - self._begun),
+            where=where,
+            asleep=asleep,
+        )
+
+    def alike(self) -> Alike | None:
+        """The line at which all ranks spend much of their time; None where there is none."""
+        if self._windows.ticks < KEPT or not self._activities:
+            return None
+        lines = [activity.lines() for activity in self._activities.values()]
+        common = [line for line in lines[0] if all(line in one for one in lines)]
+        line = max(common, key=lambda line: min(one[line] for one in lines), default=None)
+        if line is None:
+            return None
+        where, kind, asleep = line
+        share = min(one[line] for one in lines)
+        return Alike(where, share, kind, asleep) if share >= ALIKE else None
+
+
+def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:
+    """True while all ranks are there, have joined, and have been sampled."""
+    number = snapshot.job.world_size
+    if number is None or not 2 <= number <= MOST_RANKS or len(views) != number:
+        return False
+    return all(
+        view.joined and view.process is not None and view.process.alive for view in views.values()
+    )
+
+
+def _at(tick: int, samples: Sequence[Sample]) -> str | None:
+    """What a rank did at a tick; `UNABLE` where it could not run, None where nothing tells."""
+    after = next((sample for sample in samples if sample.tick >= tick), None)
+    if after is None:
+        return UNABLE
+    if after.tick == tick:
+        return after.doing
+    before = next((sample for sample in reversed(samples) if sample.tick < tick), None)
+    if after.due > tick:
+        return None  # it was not to be looked at then
+    if before is not None and before.doing == after.doing == "waits" and after.ran == before.ran:
+        return "waits"
+    return UNABLE
+
+
+def _ran_until(tick: int, samples: Sequence[Sample]) -> float:
+    """Seconds that the thread of a rank had had a processor by then: one that waits on has had no more."""
+    return next((sample.ran for sample in samples if sample.tick >= tick), 0.0)

@@ -1,0 +1,185 @@
+"""What a rank did while others waited for it: the line at which the time went, and of which kind it is."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+from ..model.frames import Frame
+from ..model.samples import Sample
+from ..model.slow import SlowKind
+
+KEPT = 64
+"""Newest samples of which it is still to come what they were a part of."""
+
+MOST_LINES = 64
+"""Lines that are counted; the rarest are forgotten."""
+
+HALF = 0.5
+"""Share of the time from which on a kind is that of all of it."""
+
+STARVED = 0.7
+"""Share of its time on a processor for which a process that gets too little of one waits besides."""
+
+MUCH = 0.3
+
+SAME_LINE = 0.15
+"""Share of its time at a line that others must spend there who do the same, and less of it."""
+
+SLEEPS = "nanosleep"
+
+READS = frozenset(
+    (
+        *("read", "write", "pread", "readv", "writev", "fsync", "open", "lseek", "ioctl", "flock", "fcntl"),
+        *("connect", "accept", "sendto", "recvfrom", "sendmsg", "recvmsg", "poll", "select", "epoll_wait"),
+    )
+)
+"""System calls that read, write, or wait for what is outside."""
+
+Line = tuple[Frame, SlowKind, bool]
+"""A line, what takes the time there as far as a single sample shows it, and whether it is a sleep."""
+
+
+class Activity:
+    """What a rank has done, tick by tick.
+
+    Attributes:
+        stopped: whether a signal stops it at the moment.
+        waited_for: at how many ticks all others waited for it.
+    """
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.waited_for = 0
+        self.ticks = 0
+        self.at_lines: Counter[Frame] = Counter()
+        self._all_lines: Counter[Line] = Counter()
+        self._waited_lines: Counter[Line] = Counter()
+        self._samples: deque[Sample] = deque(maxlen=KEPT)
+        self._traits: Counter[str] = Counter()
+        self._seconds = self._ran = self._wanted = self._besides = 0.0
+
+    def take(self, sample: Sample) -> None:
+        """Take in what it did at a tick of which the other ranks may not be known."""
+        self._samples.append(sample)
+
+    def count(self, tick: int, done: str, *, waited_for: bool) -> None:
+        """Count a tick.
+
+        Args:
+            done: what it did then; waited_for: whether all others waited for it.
+        """
+        self.ticks += 1
+        before, after = self._around(tick)
+        shown = after if after is not None and after.doing != "waits" else before
+        if done == "waits" or shown is None:
+            return
+        line = None if shown.where is None else (shown.where, _kind(shown), shown.call == SLEEPS)
+        if line is not None:
+            self.at_lines[line[0]] += 1
+            self._all_lines[line] += 1
+        if waited_for:
+            self.waited_for += 1
+            if line is not None:
+                self._waited_lines[line] += 1
+            self._see(shown, before, after, unable=done == "unable")
+        for counted in (self._all_lines, self._waited_lines, self.at_lines):
+            _bound(counted)
+
+    def _around(self, tick: int) -> tuple[Sample | None, Sample | None]:
+        """The samples before a tick, and at it or after it."""
+        after = next((sample for sample in self._samples if sample.tick >= tick), None)
+        before = next((sample for sample in reversed(self._samples) if sample.tick < tick), None)
+        return before, after
+
+    def _see(self, shown: Sample, before: Sample | None, after: Sample | None, *, unable: bool) -> None:
+        """Note what tells of which kind the time is."""
+        kind = _kind(shown)
+        self._traits[kind] += 1
+        self._traits["stopped"] += unable and self.stopped
+        if before is None or after is None or after.at <= before.at:
+            return
+        collected = after.collections > before.collections
+        self._traits["gc"] += unable and collected
+        share = 1.0 / max(1, after.tick - before.tick)  # of what lies between, each tick has its part
+        ran = after.ran - before.ran
+        self._seconds += share * (after.at - before.at)
+        self._ran += share * ran
+        self._wanted += share * (after.wanted - before.wanted)
+        self._besides += share * (after.used - before.used - ran)
+
+    def place(self) -> tuple[Frame | None, bool]:
+        """The line at which most of the time went for which it was waited for; whether it slept there."""
+        if not self._waited_lines:
+            return None, False
+        frames: Counter[Frame] = Counter()
+        for (frame, _, _), times in self._waited_lines.items():
+            frames[frame] += times
+        where = frames.most_common(1)[0][0]
+        asleep = sum(n for (frame, _, sleeps), n in self._waited_lines.items() if frame == where and sleeps)
+        return where, asleep > HALF * frames[where]
+
+    def lines(self) -> dict[Line, float]:
+        """Of lines at which it did not compute: the share of all its time."""
+        return {
+            line: times / self.ticks
+            for line, times in self._all_lines.items()
+            if line[1] != "compute" or line[2]
+        }
+
+    def kind(self, others: Iterable[Activity]) -> SlowKind:
+        """What takes the time for which it was waited for.
+
+        Args:
+            others: what the ranks did that have waited.
+        """
+        where, asleep = self.place()
+        for kind, holds in self._tests():
+            if holds():
+                return kind
+        if asleep or self._ran < HALF * self._seconds:
+            return "unknown"
+        own = self.at_lines[where] if where is not None else 0
+        alike = [one.at_lines[where] > SAME_LINE * own for one in others if where is not None]
+        return "data" if own and alike and all(alike) else "compute"
+
+    def _tests(self) -> tuple[tuple[SlowKind, Callable[[], bool]], ...]:
+        """The kinds that something tells, the surest first."""
+        return (
+            ("stopped", lambda: self._is("stopped")),
+            ("input", lambda: self._is("input")),
+            ("compile", lambda: self._is("compile")),
+            ("io", lambda: self._is("io")),
+            ("gc", lambda: self._is("gc")),
+            ("quota", self._is_starved),
+            ("gil", self._is_behind_thread),
+        )
+
+    def _is(self, trait: str) -> bool:
+        return self._traits[trait] >= HALF * max(1, self.waited_for)
+
+    def _is_starved(self) -> bool:
+        """True where it was ready to run, and got no processor."""
+        return self._wanted > max(STARVED * self._ran, MUCH * self._seconds)
+
+    def _is_behind_thread(self) -> bool:
+        """True where it did not sleep, and another thread of the process ran in its place."""
+        free = self._traits["compute"] >= HALF * max(1, self.waited_for)
+        return free and self._besides > max(self._ran, HALF * self._seconds)
+
+
+def _kind(sample: Sample) -> SlowKind:
+    """What takes the time, as far as a single sample shows it."""
+    if sample.doing == "child" or sample.within == "loader":
+        return "input"
+    if sample.within == "compiler":
+        return "compile"
+    if sample.call in READS:
+        return "io"
+    return "unknown" if sample.call else "compute"
+
+
+def _bound(counted: Counter[Line] | Counter[Frame]) -> None:
+    if len(counted) > 2 * MOST_LINES:
+        for item, _ in counted.most_common()[MOST_LINES:]:
+            del counted[item]

@@ -1,0 +1,141 @@
+"""How long each set of ranks was waited for, window by window: what stands out, and what is noise."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+SHORTEST = 5
+"""Ticks of a window at first: about a second."""
+
+BLOCKS = 8
+"""Windows by which the spread is judged. There are up to twice as many, then each two become one: a job
+of weeks takes no more room than one of a minute."""
+
+QUANTILE = 2.365
+"""Of Student's distribution with seven degrees of freedom, 97.5 %."""
+
+LEAST = 0.10
+"""Share below which nobody is said to be waited for."""
+
+STANDS_OUT = 2.0
+"""How many times as long as any other one somebody must have been waited for."""
+
+MOST_SETS = 32
+"""Sets of ranks that are counted in a window; the rarest are forgotten."""
+
+Ranks = frozenset[int]
+
+
+@dataclass
+class Window:
+    """Some ticks that follow each other.
+
+    Attributes:
+        ticks: how many; waited_for: a set of ranks -> at how many of them all other ranks waited.
+    """
+
+    ticks: int = 0
+    waited_for: Counter[Ranks] = field(default_factory=Counter)
+
+    def add(self, other: Window) -> None:
+        """Take in another one."""
+        self.ticks += other.ticks
+        self.waited_for.update(other.waited_for)
+        _bound(self.waited_for)
+
+
+class Windows:
+    """All ticks since the ranks had joined."""
+
+    def __init__(self) -> None:
+        self._all = [Window()]
+        self._length = SHORTEST
+        self._current: tuple[Ranks, int] = (Ranks(), 0)
+        self._longest: Counter[Ranks] = Counter()
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks there are."""
+        return sum(window.ticks for window in self._all)
+
+    def note(self, ranks: Ranks, *, same_wait: bool = False) -> None:
+        """Take in a tick.
+
+        Args:
+            ranks: for which all others waited; empty where that was nobody.
+            same_wait: whether the others have waited ever since the tick before.
+        """
+        before, ticks = self._current
+        self._current = ranks, ticks + 1 if same_wait and ranks == before else 1
+        if ranks:
+            self._longest[ranks] = max(self._longest[ranks], self._current[1])
+        _bound(self._longest)
+        if self._all[-1].ticks >= self._length:
+            self._begin()
+        self._all[-1].add(Window(1, Counter([ranks] if ranks else [])))
+
+    def _begin(self) -> None:
+        if len(self._all) >= 2 * BLOCKS:
+            pairs = zip(self._all[::2], self._all[1::2], strict=True)
+            self._all = [_joined(pair) for pair in pairs]
+            self._length *= 2
+        self._all.append(Window())
+
+    def outstanding(self) -> tuple[Ranks, float] | None:
+        """Those who were waited for far more than any others, and for which share; None for nobody.
+
+        What was so once may be chance: the longest single wait has to leave enough. So may what comes and
+        goes: the 95 % confidence interval of the lead over whoever comes next must not reach nothing.
+        """
+        total = _joined(self._all)
+        blocks = self._blocks()
+        if len(blocks) < BLOCKS:
+            return None
+        first = _most(total, total.waited_for)
+        second = _most(total, [ranks for ranks in total.waited_for if not ranks & first])
+        share = _share(total, first)
+        repeated = share - self._longest[first] / max(1, total.ticks)
+        if repeated < LEAST or share < STANDS_OUT * _share(total, second):
+            return None
+        lead = [_share(block, first) - _share(block, second) for block in blocks]
+        return (first, share) if _lower_bound(lead) > 0 else None
+
+    def _blocks(self) -> list[Window]:
+        """The windows that are full, two by two where there are more than `BLOCKS`, the oldest first."""
+        full = [window for window in self._all if window.ticks >= self._length]
+        size = max(1, len(full) // BLOCKS)
+        return [_joined(full[at : at + size]) for at in range(0, size * BLOCKS, size) if full[at:]]
+
+
+def _bound(counted: Counter[Ranks]) -> None:
+    if len(counted) > 2 * MOST_SETS:
+        for ranks, _ in counted.most_common()[MOST_SETS:]:
+            del counted[ranks]
+
+
+def _most(window: Window, candidates: Iterable[Ranks]) -> Ranks:
+    """The set that was waited for the longest; the empty one without any."""
+    return max(candidates, key=lambda ranks: window.waited_for[ranks], default=Ranks())
+
+
+def _joined(windows: Sequence[Window]) -> Window:
+    whole = Window()
+    for window in windows:
+        whole.add(window)
+    return whole
+
+
+def _share(window: Window, ranks: Ranks) -> float:
+    """The share of the ticks at which all were waited for who are waited for in that set, or in a part."""
+    counted = sum(times for some, times in window.waited_for.items() if some <= ranks)
+    return counted / window.ticks if window.ticks else 0.0
+
+
+def _lower_bound(values: Sequence[float]) -> float:
+    """The lower end of the confidence interval of the mean."""
+    mean = sum(values) / len(values)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return mean - QUANTILE * spread / math.sqrt(len(values))

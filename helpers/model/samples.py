@@ -1,0 +1,40 @@
+"""What a rank did at one moment: the facts of which it is told who is waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .frames import Frame
+
+Doing = Literal["waits", "child", "works", "device"]
+"""It waits for other ranks, for a child that loads data, for neither, or perhaps for its device."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a rank did at one tick, one of the moments at which all processes of a machine are sampled.
+
+    Attributes:
+        tick: number of it; due: of the one at which the sample was to be taken. Where that is an earlier
+            one, the process could not run in between. Of what is read from outside, a number of its own.
+        at: seconds since the command was started.
+        where: the user's innermost line, or that of the child that loads data.
+        within: `loader` while it fetches data, `compiler` while torch compiles, else empty.
+        call: the system call that blocks it; empty while it could run.
+        ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
+        used: seconds of processor time that the whole process has used so far.
+        collections: how often all its objects have been searched for garbage so far.
+    """
+
+    tick: int
+    due: int
+    at: float
+    doing: Doing
+    where: Frame | None = None
+    within: str = ""
+    call: str = ""
+    ran: float = 0.0
+    wanted: float = 0.0
+    used: float = 0.0
+    collections: int = 0

@@ -1,0 +1,53 @@
+"""Who is waited for while a job runs, as it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .frames import Frame
+
+SlowKind = Literal[
+    "compute", "input", "io", "gil", "quota", "stopped", "gc", "compile", "data", "unknown"
+]
+"""What takes the time of who is waited for: it computes; it waits for what loads its data; it reads or
+writes; another of its threads has the interpreter lock; it gets no processor; a signal stops it; it
+searches for garbage; it compiles; it does more than the others at the same line; none of these."""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """The rank, or the group of ranks, for which all others have waited.
+
+    Attributes:
+        ranks: it or them; where: the line at which most of the time went, perhaps of a child that loads
+            data; None where none is known.
+        share: of the time since all ranks had joined; seconds: the same.
+        asleep: True where most of the time went in a sleep.
+    """
+
+    ranks: tuple[int, ...]
+    share: float
+    kind: SlowKind
+    seconds: float
+    where: Frame | None = None
+    asleep: bool = False
+
+    @property
+    def rank(self) -> int | None:
+        """The rank, None for several."""
+        return self.ranks[0] if len(self.ranks) == 1 else None
+
+
+@dataclass(frozen=True)
+class Alike:
+    """The line at which all ranks spend much of their time, none more than the others.
+
+    Attributes:
+        share: the least that any rank spends there.
+    """
+
+    where: Frame
+    share: float
+    kind: SlowKind
+    asleep: bool = False

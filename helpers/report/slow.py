@@ -1,0 +1,63 @@
+"""Who was waited for, as a sentence, and what helps."""
+
+from __future__ import annotations
+
+from ..model.facts import Verdict
+from ..model.slow import SlowKind
+from ..model.wording import place, spoken
+
+DOES: dict[SlowKind, str] = {
+    "compute": "it computes",
+    "input": "it loads data",
+    "io": "it reads or writes",
+    "gil": "another thread holds the interpreter lock",
+    "quota": "it gets too little of a processor",
+    "stopped": "a signal stops it",
+    "gc": "it collects garbage",
+    "compile": "torch compiles",
+    "data": "it has more to do there than the others",
+    "unknown": "",
+}
+"""What takes the time, as a clause after the line."""
+
+HELPS: dict[SlowKind, str] = {
+    "compute": "Give this work to all ranks alike, or to a process that no rank waits for.",
+    "input": "Load ahead: more DataLoader workers, `prefetch_factor`, `persistent_workers`; move costly "
+    "decoding out of `__getitem__`.",
+    "io": "Write less often, in the background (`torch.distributed.checkpoint.async_save`), or to a faster "
+    "disk.",
+    "gil": "Move that thread's work to a process of its own (`multiprocessing`): threads of one process take "
+    "turns in Python code.",
+    "quota": "Give the process more of a processor: look at its affinity (`taskset -p PID`), its niceness, "
+    "the CPU limit of its container (`cpu.max`, `cpu.stat`), and at what else runs there.",
+    "stopped": "Find what sends the signal (SIGSTOP): a debugger, a scheduler, a shell's job control.",
+    "gc": "Keep fewer objects alive, call `gc.freeze()` after set-up, or collect on all ranks at the same step.",
+    "compile": "Compile before the first step, give all ranks the same shapes (`mark_dynamic`, padding), and "
+    "see `TORCH_LOGS=recompiles`.",
+    "data": "Share out the work evenly: batches of equal length (bucketing by length), shards of equal size.",
+    "unknown": "Look at what it waits for there.",
+}
+"""What helps, in Markdown."""
+
+
+def slow_line(verdict: Verdict) -> str:
+    """`rank 1, waited for 64 % of the time, mostly at data.py:31 (asleep)`; empty where nobody was."""
+    slow, alike = verdict.slow, verdict.alike
+    if slow is not None:
+        does = "asleep" if slow.asleep else DOES[slow.kind]
+        at = f", mostly at {place(slow.where)}" if slow.where is not None else ""
+        why = does and f" ({does})"
+        return f"{spoken(slow.ranks)}, waited for {_percent(slow.share)} of the time{at}{why}"
+    if alike is None:
+        return ""
+    does = "asleep" if alike.asleep else DOES[alike.kind]
+    return f"all ranks spend {_percent(alike.share)} of the time at {place(alike.where)} ({does})"
+
+
+def help_line(verdict: Verdict) -> str:
+    """What makes it faster, in Markdown; empty where nobody was waited for."""
+    return HELPS[verdict.slow.kind] if verdict.slow is not None else ""
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share)} %"

@@ -70,15 +70,23 @@ class Ledger:
     """All that the ranks of a job noted.
 
     Attributes:
-        joined: when each rank had joined; empty where none has.
+        size: how many ranks the job has; 0 where none has joined.
+        joined: when each rank had joined.
     """
 
+    size: int
     joined: Mapping[int, float]
     calls: Sequence[Call]
+
+    @property
+    def complete(self) -> bool:
+        """True once all ranks have joined."""
+        return 0 < self.size == len(self.joined)
 
 
 def read(folder: Path) -> Ledger:
     """Read what the ranks wrote; the last line of a rank that was killed may be cut short."""
+    size = 0
     joined: dict[int, float] = {}
     calls: list[Call] = []
     for path in sorted(folder.glob("*.jsonl")):
@@ -88,12 +96,12 @@ def read(folder: Path) -> Ledger:
             except ValueError:
                 continue
             if "joined" in noted:
-                joined[noted["rank"]] = noted["joined"]
+                size, joined[noted["rank"]] = noted["size"], noted["joined"]
             else:
                 meeting = (noted["channel"], noted["number"])
                 times = (noted["there"], noted["before"], noted["after"])
                 calls.append(Call(noted["rank"], meeting, tuple(noted["ranks"]), *times))
-    return Ledger(joined, calls)
+    return Ledger(size, joined, calls)
 
 
 def truth(ledger: Ledger, since: float = -math.inf, until: float = math.inf) -> Truth:
@@ -102,13 +110,13 @@ def truth(ledger: Ledger, since: float = -math.inf, until: float = math.inf) -> 
     Args:
         since, until: look at no other time than this.
     """
-    if not ledger.joined or not ledger.calls:
+    if not ledger.complete or not ledger.calls:
         return Truth(0.0, {})
     start = max(*ledger.joined.values(), since)
     end = min(max(call.after for call in ledger.calls), until)
     if end <= start:
         return Truth(0.0, {})
-    seconds: Counter[tuple[int, ...]] = Counter()
+    seconds: dict[tuple[int, ...], float] = defaultdict(float)
     waiting: Counter[int] = Counter()  # in how many calls each rank waits
     at = start
     for time, rank, change in sorted(_changes(ledger.calls)):

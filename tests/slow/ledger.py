@@ -28,7 +28,7 @@ def _write(**line):
 
 def joined():
     """The process group is there."""
-    _write(joined=time.monotonic())
+    _write(joined=time.monotonic(), size=dist.get_world_size())
 
 
 def posted(ranks=None):

@@ -19,7 +19,7 @@ class Records(Dataset):
         self.path.write_text(json.dumps(record))
 
     def __len__(self):
-        return 240
+        return 160
 
     def __getitem__(self, index):
         record = json.loads(self.path.read_text())  # <- slow
@@ -33,7 +33,7 @@ def main():
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     with tempfile.TemporaryDirectory() as folder:
-        boxes = 30000 if dist.get_rank() == 0 else 300
+        boxes = 10000 if dist.get_rank() == 0 else 300
         for batch in DataLoader(Records(folder, boxes), batch_size=2):
             loss = model(batch).mean()
             with backward:

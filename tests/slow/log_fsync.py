@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 60
+STEPS = 80
 
 
 class Log:
@@ -30,7 +30,7 @@ def main():
         out = model(torch.randn(512, 512))
         out.pow(2).mean().backward()
         if log:
-            for sample in range(40):
+            for sample in range(80):
                 log.write(f"{step} {sample} {out[sample].norm():.4f}")
         for parameter in model.parameters():
             with ledger.around():

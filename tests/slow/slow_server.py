@@ -1,0 +1,50 @@
+"""Each rank reads its batches from a server of its own; that of rank 2 answers late."""
+
+import multiprocessing
+import socket
+import time
+
+import ledger
+import torch
+import torch.distributed as dist
+from torch import nn
+
+STEPS = 60
+
+
+def serve(listening, delay):
+    connection, _ = listening.accept()
+    while connection.recv(1):
+        time.sleep(delay)
+        connection.sendall(bytes(1024))
+
+
+def read(connection):
+    connection.sendall(b"?")
+    received = b""
+    while len(received) < 1024:
+        received += connection.recv(1024)  # <- slow
+    return torch.frombuffer(bytearray(received), dtype=torch.float32)
+
+
+def main():
+    dist.init_process_group("gloo")
+    ledger.joined()
+    listening = socket.create_server(("127.0.0.1", 0))
+    delay = 0.25 if dist.get_rank() == 2 else 0.03
+    server = multiprocessing.Process(target=serve, args=(listening, delay), daemon=True)
+    server.start()
+    connection = socket.create_connection(listening.getsockname())
+    model = nn.Linear(256, 256)
+    for _ in range(STEPS):
+        model(read(connection)).mean().backward()
+        with ledger.around():
+            dist.all_reduce(model.weight.grad)
+        model.zero_grad()
+    connection.close()
+    server.join()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -215,24 +215,27 @@ def processor_time(thread: int) -> Optional[float]:
         return None
 
 
-def schedule(thread: int) -> Tuple[float, float]:
-    """Seconds for which a thread of this process has had a processor, and for which it wanted one.
+def schedule(thread: int, process: str = "self") -> Tuple[float, float]:
+    """Seconds for which a thread has had a processor, and for which it waited for one.
 
     Both are 0 where that is not known.
+
+    Args:
+        process: pid of the thread's process, `self` for this one.
     """
     try:
-        return _scheduled(thread)
+        return _scheduled(thread, process)
     except (OSError, ValueError):
         return 0.0, 0.0
 
 
-def _scheduled(thread: int) -> Tuple[float, float]:
-    """Seconds for which a thread of this process has had a processor, and for which it waited for one.
+def _scheduled(thread: int, process: str = "self") -> Tuple[float, float]:
+    """Seconds for which a thread of a process has had a processor, and for which it waited for one.
 
     Raises:
         OSError, ValueError: that is not known.
     """
-    run, delay, _ = _line(f"/proc/self/task/{thread}/schedstat").split()
+    run, delay, _ = _line(f"/proc/{process}/task/{thread}/schedstat").split()
     return int(run) / 1e9, int(delay) / 1e9
 
 

@@ -161,6 +161,7 @@ class _NotAtFirstOfThread(TypedDict, total=False):
     spins: bool
     handling: "Error"
     native_stack: List[str]
+    schedule: Tuple[float, float]
 
 
 class Thread(_NotAtFirstOfThread):
@@ -177,6 +178,7 @@ class Thread(_NotAtFirstOfThread):
             when that one has last run on a processor, as far as looks tell.
         native_stack: the C functions in which it is, innermost first, where that was asked.
         handling: the exception that it is handling, where it has been at one place for a moment.
+        schedule: seconds for which it has had a processor, and for which it has waited for one.
         spins: True while it keeps a processor busy in C, without the interpreter lock, where it stands.
         within: the library's functions that lead from the user's line to its call, outermost first: the
             module and the qualified name of each.
@@ -418,6 +420,7 @@ class _NotAtFirst(TypedDict, total=False):
     faults: Dict[str, str]
     cells: Dict[str, Cell]
     read: float
+    asked: float
 
 
 class Record(_NotAtFirst):
@@ -430,6 +433,7 @@ class Record(_NotAtFirst):
         call_history: the calls of torch.distributed made through Python; absent before the first.
         cells: file name -> cell of a notebook, of code that is on a stack.
         read: monotonic time at which it was made from outside; a beacon touches its record instead.
+        asked: monotonic time at which it was asked for from outside, with those of other processes.
         faults: part of the look -> why that part has failed.
         rpc: its rank, and the number of ranks, once it has come out of `init_rpc`.
         source: `beacon`, or `py-spy` for a record made from outside.

@@ -28,7 +28,12 @@ LOADER = ("/torch/utils/data/",)
 COMPILER = ("/torch/_dynamo/", "/torch/_inductor/", "/torch/_functorch/")
 """Parts of the paths of what fetches data, and of what compiles."""
 
-CALLS = torch_names.CALLS | torch_names.NEW_GROUP_CALLS | torch_names.RENDEZVOUS_CALLS
+CALLS = (
+    torch_names.CALLS
+    | torch_names.NEW_GROUP_CALLS
+    | torch_names.RENDEZVOUS_CALLS
+    | {torch_names.STORE_BARRIER}
+)
 
 
 class SampleLog:
@@ -93,19 +98,29 @@ def doing(
         pending: whether what it has issued to other ranks is not completed.
         on_device: whether a device carries it out: then a wait may be a spin, which looks like work.
     """
-    below = _below(frames)
     if call is None:
         return "device" if on_device else "works"
-    for file, _, function, _ in below:
-        if torch_names.is_distributed_file(file) and function in CALLS:
-            return "waits"
-        if torch_names.is_rpc_file(file) or function == torch_names.STORE_BARRIER:
-            return "waits"
-        if torch_names.is_dataloader_file(file) and function in torch_names.LOADER_WAITS:
-            return "child"
+    if communicates(frames):
+        return "waits"
+    below = _below(frames)
+    if any(is_loader_wait(file, function) for file, _, function, _ in below):
+        return "child"
     unnamed = any(torch_names.unnamed(file, function) for file, _, function, _ in below[:1])
     inside = not below or unnamed
     return "waits" if pending and inside and call["call"] == "futex" else "works"
+
+
+def communicates(frames: Sequence[FrameEntry]) -> bool:
+    """True for a thread that is in a call to which other ranks have to come."""
+    return any(
+        (torch_names.is_distributed_file(file) and function in CALLS) or torch_names.is_rpc_file(file)
+        for file, _, function, _ in _below(frames)
+    )
+
+
+def is_loader_wait(file: str, function: str) -> bool:
+    """True for a function in which a rank waits for the workers that load its data."""
+    return torch_names.is_dataloader_file(file) and function in torch_names.LOADER_WAITS
 
 
 def within(frames: Sequence[FrameEntry]) -> str:

@@ -35,7 +35,7 @@ class Accounting:
         self._known: dict[int, deque[Sample]] = {}
         self._activities: dict[int, Activity] = {}
         self._windows = Windows()
-        self._next: int | None = None
+        self._newest = -1
         self._begun: float | None = None
         self._now = 0.0
         self._ran: dict[int, float] = {}
@@ -50,9 +50,9 @@ class Accounting:
             self._begun = snapshot.time
         for rank, view in views.items():
             self._take_in(rank, view)
-        while (tick := self._due(views)) is not None:
+        while (tick := self._due()) is not None:
             self._count(tick)
-            self._next = tick + 1
+            self._newest = tick
 
     def _take_in(self, rank: int, view: RankView) -> None:
         assert view.process is not None, "the ranks are complete"
@@ -65,24 +65,13 @@ class Accounting:
                 activity.take(sample)
         activity.stopped = view.process.state == "stopped"
 
-    def _due(self, views: Mapping[int, RankView]) -> int | None:
+    def _due(self) -> int | None:
         """The next tick of which everything is known that will be."""
-        if any(not samples for samples in self._known.values()):
+        newer = [[s for s in samples if s.tick > self._newest] for samples in self._known.values()]
+        first = min((samples[0] for samples in newer if samples), key=lambda one: one.tick, default=None)
+        if first is None or (not all(newer) and self._now - first.at < LATE):
             return None
-        if self._next is None:
-            self._next = max(samples[0].tick for samples in self._known.values())
-        latest = max(samples[-1].tick for samples in self._known.values())
-        missing = [samples for samples in self._known.values() if samples[-1].tick < self._next]
-        if self._next > latest:
-            return None
-        if missing and self._now - self._time_of(self._next) < LATE:
-            return None
-        return self._next
-
-    def _time_of(self, tick: int) -> float:
-        """Seconds at which a tick was, by the samples that were taken at it or after it."""
-        times = (s.at for samples in self._known.values() for s in samples if s.tick >= tick)
-        return min(times, default=self._now)
+        return first.tick
 
     def _count(self, tick: int) -> None:
         """Take in one tick; nothing where nothing tells what one of the ranks did."""
@@ -91,7 +80,9 @@ class Accounting:
             return
         acting = frozenset(rank for rank, what in done.items() if what != "waits")
         alone = acting if 0 < len(acting) < len(done) else Ranks()
-        ran = {rank: _ran_until(tick, samples) for rank, samples in self._known.items() if rank not in alone}
+        ran = {
+            rank: _ran_until(tick, samples) for rank, samples in self._known.items() if rank not in alone
+        }
         self._windows.note(alone, same_wait=ran == self._ran)
         self._ran = ran
         for rank, activity in self._activities.items():
@@ -151,13 +142,13 @@ def _at(tick: int, samples: Sequence[Sample]) -> str | None:
     """What a rank did at a tick; `UNABLE` where it could not run, None where nothing tells."""
     after = next((sample for sample in samples if sample.tick >= tick), None)
     if after is None:
-        return UNABLE
+        return UNABLE if samples else None
     if after.tick == tick:
         return after.doing
     before = next((sample for sample in reversed(samples) if sample.tick < tick), None)
-    if after.due > tick:
+    if before is None or after.due > tick:
         return None  # it was not to be looked at then
-    if before is not None and before.doing == after.doing == "waits" and after.ran == before.ran:
+    if before.doing == after.doing == "waits" and after.ran == before.ran:
         return "waits"
     return UNABLE
 

@@ -30,8 +30,30 @@ SLEEPS = "nanosleep"
 
 READS = frozenset(
     (
-        *("read", "write", "pread", "readv", "writev", "fsync", "open", "lseek", "ioctl", "flock", "fcntl"),
-        *("connect", "accept", "sendto", "recvfrom", "sendmsg", "recvmsg", "poll", "select", "epoll_wait"),
+        *(
+            "read",
+            "write",
+            "pread",
+            "readv",
+            "writev",
+            "fsync",
+            "open",
+            "lseek",
+            "ioctl",
+            "flock",
+            "fcntl",
+        ),
+        *(
+            "connect",
+            "accept",
+            "sendto",
+            "recvfrom",
+            "sendmsg",
+            "recvmsg",
+            "poll",
+            "select",
+            "epoll_wait",
+        ),
     )
 )
 """System calls that read, write, or wait for what is outside."""
@@ -116,7 +138,9 @@ class Activity:
         for (frame, _, _), times in self._waited_lines.items():
             frames[frame] += times
         where = frames.most_common(1)[0][0]
-        asleep = sum(n for (frame, _, sleeps), n in self._waited_lines.items() if frame == where and sleeps)
+        asleep = sum(
+            n for (frame, _, sleeps), n in self._waited_lines.items() if frame == where and sleeps
+        )
         return where, asleep > HALF * frames[where]
 
     def lines(self) -> dict[Line, float]:

@@ -10,6 +10,7 @@ from ..beacon.torch_names import DATALOADER_WORKER
 from ..launch.processes import is_launcher
 from ..model.facts import STILL, Attempt, ChildView, Job, Port, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame, innermost_user
+from ..model.samples import Sample
 from . import device_reads, libraries, nccl, process_view, ranks, tracebacks
 from .cells import Cells
 from .compilers import compiling
@@ -22,7 +23,7 @@ from .not_seen import not_seen
 from .process_table import Row
 from .process_view import Readings
 from .rendezvous import rendezvous
-from .sampled import of_beacon
+from .sampled import from_outside, of_beacon
 from .source import Sources, frame_of
 from .stillness import with_movement
 from .store import addresses_to_look_at
@@ -188,8 +189,7 @@ class Picture:
         identity = self._seen.identities[pid]
         children = tuple(self._child(child) for child in self._roles.children.get(pid, ()))
         alive = (child.process.command for child in children if child.process.alive)
-        noted = self._seen.inbox.samples.get(pid, ())
-        samples = of_beacon(noted, self._seen.watched.cwd, self._seen.start, children)
+        samples = self._samples(pid, process, children)
         process = replace(process, compiles=compiling(alive), samples=samples)
         return RankView(
             rank=rank if rank >= 0 else None,
@@ -204,6 +204,15 @@ class Picture:
             master=identity.master,
             interface=identity.interface,
         )
+
+    def _samples(
+        self, pid: int, process: ProcessView, children: Sequence[ChildView]
+    ) -> tuple[Sample, ...]:
+        seen, record = self._seen, self._seen.records.get(pid)
+        if record is None or record["source"] == "beacon":
+            noted = seen.inbox.samples.get(pid, ())
+            return of_beacon(noted, seen.watched.cwd, seen.start, children)
+        return from_outside(record, process.waits, children, seen.watched.cwd, seen.start)
 
     def _child(self, pid: int) -> ChildView:
         row = self._seen.table.rows[pid]

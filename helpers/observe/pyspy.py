@@ -85,7 +85,7 @@ class Dumps:
             due = [program for program in asked if begun - self._known[program.pid].failed > AGAIN_AFTER]
             running = [(program, self._start(program.pid)) for program in due]
             for program, process in running:
-                self._take_in(program, process, begun + LIMIT)
+                self._take_in(program, process, begun)
             ended = time.monotonic()
             self._next = max(begun + EVERY, ended + (ended - begun) * (1 / SHARE - 1))
 
@@ -113,10 +113,10 @@ class Dumps:
             stderr=subprocess.PIPE,
         )
 
-    def _take_in(self, program: Program, process: subprocess.Popen[bytes], deadline: float) -> None:
+    def _take_in(self, program: Program, process: subprocess.Popen[bytes], begun: float) -> None:
         known = self._known[program.pid]
         try:
-            out, problem = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            out, problem = process.communicate(timeout=max(0.1, begun + LIMIT - time.monotonic()))
             dump = msgspec.json.decode(out, type=list[dumped.DumpedThread])
         except (subprocess.TimeoutExpired, ValueError) as failure:
             late = isinstance(failure, subprocess.TimeoutExpired)
@@ -141,12 +141,13 @@ class Dumps:
             environment=program.environment or {},
             cwd=cwd,
         )
-        record["read"] = now
+        record["read"], record["asked"] = now, begun
         before, known.threads = known.threads, {}
         for one, thread in zip(dump, record["threads"], strict=True):
             native_id = thread.get("native_id")
             if native_id is not None:
                 thread["native"] = native.blocking_call(native_id, str(program.pid))
+                thread["schedule"] = native.schedule(native_id, str(program.pid))
             signature = _signature(program.pid, native_id, thread)
             seen = before.get(one["thread_id"])
             if seen is None or seen.signature != signature:

@@ -24,6 +24,7 @@ from . import (
     joining,
     nccl,
     output,
+    samples,
     signal_handlers,
     single_thread,
     ticks,
@@ -110,13 +111,12 @@ class Beacon:
             self._start_thread()
         self._resting.release()
 
-    def look(self, mine: int = 0, ended: bool = False, due: int = 0) -> None:
+    def look(self, mine: int = 0, ended: bool = False) -> None:
         """Write a record of this moment.
 
         Args:
             mine: the beacon's own thread, which is left out.
             ended: True in the last record of an orderly exit.
-            due: the tick at which a sample was to be taken; 0 for none.
         """
         try:
             record: Written = self._process.look(mine, ended)
@@ -130,11 +130,19 @@ class Beacon:
             else:
                 files.write(self.path, record)
                 self._last = record
-            if due and self._process.sample(due):
-                files.write(self._samples_path, self._process.samples.told())
         except OSError:
             files.give_up(self.path)
             self._last = None
+
+    def _sample(self, due: int) -> None:
+        """Sample what the process does, and write the newest samples now and then.
+
+        Args:
+            due: the tick at which it was to be done.
+        """
+        if self._process.sample(due) and due % samples.WRITTEN == 0:
+            with contextlib.suppress(OSError):
+                files.write(self._samples_path, self._process.samples.told())
 
     def _note(self) -> None:
         """Write a record at once, unless this is a child that was forked behind Python's back."""
@@ -199,21 +207,25 @@ class Beacon:
     def _run(self) -> None:
         mine, self._native_id = _thread.get_ident(), _thread.get_native_id()
         try:
-            begun, pause = time.monotonic(), ticks.TICK
+            begun, look_at = time.monotonic(), 0.0
             while True:
-                due = ticks.first_after(begun + pause - ticks.TICK / 2)
+                due = ticks.first_after(begun + ticks.TICK / 2)
                 if self._woken(ticks.moment(due) - time.monotonic()):
                     break
                 begun, used_before = time.monotonic(), time.thread_time()
+                self._sample(due)
+                if begun < look_at:
+                    continue
                 if self._guardian and not _alive(self._guardian):
                     if files.is_released(self._folder):
                         return
                     _kill(self.pid, 9)
                 self._tracer.admit()
                 self._crashes.keep(self._crash_path)
-                self.look(mine=mine, due=due)
+                self.look(mine=mine)
                 used = time.thread_time() - used_before
                 pause = min(max(ticks.TICK, used / LOOK_SHARE), LONGEST_PAUSE)
+                look_at = begun + pause - ticks.TICK / 2
         finally:
             self._running.release()
 

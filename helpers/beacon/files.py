@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import zlib
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
     from .record import Samples, Written
@@ -42,7 +42,7 @@ def is_released(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, "released")) or not os.path.isdir(folder)
 
 
-def write(path: str, record: Union[Written, Samples]) -> None:
+def write(path: str, record: Written | Samples) -> None:
     """Write the record at `path`, in the place of the one that is there.
 
     Only the first is put there by its name: to replace a file by another one, ext4 first sees to it that

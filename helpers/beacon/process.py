@@ -16,7 +16,7 @@ from .nccl import Nccl
 from .samples import SampleLog
 
 if TYPE_CHECKING:
-    from .record import Error, Flight, FrameEntry, Groups, Record, Unseen
+    from .record import Error, Flight, FrameEntry, Groups, Record, Thread, Unseen
 
 READ_AFTER, READ_AT_LAST = 0.35, 1.0
 """Seconds a collective must be pending before its entries are read: normally, and in any case."""
@@ -121,28 +121,37 @@ class Process:
         return record
 
     def sample(self, due: int) -> bool:
-        """Take a sample of what the newest look has seen.
+        """Note what the thread does by which this process is judged, if it is a rank.
 
         Args:
-            due: the tick at which it was to be taken.
+            due: the tick at which that was to be done.
 
         Returns:
-            Whether there is one: only of a rank.
+            Whether it was.
         """
-        return bool(self._joined() and self._part("its samples", False, self._take_sample, due))
+        return bool(self._joined() and self._part("its samples", False, self._sample, due))
 
-    def _take_sample(self, due: int) -> bool:
+    def _sample(self, due: int) -> bool:
+        judged = self._judged()
+        frame = sys._current_frames().get(judged["ident"]) if judged is not None else None
+        if judged is None or frame is None:
+            return False
+        status = torch_names.flight_status()
+        self.samples.take(
+            max(due, ticks.last_before(time.monotonic())),
+            due,
+            frame,
+            judged.get("native_id"),
+            pending=status is not None and torch_names.pending(status),
+            on_device=torch_names.accelerator() != "cpu",
+        )
+        return True
+
+    def _judged(self) -> Optional[Thread]:
+        """The main thread, or else the first one, that was in the user's code when last looked at."""
         seen = [thread.entry for thread in self._threads.values()]
         users = [entry for entry in seen if any(user for _, _, _, user in entry["frames"])]
-        judged = next((entry for entry in users if entry["main"]), users[0] if users else None)
-        if judged is None:
-            return False
-        status = self._flight_status
-        pending = status is not None and torch_names.pending(status)
-        tick = max(due, ticks.last_before(time.monotonic()))
-        on_device = torch_names.accelerator() != "cpu"
-        self.samples.take(tick, due, judged, pending, on_device)
-        return True
+        return next((entry for entry in users if entry["main"]), users[0] if users else None)
 
     def _part(self, name: str, default: Any, look: Callable[..., Any], *given: Any) -> Any:
         """What one part of a look has seen; a part that fails says so, and takes no other along."""

@@ -7,18 +7,22 @@ was so at one time.
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Sequence, Tuple
 
-from . import native, sites, torch_names
+from . import native, sites, stacks, torch_names
 
 if TYPE_CHECKING:
-    from .record import Doing, FrameEntry, NativeCall, Sample, Samples, Thread
+    from types import FrameType
+
+    from .record import Doing, FrameEntry, NativeCall, Sample, Samples
 
 KEPT = 16
-"""Newest samples that are told: whoever reads them every 0.6 s misses none."""
+"""Newest samples that are told: whoever reads them every two seconds misses none."""
+
+WRITTEN = 4
+"""Ticks after which they are written again: to write takes as long as to take a sample."""
 
 TAKES_LOCK = 0.2
 """Seconds within which a wait for the interpreter lock ends: it is asked for every 5 ms, and the end of
@@ -42,20 +46,29 @@ class SampleLog:
     def __init__(self) -> None:
         self._newest: Deque[Tuple[Sample, Optional[FrameEntry]]] = deque(maxlen=KEPT)
 
-    def take(self, tick: int, due: int, thread: Thread, pending: bool, on_device: bool) -> None:
+    def take(
+        self,
+        tick: int,
+        due: int,
+        frame: FrameType,
+        native_id: Optional[int],
+        *,
+        pending: bool,
+        on_device: bool,
+    ) -> None:
         """Take a sample.
 
         Args:
             tick: number of the moment; due: of the one at which the sample was to be taken.
-            thread: by which the process is judged.
+            frame: of the thread by which the process is judged; native_id: the kernel's id of it.
             pending: whether a collective is enqueued and not completed.
             on_device: whether a device carries out what it calls.
         """
-        native_id, frames = thread.get("native_id"), thread["frames"]
+        frames = stacks.entries(frame)
         call = native.blocking_call(native_id) if native_id is not None else None
         if call is not None and for_interpreter(call, time.monotonic()):
             call = None
-        pending = pending or (call is not None and _holds_handle(thread))
+        pending = pending or (call is not None and frames[0][3] and _holds_handle(frame))
         ran, wanted = native.schedule(native_id) if native_id is not None else (0.0, 0.0)
         place = next((frame for frame in frames if frame[3]), None)
         sample: Sample = {
@@ -137,10 +150,8 @@ def _below(frames: Sequence[FrameEntry]) -> List[FrameEntry]:
     return list(frames[:first])
 
 
-def _holds_handle(thread: Thread) -> bool:
-    """True where the line of the user's own at which a thread is can name what others have to answer."""
-    if _below(thread["frames"]):
-        return False
-    site = thread["site"] or sites.site(sys._current_frames().get(thread.get("ident", 0)))
+def _holds_handle(frame: FrameType) -> bool:
+    """True where a line of the user's own can name what others have to answer."""
+    site = sites.site(frame)
     names = site["names"].values() if site is not None else ()
     return any(name.startswith(("Work", "Store")) for name in names)

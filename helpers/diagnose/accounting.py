@@ -1,4 +1,4 @@
-"""Who is waited for while a job runs, by what its ranks did at the same ticks. No I/O, constant memory."""
+"""Who is waited for while a job runs, by what its ranks did at the same ticks. In constant memory."""
 
 from __future__ import annotations
 
@@ -154,5 +154,5 @@ def _at(tick: int, samples: Sequence[Sample]) -> str | None:
 
 
 def _ran_until(tick: int, samples: Sequence[Sample]) -> float:
-    """Seconds that the thread of a rank had had a processor by then: one that waits on has had no more."""
+    """Seconds that the thread of a rank had had a processor: one that waits on has had no more."""
     return next((sample.ran for sample in samples if sample.tick >= tick), 0.0)

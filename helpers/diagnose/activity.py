@@ -1,9 +1,9 @@
-"""What a rank did while others waited for it: the line at which the time went, and of which kind it is."""
+"""What a rank did while others waited for it: at which line the time went, and of which kind it is."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ..model.frames import Frame
 from ..model.samples import Sample
@@ -78,11 +78,13 @@ class Activity:
         self._all_lines: Counter[Line] = Counter()
         self._waited_lines: Counter[Line] = Counter()
         self._samples: deque[Sample] = deque(maxlen=KEPT)
+        self._first: Sample | None = None
         self._traits: Counter[str] = Counter()
         self._seconds = self._ran = self._wanted = self._besides = 0.0
 
     def take(self, sample: Sample) -> None:
         """Take in what it did at a tick of which the other ranks may not be known."""
+        self._first = self._first or sample
         self._samples.append(sample)
 
     def count(self, tick: int, done: str, *, waited_for: bool) -> None:
@@ -131,7 +133,7 @@ class Activity:
         self._besides += share * (after.used - before.used - ran)
 
     def place(self) -> tuple[Frame | None, bool]:
-        """The line at which most of the time went for which it was waited for; whether it slept there."""
+        """The line at which most of the time went that others waited; whether it slept there."""
         if not self._waited_lines:
             return None, False
         frames: Counter[Frame] = Counter()
@@ -158,7 +160,8 @@ class Activity:
             others: what the ranks did that have waited.
         """
         where, asleep = self.place()
-        for kind, holds in self._tests():
+        others = list(others)
+        for kind, holds in self._tests(others):
             if holds():
                 return kind
         if asleep or self._ran < HALF * self._seconds:
@@ -167,7 +170,7 @@ class Activity:
         alike = [one.at_lines[where] > SAME_LINE * own for one in others if where is not None]
         return "data" if own and alike and all(alike) else "compute"
 
-    def _tests(self) -> tuple[tuple[SlowKind, Callable[[], bool]], ...]:
+    def _tests(self, others: Sequence[Activity]) -> tuple[tuple[SlowKind, Callable[[], bool]], ...]:
         """The kinds that something tells, the surest first."""
         return (
             ("stopped", lambda: self._is("stopped")),
@@ -175,16 +178,25 @@ class Activity:
             ("compile", lambda: self._is("compile")),
             ("io", lambda: self._is("io")),
             ("gc", lambda: self._is("gc")),
-            ("quota", self._is_starved),
+            ("quota", lambda: self._is_starved(others)),
             ("gil", self._is_behind_thread),
         )
 
     def _is(self, trait: str) -> bool:
         return self._traits[trait] >= HALF * max(1, self.waited_for)
 
-    def _is_starved(self) -> bool:
-        """True where it was ready to run, and got no processor."""
-        return self._wanted > max(STARVED * self._ran, MUCH * self._seconds)
+    def _is_starved(self, others: Sequence[Activity]) -> bool:
+        """True where it was ready to run, and got no processor, for longer than the others."""
+        wanted = self._wanted > max(STARVED * self._ran, MUCH * self._seconds)
+        return wanted and all(one.starved < HALF * self.starved for one in others)
+
+    @property
+    def starved(self) -> float:
+        """Seconds for which it has waited for a processor, for each second on one."""
+        first, last = self._first, self._samples[-1] if self._samples else None
+        if first is None or last is None or last.ran <= first.ran:
+            return 0.0
+        return (last.wanted - first.wanted) / (last.ran - first.ran)
 
     def _is_behind_thread(self) -> bool:
         """True where it did not sleep, and another thread of the process ran in its place."""

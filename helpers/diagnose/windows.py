@@ -87,8 +87,8 @@ class Windows:
     def outstanding(self) -> tuple[Ranks, float] | None:
         """Those who were waited for far more than any others, and for which share; None for nobody.
 
-        What was so once may be chance: the longest single wait has to leave enough. So may what comes and
-        goes: the 95 % confidence interval of the lead over whoever comes next must not reach nothing.
+        What was so once may be chance: the longest single wait has to leave enough. So may what comes
+        and goes: the 95 % confidence interval of the lead over whoever comes next is above nothing.
         """
         total = _joined(self._all)
         blocks = self._blocks()
@@ -129,7 +129,7 @@ def _joined(windows: Sequence[Window]) -> Window:
 
 
 def _share(window: Window, ranks: Ranks) -> float:
-    """The share of the ticks at which all were waited for who are waited for in that set, or in a part."""
+    """The share of the ticks at which these, or some of these, were waited for."""
     counted = sum(times for some, times in window.waited_for.items() if some <= ranks)
     return counted / window.ticks if window.ticks else 0.0
 

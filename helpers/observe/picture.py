@@ -211,7 +211,7 @@ class Picture:
         seen, record = self._seen, self._seen.records.get(pid)
         if record is None or record["source"] == "beacon":
             noted = seen.inbox.samples.get(pid, ())
-            return of_beacon(noted, seen.watched.cwd, seen.start, children)
+            return of_beacon(noted, children, seen.watched.cwd, seen.start)
         return from_outside(record, process.waits, children, seen.watched.cwd, seen.start)
 
     def _child(self, pid: int) -> ChildView:

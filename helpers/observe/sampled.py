@@ -25,8 +25,8 @@ def of_beacon(
     """What the beacon of a rank has noted.
 
     Args:
-        cwd: the job's folder; start: monotonic time at which it was started.
         children: of the rank: while it waits for one that loads data, the line is that one's.
+        cwd: the job's folder; start: monotonic time at which it was started.
     """
     loads = _loading(children)
     return tuple(

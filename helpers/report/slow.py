@@ -22,19 +22,20 @@ DOES: dict[SlowKind, str] = {
 
 HELPS: dict[SlowKind, str] = {
     "compute": "Give this work to all ranks alike, or to a process that no rank waits for.",
-    "input": "Load ahead: more DataLoader workers, `prefetch_factor`, `persistent_workers`; move costly "
+    "input": "Load ahead: more DataLoader workers, `prefetch_factor`, `persistent_workers`; take costly "
     "decoding out of `__getitem__`.",
-    "io": "Write less often, in the background (`torch.distributed.checkpoint.async_save`), or to a faster "
-    "disk.",
-    "gil": "Move that thread's work to a process of its own (`multiprocessing`): threads of one process take "
-    "turns in Python code.",
-    "quota": "Give the process more of a processor: look at its affinity (`taskset -p PID`), its niceness, "
-    "the CPU limit of its container (`cpu.max`, `cpu.stat`), and at what else runs there.",
-    "stopped": "Find what sends the signal (SIGSTOP): a debugger, a scheduler, a shell's job control.",
-    "gc": "Keep fewer objects alive, call `gc.freeze()` after set-up, or collect on all ranks at the same step.",
-    "compile": "Compile before the first step, give all ranks the same shapes (`mark_dynamic`, padding), and "
-    "see `TORCH_LOGS=recompiles`.",
-    "data": "Share out the work evenly: batches of equal length (bucketing by length), shards of equal size.",
+    "io": "Write less often, in the background (`torch.distributed.checkpoint.async_save`), or to a "
+    "faster disk.",
+    "gil": "Move that thread's work to a process of its own (`multiprocessing`): threads of one process "
+    "take turns in Python code.",
+    "quota": "Look at the affinity of the process (`taskset -p PID`), its niceness, the limit of its "
+    "container (`cpu.max`, `cpu.stat`), and at what else runs there.",
+    "stopped": "Find what sends the signal (SIGSTOP): a debugger, a scheduler, the job control of a shell.",
+    "gc": "Keep fewer objects alive, call `gc.freeze()` after set-up, or collect on all ranks at the same "
+    "step.",
+    "compile": "Compile before the first step, give all ranks the same shapes (padding, `mark_dynamic`), "
+    "and see `TORCH_LOGS=recompiles`.",
+    "data": "Share the work out evenly: batches of equal length (bucketing), shards of equal size.",
     "unknown": "Look at what it waits for there.",
 }
 """What helps, in Markdown."""

@@ -15,7 +15,7 @@ EVERY = 3
 """Ticks between two looks."""
 
 Work = Callable[[int, int], Sequence[tuple[int, float, str]]]
-"""Step and rank -> what it does before the ranks meet: line, seconds, system call (empty: it computes)."""
+"""Step and rank -> what it does before the ranks meet: line, seconds, system call (none: it computes)."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Steps:
         now, step = self.begins, 0
         while now < self.begins + self.seconds:
             ends = [self._one(rank, now, step) for rank in range(self.ranks)]
-            first, *_, second, last = sorted([0.0, *ends])
+            *_, second, last = sorted([0.0, *ends])
             self.alone[ends.index(last)] += last - second
             now, step = last + self.meets, step + 1
         self.ends = now

@@ -18,9 +18,9 @@ from .source import frame_of
 
 def of_beacon(
     noted: Iterable[tuple[Noted, FrameEntry | None]],
+    children: Sequence[ChildView],
     cwd: str,
     start: float,
-    children: Sequence[ChildView],
 ) -> tuple[Sample, ...]:
     """What the beacon of a rank has noted.
 

@@ -30,11 +30,11 @@ HELPS: dict[SlowKind, str] = {
     "take turns in Python code.",
     "quota": "Look at the affinity of the process (`taskset -p PID`), its niceness, the limit of its "
     "container (`cpu.max`, `cpu.stat`), and at what else runs there.",
-    "stopped": "Find what sends the signal (SIGSTOP): a debugger, a scheduler, the job control of a shell.",
-    "gc": "Keep fewer objects alive, call `gc.freeze()` after set-up, or collect on all ranks at the same "
-    "step.",
-    "compile": "Compile before the first step, give all ranks the same shapes (padding, `mark_dynamic`), "
-    "and see `TORCH_LOGS=recompiles`.",
+    "stopped": "Find what sends the signal (SIGSTOP): a debugger, a scheduler, a shell's job control.",
+    "gc": "Keep fewer objects alive, call `gc.freeze()` after set-up, or collect on all ranks at "
+    "the same step.",
+    "compile": "Compile before the first step, give all ranks the same shapes (padding, "
+    "`mark_dynamic`), and see `TORCH_LOGS=recompiles`.",
     "data": "Share the work out evenly: batches of equal length (bucketing), shards of equal size.",
     "unknown": "Look at what it waits for there.",
 }

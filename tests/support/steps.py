@@ -15,7 +15,7 @@ EVERY = 3
 """Ticks between two looks."""
 
 Work = Callable[[int, int], Sequence[tuple[int, float, str]]]
-"""Step and rank -> what it does before the ranks meet: line, seconds, system call (none: it computes)."""
+"""Step and rank -> what it does before all meet: line, seconds, system call (none: it computes)."""
 
 
 @dataclass

@@ -134,13 +134,13 @@ class Beacon:
             files.give_up(self.path)
             self._last = None
 
-    def _sample(self, due: int) -> None:
+    def _sample(self, tick: int, due: int) -> None:
         """Sample what the process does, and write the newest samples now and then.
 
         Args:
-            due: the tick at which it was to be done.
+            tick: the newest one; due: the one at which it was to be done.
         """
-        if self._process.sample(due) and due % samples.WRITTEN == 0:
+        if self._process.sample(tick, due) and tick % samples.WRITTEN == 0:
             with contextlib.suppress(OSError):
                 files.write(self._samples_path, self._process.samples.told())
 
@@ -207,13 +207,12 @@ class Beacon:
     def _run(self) -> None:
         mine, self._native_id = _thread.get_ident(), _thread.get_native_id()
         try:
-            begun, look_at = time.monotonic(), 0.0
-            while True:
-                due = ticks.first_after(begun + ticks.TICK / 2)
-                if self._woken(ticks.moment(due) - time.monotonic()):
-                    break
+            due, look_at = ticks.first_after(time.monotonic()), 0.0
+            while not self._woken(ticks.moment(due) - time.monotonic()):
                 begun, used_before = time.monotonic(), time.thread_time()
-                self._sample(due)
+                tick = max(due, ticks.last_before(begun))
+                self._sample(tick, due)
+                due = tick + 1
                 if begun < look_at:
                     continue
                 if self._guardian and not _alive(self._guardian):

@@ -9,7 +9,7 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional
 
-from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, ticks, torch_names
+from . import cells, exits, family, flight, native, signal_handlers, stacks, threads, torch_names
 from .call_log import CallLog
 from .launch_variables import ENVIRONMENT
 from .nccl import Nccl
@@ -120,25 +120,25 @@ class Process:
             record["nccl"] = account
         return record
 
-    def sample(self, due: int) -> bool:
+    def sample(self, tick: int, due: int) -> bool:
         """Note what the thread does by which this process is judged, if it is a rank.
 
         Args:
-            due: the tick at which that was to be done.
+            tick: the newest one; due: the one at which that was to be done.
 
         Returns:
             Whether it was.
         """
-        return bool(self._joined() and self._part("its samples", False, self._sample, due))
+        return bool(self._joined() and self._part("its samples", False, self._sample, tick, due))
 
-    def _sample(self, due: int) -> bool:
+    def _sample(self, tick: int, due: int) -> bool:
         judged = self._judged()
         frame = sys._current_frames().get(judged["ident"]) if judged is not None else None
         if judged is None or frame is None:
             return False
         status = torch_names.flight_status()
         self.samples.take(
-            max(due, ticks.last_before(time.monotonic())),
+            tick,
             due,
             frame,
             judged.get("native_id"),

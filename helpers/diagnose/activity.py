@@ -164,7 +164,7 @@ class Activity:
         for kind, holds in self._tests(others):
             if holds():
                 return kind
-        if asleep or self._ran < HALF * self._seconds:
+        if asleep or self._ran + self._wanted < HALF * self._seconds:
             return "unknown"
         own = self.at_lines[where] if where is not None else 0
         alike = [one.at_lines[where] > SAME_LINE * own for one in others if where is not None]

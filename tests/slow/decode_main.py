@@ -15,7 +15,7 @@ WORDS = ["loss", "rank", "step", "gradient", "waits", "for", "the", "bucket", "<
 def batches(raw):
     """Token numbers, 32 at a time."""
     vocabulary = {word: number for number, word in enumerate(WORDS)}
-    page = " ".join(random.Random(0).choices(WORDS, k=80000))
+    page = " ".join(random.Random(0).choices(WORDS, k=300_000))
     for step in range(STEPS):
         words = WORDS
         if raw:

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 60
+STEPS = 140
 over = threading.Event()
 
 

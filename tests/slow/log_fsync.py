@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 80
+STEPS = 40
 
 
 class Log:

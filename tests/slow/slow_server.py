@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 60
+STEPS = 100
 
 
 def serve(listening, delay):
@@ -31,7 +31,7 @@ def main():
     dist.init_process_group("gloo")
     ledger.joined()
     listening = socket.create_server(("127.0.0.1", 0))
-    delay = 0.25 if dist.get_rank() == 2 else 0.03
+    delay = 0.15 if dist.get_rank() == 2 else 0.05
     server = multiprocessing.Process(target=serve, args=(listening, delay), daemon=True)
     server.start()
     connection = socket.create_connection(listening.getsockname())

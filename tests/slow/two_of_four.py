@@ -12,7 +12,7 @@ STEPS = 60
 
 def fetch(far):
     """Read a batch; a stand-in for a request to a file server."""
-    time.sleep(0.25 if far else 0.05)  # <- slow
+    time.sleep(0.25 if far else 0.15)  # <- slow
     return torch.randn(32, 64)
 
 

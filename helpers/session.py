@@ -196,12 +196,13 @@ class Session:
         self._start_job, self._look_at, self._pause = start_job, look_at, pause
 
     @classmethod
-    def attach(cls, pid: int, *, patience: float = PATIENCE_ATTACHED) -> Session:
+    def attach(cls, pid: int, *, patience: float = PATIENCE_ATTACHED, least: float = 0.0) -> Session:
         """A session on a job that is running: it watches for some seconds and leaves it as it is.
 
         Args:
             pid: the launcher, any rank, or any process of theirs.
             patience: seconds without CPU or movement after which a rank is suspect.
+            least: seconds that it is watched in any case, unless it hangs for certain.
 
         Raises:
             AttachError: there is no such job, or it cannot be looked at.
@@ -213,7 +214,8 @@ class Session:
             return job
 
         session = cls(job.command, cwd=job.cwd, stdin="inherit", start_job=begin)
-        session.settling = SettlingOfAttached(patience=patience, since=time.time() - job.started)
+        since = time.time() - job.started
+        session.settling = SettlingOfAttached(patience=patience, since=since, least=least)
         return session
 
     @property

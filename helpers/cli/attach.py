@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import UsageError, add_brief, add_html, add_json, add_patience, add_record, pid
+from .arguments import UsageError, add_brief, add_html, add_json, add_patience, add_record, pid, positive
 from .interrupts import noted
 
 
@@ -15,6 +15,14 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
     add_json(verb)
     add_html(verb)
     add_patience(verb, 10.0)
+    verb.add_argument(
+        "--for",
+        dest="least",
+        type=positive,
+        default=0.0,
+        metavar="S",
+        help="watch it so long at least: 20 show for which rank the others wait",
+    )
     add_record(verb)
     add_brief(verb)
     return verb
@@ -28,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
     with noted() as signals:
         try:
-            session = Session.attach(options.pid, patience=options.patience)
+            session = Session.attach(options.pid, patience=options.patience, least=options.least)
         except AttachError as problem:
             raise UsageError(str(problem)) from None
         return watch(session, signals, Forms(options.json, options.html, options.brief), options.record)

@@ -11,6 +11,7 @@ from rich.text import Text
 from ..model.facts import ProcessView, RankView, Snapshot, Verdict
 from ..model.wording import coloured, doing, label, one_line, operation, place, spans
 from ..report.alike import Alike, common, one_by_one, shared, spread
+from ..report.slow import slow_line
 from .line_stream import last_shown
 
 MARKS = {
@@ -56,7 +57,9 @@ def _table(snapshot: Snapshot, verdict: Verdict) -> Table:
     for row in rows:
         rank = Text(spans(row.ranks) if row.alone else f"{row.name}: {spans(row.ranks)}")
         shown.add_row(rank, *(Text(row.on) for _ in nodes), *_cells(row))
-    shown.caption = Text(one_line(verdict.suspicion or verdict.summary))
+    slow = slow_line(verdict)
+    said = one_line(verdict.suspicion or verdict.summary)
+    shown.caption = Text(f"{said}\nSlow: {slow}" if slow else said)
     return shown
 
 

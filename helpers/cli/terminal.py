@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..model.facts import Snapshot
+from ..model.frames import Frame
 from ..model.waits import OnInput
 from ..model.wording import coloured
 from ..report.files import discard
+from ..report.slow import slow_line
 from ..session import Event, Sample
 from .line_stream import LineStream
 
@@ -62,6 +64,7 @@ class Terminal:
         self._sample: Sample | None = None
         self._shown: Sample | None = None
         self._sentence = ""
+        self._slow: tuple[tuple[int, ...], Frame | None] | None = None
         self._lines = 0
         self._prompts = False
         self._between: Sample | None = None
@@ -97,12 +100,18 @@ class Terminal:
         """Take one event."""
         if not isinstance(event, Sample):
             return
-        line = event.verdict.suspicion or event.verdict.summary
+        verdict = event.verdict
+        line = verdict.suspicion or verdict.summary
+        slow = (verdict.slow.ranks, verdict.slow.where) if verdict.slow is not None else None
         with self._changed:
             self._sample = event
-            if self._console is None and line != self._sentence and event.verdict.outcome != "ok":
-                self._sentence = line
-                self._pieces.append(f"[{event.snapshot.time:6.1f} s] {line}")
+            if self._console is None and verdict.outcome != "ok":
+                if line != self._sentence:
+                    self._sentence = line
+                    self._pieces.append(f"[{event.snapshot.time:6.1f} s] {line}")
+                if slow is not None and slow != self._slow:
+                    self._slow = slow
+                    self._pieces.append(f"[{event.snapshot.time:6.1f} s] Slow: {slow_line(verdict)}")
             self._changed.notify_all()
 
     @contextmanager

@@ -132,11 +132,13 @@ class SettlingOfAttached(Settling):
 
     Args:
         since: seconds after its start at which it was first looked at.
+        least: seconds that a job is watched in any case which nothing shows to hang.
     """
 
-    def __init__(self, *, patience: float, since: float) -> None:
+    def __init__(self, *, patience: float, since: float, least: float = WATCHED_LEAST) -> None:
         super().__init__(patience=patience)
         self._seen = False
+        self._least = max(least, WATCHED_LEAST)
         self._count_from(since)
 
     def take(self, snapshot: Snapshot) -> Ruling:
@@ -158,7 +160,7 @@ class SettlingOfAttached(Settling):
     def _count_from(self, time: float) -> None:
         self._since = time
         self._last_moment = time + MOST_PATIENCES * max(self.patience, 1.0)
-        self.max_seconds = time + max(self.patience + 1.0, WATCHED_LEAST)
+        self.max_seconds = time + max(self.patience + 1.0, self._least)
 
     def _is_out_of_time(self, snapshot: Snapshot) -> bool:
         """True once patience is over, unless a rank has rested for half of it, and may do so for all."""
@@ -175,7 +177,7 @@ class SettlingOfAttached(Settling):
         if snapshot.job.ended is not None:
             return True
         if verdict.outcome == "running":
-            return snapshot.time - self._since >= WATCHED_LEAST and not _anybody_rests(snapshot)
+            return snapshot.time - self._since >= self._least and not _anybody_rests(snapshot)
         return verdict.proved and not snapshot.asked
 
 

@@ -134,6 +134,11 @@ class CallLog:
         self._counts_alone: Optional[CallHistory] = None
         self._counted_at = 0.0
 
+    @property
+    def sends(self) -> bool:
+        """True once there has been a send or a receive."""
+        return any(p2p for p2p, _ in list(self._of_labels))
+
     def note(self, frame: FrameType, number: int, group: Any) -> None:
         """Note a call with what its caller's frames can name. It raises only what a signal handler has.
 

@@ -137,12 +137,14 @@ class Process:
         if judged is None or frame is None:
             return False
         status = torch_names.flight_status()
+        issued = {} if status is None else torch_names.issued(status)
         self.samples.take(
             tick,
             due,
             frame,
             judged.get("native_id"),
-            pending=status is not None and torch_names.pending(status),
+            pending=any(enqueued != completed for enqueued, completed in issued.values()),
+            issued={} if self.log.sends else {name: enqueued for name, (enqueued, _) in issued.items()},
             on_device=torch_names.accelerator() != "cpu",
         )
         return True

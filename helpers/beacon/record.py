@@ -491,6 +491,7 @@ class Sample(TypedDict):
         within: `loader` while it fetches data, `compiler` while torch compiles, else empty.
         call: the system call that blocked its thread; empty while that could run.
         place: index of its user's innermost line in `places`; -1 for none.
+        issued: torch's own name of a group -> the number of the newest collective that it has issued.
         ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
         used: seconds of processor time that the whole process has used so far.
         collections: how often all its objects have been searched for garbage so far.
@@ -502,6 +503,7 @@ class Sample(TypedDict):
     within: str
     call: str
     place: int
+    issued: Dict[str, int]
     ran: float
     wanted: float
     used: float

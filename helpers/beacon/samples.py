@@ -24,6 +24,9 @@ KEPT = 16
 WRITTEN = 4
 """Ticks after which they are written again: to write takes as long as to take a sample."""
 
+MOST_GROUPS = 8
+"""Groups of which the newest number is told."""
+
 TAKES_LOCK = 0.2
 """Seconds within which a wait for the interpreter lock ends: it is asked for every 5 ms, and the end of
 a wait is told to 0.1 s (`native.blocking_call`). The sample itself makes others wait for it."""
@@ -54,6 +57,7 @@ class SampleLog:
         native_id: Optional[int],
         *,
         pending: bool,
+        issued: Dict[str, int],
         on_device: bool,
     ) -> None:
         """Take a sample.
@@ -62,6 +66,8 @@ class SampleLog:
             tick: number of the moment; due: of the one at which the sample was to be taken.
             frame: of the thread by which the process is judged; native_id: the kernel's id of it.
             pending: whether a collective is enqueued and not completed.
+            issued: torch's own name of a group -> the number of the newest collective; not of a process
+                that sends and receives, for which each group counts along.
             on_device: whether a device carries out what it calls.
         """
         frames = stacks.entries(frame)
@@ -78,6 +84,7 @@ class SampleLog:
             "within": within(frames),
             "call": call["call"] if call is not None else "",
             "place": -1,
+            "issued": dict(list(issued.items())[:MOST_GROUPS]),
             "ran": round(ran, 4),
             "wanted": round(wanted, 4),
             "used": round(time.process_time(), 4),

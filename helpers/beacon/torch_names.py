@@ -462,11 +462,16 @@ def pending(status: bytes) -> bool:
     Point-to-point operations stay enqueued for ever (gloo, torch 2.13), so this may be True without
     need, never False by mistake.
     """
+    return any(enqueued != completed for enqueued, completed in issued(status).values())
+
+
+def issued(status: bytes) -> Dict[str, Tuple[int, int]]:
+    """torch's own name of a group -> the number of its newest collective that was enqueued, and done."""
     groups = json.loads(status).get("pg_status", {})
-    return any(
-        group.get("last_enqueued_collective") != group.get("last_completed_collective")
-        for group in groups.values()
-    )
+    return {
+        name: (group.get("last_enqueued_collective", 0), group.get("last_completed_collective", 0))
+        for name, group in groups.items()
+    }
 
 
 def nccl_status() -> Optional[Callable[[bool, bool], bytes]]:

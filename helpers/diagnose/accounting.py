@@ -79,7 +79,7 @@ class Accounting:
         if any(what is None or what == "device" for what in done.values()):
             return
         acting = frozenset(rank for rank, what in done.items() if what != "waits")
-        alone = acting if 0 < len(acting) < len(done) else Ranks()
+        alone = acting if 0 < len(acting) < len(done) and self._is_behind(tick, acting) else Ranks()
         ran = {
             rank: _ran_until(tick, samples) for rank, samples in self._known.items() if rank not in alone
         }
@@ -87,6 +87,19 @@ class Accounting:
         self._ran = ran
         for rank, activity in self._activities.items():
             activity.count(tick, done[rank] or "", waited_for=rank in alone)
+
+    def _is_behind(self, tick: int, acting: Ranks) -> bool:
+        """False where those who act have come wherever the others are: these only wake up late."""
+        issued = {rank: _issued(tick, samples) for rank, samples in self._known.items()}
+        waiting = [numbers for rank, numbers in issued.items() if rank not in acting]
+        if not all(issued.values()):
+            return True
+        return any(
+            numbers[group] > issued[rank][group]
+            for rank in acting
+            for numbers in waiting
+            for group in numbers.keys() & issued[rank].keys()
+        )
 
     def added(self, verdict: Verdict) -> Verdict:
         """A verdict with who was waited for; a hang has nobody."""
@@ -129,13 +142,13 @@ class Accounting:
 
 
 def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:
-    """True while all ranks are there, have joined, and have been sampled."""
+    """True while all ranks are there and have been sampled, which a beacon does once it has joined."""
     number = snapshot.job.world_size
     if number is None or not 2 <= number <= MOST_RANKS or len(views) != number:
         return False
-    return all(
-        view.joined and view.process is not None and view.process.alive for view in views.values()
-    )
+    processes = [view.process for view in views.values()]
+    joined = any(view.joined for view in views.values())
+    return joined and all(one is not None and one.alive and one.samples for one in processes)
 
 
 def _at(tick: int, samples: Sequence[Sample]) -> str | None:
@@ -151,6 +164,13 @@ def _at(tick: int, samples: Sequence[Sample]) -> str | None:
     if before.doing == after.doing == "waits" and after.ran == before.ran:
         return "waits"
     return UNABLE
+
+
+def _issued(tick: int, samples: Sequence[Sample]) -> Mapping[str, int]:
+    """The newest collective of each group that a rank had issued by then; of one that could not run, as
+    far as it had come before."""
+    known = [sample for sample in samples if sample.tick <= tick]
+    return known[-1].issued if known else {}
 
 
 def _ran_until(tick: int, samples: Sequence[Sample]) -> float:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-SHORTEST = 5
-"""Ticks of a window at first: about a second."""
+SHORTEST = 4
+"""Ticks of a window at first: a little less than a second."""
 
 BLOCKS = 8
 """Windows by which the spread is judged. There are up to twice as many, then each two become one: a job

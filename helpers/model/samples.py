@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .frames import Frame
@@ -22,6 +23,7 @@ class Sample:
         where: the user's innermost line, or that of the child that loads data.
         within: `loader` while it fetches data, `compiler` while torch compiles, else empty.
         call: the system call that blocks it; empty while it could run.
+        issued: torch's own name of a group -> the number of the newest collective that it has issued.
         ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
         used: seconds of processor time that the whole process has used so far.
         collections: how often all its objects have been searched for garbage so far.
@@ -34,6 +36,7 @@ class Sample:
     where: Frame | None = None
     within: str = ""
     call: str = ""
+    issued: Mapping[str, int] = field(default_factory=dict)
     ran: float = 0.0
     wanted: float = 0.0
     used: float = 0.0

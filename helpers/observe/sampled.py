@@ -38,6 +38,7 @@ def of_beacon(
             where=_where(place, cwd, loads if sample["doing"] == "child" else None),
             within=sample["within"],
             call=sample["call"],
+            issued=sample["issued"],
             ran=sample["ran"],
             wanted=sample["wanted"],
             used=sample["used"],

@@ -469,7 +469,10 @@ def issued(status: bytes) -> Dict[str, Tuple[int, int]]:
     """torch's own name of a group -> the number of its newest collective that was enqueued, and done."""
     groups = json.loads(status).get("pg_status", {})
     return {
-        name: (group.get("last_enqueued_collective", 0), group.get("last_completed_collective", 0))
+        name: (
+            int(group.get("last_enqueued_collective", 0)),
+            int(group.get("last_completed_collective", 0)),
+        )
         for name, group in groups.items()
     }
 

@@ -20,7 +20,7 @@ QUANTILE = 2.365
 LEAST = 0.10
 """Share below which nobody is said to be waited for."""
 
-STANDS_OUT = 2.0
+STANDS_OUT = 2.5
 """How many times as long as any other one somebody must have been waited for."""
 
 MOST_SETS = 32
@@ -91,10 +91,10 @@ class Windows:
         and goes: the 95 % confidence interval of the lead over whoever comes next is above nothing.
         """
         total = _joined(self._all)
-        blocks = self._blocks()
+        first = _most(total, total.waited_for)
+        blocks = self._blocks(first)
         if len(blocks) < BLOCKS:
             return None
-        first = _most(total, total.waited_for)
         second = _most(total, [ranks for ranks in total.waited_for if not ranks & first])
         share = _share(total, first)
         repeated = share - self._longest[first] / max(1, total.ticks)
@@ -103,9 +103,14 @@ class Windows:
         lead = [_share(block, first) - _share(block, second) for block in blocks]
         return (first, share) if _lower_bound(lead) > 0 else None
 
-    def _blocks(self) -> list[Window]:
-        """The windows that are full, two by two where there are more than `BLOCKS`, the oldest first."""
+    def _blocks(self, ranks: Ranks) -> list[Window]:
+        """The windows that are full, two by two where there are more than `BLOCKS`, the oldest first.
+
+        What was before these ranks were waited for at all, such as the set-up of all, does not count.
+        """
         full = [window for window in self._all if window.ticks >= self._length]
+        begins = next((at for at, window in enumerate(full) if _share(window, ranks)), len(full))
+        full = full[begins:]
         size = max(1, len(full) // BLOCKS)
         return [_joined(full[at : at + size]) for at in range(0, size * BLOCKS, size) if full[at:]]
 

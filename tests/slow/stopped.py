@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import ledger
 import torch
@@ -10,7 +11,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 150
+STEPS = 50
 SCHEDULER = """
 import os, signal, sys, time
 while True:
@@ -25,22 +26,18 @@ def main():
     dist.init_process_group("gloo")
     ledger.joined()
     scheduler = None
+    pids = [torch.zeros(1, dtype=torch.long) for _ in range(dist.get_world_size())]
+    dist.all_gather(pids, torch.tensor([os.getpid()]))
     if dist.get_rank() == 0:
-        pids = [torch.zeros(1, dtype=torch.long) for _ in range(3)]
-        dist.all_gather(pids, torch.tensor([os.getpid()]))
-        target = str(int(pids[2]))
-        scheduler = subprocess.Popen([sys.executable, "-c", SCHEDULER, target])
-    else:
-        pids = [torch.zeros(1, dtype=torch.long) for _ in range(3)]
-        dist.all_gather(pids, torch.tensor([os.getpid()]))
+        scheduler = subprocess.Popen([sys.executable, "-c", SCHEDULER, str(int(pids[2]))])
     model = DistributedDataParallel(nn.Linear(256, 256))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):
-        for _ in range(3):
-            loss = model(torch.randn(256, 256)).pow(2).mean()
-            with backward:
-                loss.backward()
+        time.sleep(0.15)  # the step of a device
+        loss = model(torch.randn(256, 256)).pow(2).mean()
+        with backward:
+            loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     with ledger.around():

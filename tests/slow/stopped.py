@@ -1,6 +1,7 @@
 """A batch system stops one rank again and again, to let other work run."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ def main():
     if scheduler:
         scheduler.kill()
         scheduler.wait()
+        os.kill(int(pids[2]), signal.SIGCONT)  # the last thing that it did may have been a stop
     dist.destroy_process_group()
 
 

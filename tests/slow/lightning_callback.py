@@ -39,8 +39,8 @@ class Samples(lightning.Callback):
 
 def draw(grid):
     rows = []
-    for height in range(40):
-        rows.append("".join("#" if value * 40 > height else " " for value in grid))  # <- slow
+    for height in range(300):
+        rows.append("".join("#" if value * 300 > height else " " for value in grid))  # <- slow
     return "\n".join(rows)
 
 
@@ -56,4 +56,4 @@ if __name__ == "__main__":
         enable_model_summary=False,
         callbacks=[Samples()],
     )
-    trainer.fit(Regression(), DataLoader(TensorDataset(torch.randn(6400, 64)), batch_size=16))
+    trainer.fit(Regression(), DataLoader(TensorDataset(torch.randn(3200, 64)), batch_size=16))

@@ -29,7 +29,8 @@ def shard():
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(Tagger())
+    with ledger.around():
+        model = DistributedDataParallel(Tagger())
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for length in shard():

@@ -32,7 +32,8 @@ def main():
     dist.init_process_group("gloo")
     ledger.joined()
     quota = Quota(0.1) if dist.get_rank() == 1 else None
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

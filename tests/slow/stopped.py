@@ -31,7 +31,8 @@ def main():
     dist.all_gather(pids, torch.tensor([os.getpid()]))
     if dist.get_rank() == 0:
         scheduler = subprocess.Popen([sys.executable, "-c", SCHEDULER, str(int(pids[2]))])
-    model = DistributedDataParallel(nn.Linear(256, 256))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(256, 256))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

@@ -25,7 +25,8 @@ def main():
     ledger.joined()
     net = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256))
     questions = torch.randn(6_000, 256)
-    model = DistributedDataParallel(net)
+    with ledger.around():
+        model = DistributedDataParallel(net)
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(1, STEPS + 1):

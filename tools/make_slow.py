@@ -270,7 +270,7 @@ def attached(declared: Declared, place: Path) -> tuple[dict[str, Any], slow_trut
         TimeoutError: it does not join.
     """
     file = place / "report.json"
-    instrument = [sys.executable, "-m", "helpers", "attach", "--json", str(file), "--patience", LOOKS]
+    instrument = [sys.executable, "-m", "helpers", "attach", "--json", str(file), "--for", LOOKS]
     with _started(_words(declared), place) as process:
         end = time.monotonic() + JOINS
         while not slow_truth.read(place).complete:

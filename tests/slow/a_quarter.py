@@ -27,7 +27,8 @@ def batch(noisy):
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Linear(300, 100))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(300, 100))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

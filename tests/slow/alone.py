@@ -12,7 +12,8 @@ STEPS = 60
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
     backward = ledger.Backward(model)
     for _ in range(STEPS):
         sum(number * number for number in range(1_000_000))

@@ -14,7 +14,7 @@ def prepare(step, by_length):
     source = random.Random(step)
     words = ["".join(source.choices("abcdefgh", k=source.randint(1, 9))) for _ in range(400)]
     if by_length:
-        for _ in range(150):
+        for _ in range(1500):
             words = sorted(words, key=lambda word: (len(word), word))  # <- slow
     return torch.tensor([float(len(word)) for word in words]).view(4, 100)
 

@@ -24,7 +24,8 @@ def main():
     net = nn.Sequential(nn.Linear(384, 384), nn.ReLU(), nn.Linear(384, 384))
     if dist.get_rank() == 0:
         net[2].weight.register_hook(histogram)
-    model = DistributedDataParallel(net)
+    with ledger.around():
+        model = DistributedDataParallel(net)
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

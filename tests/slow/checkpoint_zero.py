@@ -23,7 +23,8 @@ def save(model, folder):
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Sequential(*(nn.Linear(128, 128) for _ in range(40))))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(*(nn.Linear(128, 128) for _ in range(40))))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     with tempfile.TemporaryDirectory() as folder:

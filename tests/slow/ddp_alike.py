@@ -6,13 +6,14 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 150
+STEPS = 80
 
 
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Sequential(*(nn.Linear(512, 512) for _ in range(4))))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(*(nn.Linear(512, 512) for _ in range(4))))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

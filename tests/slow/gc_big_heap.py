@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 60
+STEPS = 40
 
 
 def train_step(model, optimizer, backward):
@@ -26,7 +26,8 @@ def main():
     if dist.get_rank() == 1:
         index = [{"id": number, "tags": [number]} for number in range(700_000)]
     ledger.joined()
-    model = DistributedDataParallel(nn.Linear(256, 256))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(256, 256))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

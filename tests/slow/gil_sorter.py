@@ -26,7 +26,8 @@ def main():
     if dist.get_rank() == 1:
         losses = torch.rand(500_000).tolist()
         threading.Thread(target=percentiles, args=(losses,)).start()
-    model = DistributedDataParallel(nn.Linear(256, 256))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(256, 256))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

@@ -20,7 +20,8 @@ def write(state, seconds):
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Linear(64, 64))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(64, 64))
     backward = ledger.Backward(model)
     for step in range(STEPS):
         time.sleep(0.2)

@@ -23,7 +23,8 @@ os.kill(int(sys.argv[1]), signal.SIGCONT)
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Linear(64, 64))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(64, 64))
     backward = ledger.Backward(model)
     helper = None
     for step in range(STEPS):

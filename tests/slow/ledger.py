@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 
+import torch._dynamo  # noqa: F401 - DDP and optimizers import it at first use, for seconds after joining
 import torch.distributed as dist
 
 _FOLDER = os.environ.get("SLOW_LEDGER")

@@ -1,4 +1,4 @@
-"""Documents sorted by length are cut into one shard per rank: the last rank has all the long ones."""
+"""Documents sorted by length are cut into one shard per rank: rank 1 has all the long ones."""
 
 import ledger
 import torch
@@ -22,14 +22,15 @@ class Tagger(nn.Module):
 
 
 def shard():
-    lengths = torch.randint(20, 420, (3 * STEPS,), generator=torch.Generator().manual_seed(0))
-    return lengths.sort().values.view(3, STEPS)[dist.get_rank()].tolist()
+    lengths = torch.randint(20, 420, (2 * STEPS,), generator=torch.Generator().manual_seed(0))
+    return lengths.sort().values.view(2, STEPS)[dist.get_rank()].tolist()
 
 
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(Tagger())
+    with ledger.around():
+        model = DistributedDataParallel(Tagger())
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for length in shard():

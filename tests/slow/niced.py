@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 150
+STEPS = 200
 BUSY = "while True: pass"
 
 

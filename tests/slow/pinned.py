@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 70
+STEPS = 40
 BUSY = "while True: pass"
 
 
@@ -23,7 +23,8 @@ def main():
         for thread in os.listdir("/proc/self/task"):
             os.sched_setaffinity(int(thread), {core})
         others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(3)]
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

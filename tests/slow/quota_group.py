@@ -1,4 +1,4 @@
-"""One rank runs in a control group that grants it a fifth of a core."""
+"""One rank runs in a control group that grants it a tenth of a core."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 40
+STEPS = 50
 ROOT = Path("/sys/fs/cgroup/cpu")
 
 
@@ -31,8 +31,9 @@ class Quota:
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    quota = Quota(0.2) if dist.get_rank() == 1 else None
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
+    quota = Quota(0.1) if dist.get_rank() == 1 else None
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512)))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(STEPS):

@@ -22,7 +22,8 @@ class Frames(Dataset):
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Linear(256, 16))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(256, 16))
     backward = ledger.Backward(model)
     for batch in DataLoader(Frames(), batch_size=2, num_workers=1):
         with backward:

@@ -29,7 +29,8 @@ class Records(Dataset):
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 512), nn.Linear(512, 1)))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 512), nn.Linear(512, 1)))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     with tempfile.TemporaryDirectory() as folder:

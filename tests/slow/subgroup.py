@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 70
+STEPS = 40
 
 
 class Average:

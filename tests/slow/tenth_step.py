@@ -24,8 +24,9 @@ def main():
     dist.init_process_group("gloo")
     ledger.joined()
     net = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256))
-    questions = torch.randn(12_000, 256)
-    model = DistributedDataParallel(net)
+    questions = torch.randn(6_000, 256)
+    with ledger.around():
+        model = DistributedDataParallel(net)
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(1, STEPS + 1):

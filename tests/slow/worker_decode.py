@@ -31,7 +31,8 @@ class Shard(Dataset):
 def main():
     dist.init_process_group("gloo")
     ledger.joined()
-    model = DistributedDataParallel(nn.Linear(2048, 16))
+    with ledger.around():
+        model = DistributedDataParallel(nn.Linear(2048, 16))
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     loader = DataLoader(Shard(dist.get_rank()), batch_size=2, num_workers=1)

@@ -113,9 +113,9 @@ CHANGES = (
         "One more thread, which blocks all signals and is unknown to `threading`; it rests around "
         "forks and `os.unshare`, and hooks at forks and at the exit are registered for it.",
         "Python processes",
-        "It looks at the process five times a second, as those of all other processes of the machine do at "
-        "the same moments. Namespaces for which a process may have one "
-        "thread only cannot be entered through `ctypes`. None is in a sub-interpreter, nor in a "
+        "It looks at the process five times a second, all of one machine at the same moments. "
+        "Namespaces for which a process may have one thread only cannot be entered through `ctypes`. "
+        "None is in a sub-interpreter, nor in a "
         "pid namespace of the job's own; while there are sub-interpreters (3.12 and later), the "
         "process is read from outside.",
         (

@@ -22,6 +22,7 @@ STARVED = 0.7
 """Share of its time on a processor for which a process that gets too little of one waits besides."""
 
 MUCH = 0.3
+"""Share of the time from which on it matters that a process did not run, or another thread did."""
 
 SAME_LINE = 0.15
 """Share of its time at a line that others must spend there who do the same, and less of it."""
@@ -201,7 +202,7 @@ class Activity:
     def _is_behind_thread(self) -> bool:
         """True where it did not sleep, and another thread of the process ran in its place."""
         free = self._traits["compute"] >= HALF * max(1, self.waited_for)
-        return free and self._besides > max(self._ran, HALF * self._seconds)
+        return free and self._besides > max(self._ran, MUCH * self._seconds)
 
 
 def _kind(sample: Sample) -> SlowKind:

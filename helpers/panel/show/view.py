@@ -10,6 +10,7 @@ from ...labs.stage import Stage, shown
 from ...model.facts import Report, Snapshot, Verdict
 from ...model.wording import one_line, spoken
 from ...report.parts import table
+from ...report.slow import help_line, slow_line
 from ...report.stable import stable
 from ...report.text import HEAD
 from ...report.timeline import timeline
@@ -57,16 +58,24 @@ def live_verdict(verdict: Verdict) -> str:
     """What is known while the run goes on: the verdict, or a suspicion."""
     if verdict.outcome in ("error", "hang"):
         return _verdict(verdict)
-    return html("announced", verdict.suspicion) if verdict.suspicion else ""
+    said = verdict.suspicion or _slow(verdict)
+    return html("announced", said) if said else ""
 
 
 def final_verdict(report: Report, stage: Stage = Stage.FIX) -> str:
     """The verdict of a run that is over, as far as a stage shows it."""
     verdict = report.verdict
     if stage >= Stage.STATEMENT:
-        return _verdict(verdict)
+        slow = _slow(verdict)
+        return _verdict(verdict) + (html("announced", slow) if slow else "")
     cause, odd = (verdict.cause, spoken(verdict.culprits)) if stage >= Stage.CULPRITS else ("", "")
     return html("partly", verdict, *OUTCOMES[verdict.outcome], cause, odd)
+
+
+def _slow(verdict: Verdict) -> str:
+    """For whom the others wait, in a job that goes on or has ended well."""
+    said = slow_line(verdict) if verdict.outcome in ("running", "ok") else ""
+    return said and f"Slow: {said}. {help_line(verdict)}".strip()
 
 
 def advice(report: Report, stage: Stage = Stage.FIX) -> str:

@@ -63,7 +63,8 @@ class Accounting:
             if sample.tick > newest:
                 known.append(sample)
                 activity.take(sample)
-        activity.stopped = view.process.state == "stopped"
+        if view.process.state == "stopped":
+            activity.stops.append(self._now)
 
     def _due(self) -> int | None:
         """The next tick of which everything is known that will be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
@@ -67,12 +68,12 @@ class Activity:
     """What a rank has done, tick by tick.
 
     Attributes:
-        stopped: whether a signal stops it at the moment.
+        stops: seconds at which a signal stopped it, the newest ones.
         waited_for: at how many ticks all others waited for it.
     """
 
     def __init__(self) -> None:
-        self.stopped = False
+        self.stops: deque[float] = deque(maxlen=KEPT)
         self.waited_for = 0
         self.ticks = 0
         self.at_lines: Counter[Frame] = Counter()
@@ -121,7 +122,9 @@ class Activity:
         """Note what tells of which kind the time is."""
         kind = _kind(shown)
         self._traits[kind] += 1
-        self._traits["stopped"] += unable and self.stopped
+        since = before.at if before is not None else 0.0
+        until = after.at if after is not None else math.inf
+        self._traits["stopped"] += unable and any(since <= at <= until for at in self.stops)
         if before is None or after is None or after.at <= before.at:
             return
         collected = after.collections > before.collections

@@ -212,6 +212,15 @@ def test_how_long_a_running_job_is_watched(ranks: Sequence[RankView], after: flo
     assert found is not None and found[0] == pytest.approx(after, abs=0.5)
 
 
+@pytest.mark.parametrize(("ranks", "after"), [((working(0), working(1)), 8.0), (MISMATCH, 0.5)])
+def test_a_job_is_watched_as_long_as_is_asked_unless_it_hangs(
+    ranks: Sequence[RankView], after: float
+) -> None:
+    settling = SettlingOfAttached(patience=5.0, since=10.0, least=8.0)
+    found = settled_after(settling, during(20.0, *ranks))
+    assert found is not None and found[0] == pytest.approx(after, abs=0.5)
+
+
 def test_a_proof_waits_for_what_the_job_has_been_asked() -> None:
     settling = SettlingOfAttached(patience=5.0, since=10.0)
     asked = [replace(look, asked=True) for look in during(4.0, *MISMATCH)]

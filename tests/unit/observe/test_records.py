@@ -10,8 +10,10 @@ import pytest
 from beacon_records import record, thread
 
 from helpers.beacon import files
+from helpers.beacon.record import Sample, Samples
 from helpers.observe import records
 from helpers.observe.inbox import Inbox
+from helpers.observe.look import Told
 from helpers.observe.records import Beacons, parsed
 
 
@@ -153,3 +155,40 @@ def test_what_processes_have_left_that_ended_long_ago_is_removed(
 def test_without_a_folder_nothing_is_told() -> None:
     beacons = Beacons(None)
     assert (list(beacons.read()), beacons.failure(7)) == ([], "")
+
+
+def test_samples_are_told_once(folder: Path) -> None:
+    def noted(*numbers: int) -> Samples:
+        taken: list[Sample] = [
+            {
+                "tick": number,
+                "due": number,
+                "doing": "works",
+                "within": "",
+                "call": "",
+                "place": 0,
+                "issued": {"0": number},
+                "ran": 0.5,
+                "wanted": 0.0,
+                "used": 0.5,
+                "collections": 0,
+            }
+            for number in numbers
+        ]
+        return {"samples": taken, "places": [("/job/train.py", 9, "main", True)]}
+
+    beacons, path = Beacons(folder), files.samples_path(str(folder), 7)
+    inbox, told = Inbox(), []
+    for numbers in ((1, 2), (1, 2, 3), (2, 3)):
+        files.write(path, noted(*numbers))
+        told += [one.samples for one in beacons.read()]
+    inbox.take(Told(7, 0.0, samples=one) for one in told)
+    assert told == [noted(1, 2), noted(3), None]
+    assert [(one["tick"], place) for one, place in inbox.samples[7]] == [
+        (number, ("/job/train.py", 9, "main", True)) for number in (1, 2, 3)
+    ]
+
+
+def test_damaged_samples_are_left_out(folder: Path) -> None:
+    Path(files.samples_path(str(folder), 7)).write_bytes(files.framed(b'{"samples": [{"tick": "x"}]}'))
+    assert [one.samples for one in Beacons(folder).read()] == [None]

@@ -100,9 +100,7 @@ def _looks(parts: Iterable[Segment]) -> dict[str, str]:
     return looks | {f"in {op}": OTHER if index else "collective" for index, op in enumerate(common)}
 
 
-def _lane(
-    entry: Lane, parts: Sequence[Segment], looks: Mapping[str, str], area: Area, row: int
-) -> str:
+def _lane(entry: Lane, parts: Sequence[Segment], looks: Mapping[str, str], area: Area, row: int) -> str:
     """One lane: a frame to click, and its segments, each with a title."""
     rank, height = entry.ranks[0], area.heights[0]
     drawn = []
@@ -112,8 +110,13 @@ def _lane(
         look = looks[f"in {part.op}"] if part.kind == "collective" and part.op else part.kind
         times = f"{part.start:.1f} s to {part.end:.1f} s"
         title = f"{entry.name}: {text(part.text, 100)}{escape(spot(part.where))}, {times}"
-        drawn.append(f'<path class="{look}" d="{box(left, 0, wide, height)}"><title>{title}</title></path>')
-    frame = f'<rect class="frame" x="{area.left - 1}" y="-.5" width="{px(area.plot + 2)}" height="{height + 1}"/>'
+        drawn.append(
+            f'<path class="{look}" d="{box(left, 0, wide, height)}"><title>{title}</title></path>'
+        )
+    frame = (
+        f'<rect class="frame" x="{area.left - 1}" y="-.5"'
+        f' width="{px(area.plot + 2)}" height="{height + 1}"/>'
+    )
     name = ""
     if isinstance(rank, int) and rank % EVERY == 0:
         name = f'<text x="{area.left - 6}" y="{height}" text-anchor="end">{entry.name}</text>'

@@ -58,7 +58,7 @@ class FirstHang(Framed):
         snapshots = tuple(recording.snapshots())
         self._report = report_of(snapshots, recording.watched.patience)
         self._asked, self._keep, self.told = odd_one_out(self._report), keep, False
-        self._begin = _begin(snapshots)
+        self._begin = begin_of(snapshots)
         self._snapshots = snapshots
         self._sources = Sources(None, recording.sources)
         self._lock = threading.RLock()
@@ -148,9 +148,7 @@ class FirstHang(Framed):
 
     def _show(self) -> None:
         with self._lock:
-            self._wall.value = wall(
-                self._until_now(), begin=self._begin, until=self._snapshots[-1].time
-            )
+            self._wall.value = wall(self._until_now(), begin=self._begin, until=self._snapshots[-1].time)
             self._look_into()
 
     def _until_now(self) -> Sequence[Snapshot]:
@@ -168,7 +166,7 @@ class FirstHang(Framed):
         return f"A recorded hang of {self._title}: Play, Speed, Second, Rank, Answer, Reveal"
 
 
-def _begin(snapshots: Sequence[Snapshot]) -> float:
+def begin_of(snapshots: Sequence[Snapshot]) -> float:
     """The last time at which some rank had not left its imports behind."""
     started = [s.time for s in snapshots if any(_imports(view.process) for view in s.ranks)]
     return max(started, default=snapshots[0].time)

@@ -24,6 +24,7 @@ from .moment import Moment
 from .player import Player, Wait
 from .screen import Screen
 
+
 class RecordedLogs:
     """What the processes had printed at the end of a recorded run."""
 

@@ -105,7 +105,9 @@ def test_it_plays_from_the_first_lane_on() -> None:
     assert hang.second == first + 1.0, "four ticks of a quarter of a second"
 
 
-def test_the_recording_of_the_guide_is_of_64_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recording_of_the_guide_is_of_64_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hang = open_first_hang()
     assert repr(hang).startswith("A recorded hang of 64 ranks")
     assert "Rank 41" not in text_of(html_of(hang))

@@ -28,7 +28,7 @@ from helpers.session import Session
 
 METHOD = Path(__file__).resolve().parents[1] / "notebooks" / "method"
 PROGRAM = "train.py"
-PICTURE, WIDTH = "first_hang.svg", 900
+PICTURE = "first_hang.svg"
 RANKS, ODD = 64, 41
 
 
@@ -58,7 +58,7 @@ def recorded(place: Path) -> bytes:
 def picture() -> str:
     """The lanes of the recording at its end, as the start page draws them."""
     snapshots = tuple(load(METHOD / RECORDING).snapshots())
-    return wall(snapshots, begin=begin_of(snapshots), until=snapshots[-1].time, width=WIDTH)
+    return wall(snapshots, begin=begin_of(snapshots), until=snapshots[-1].time)
 
 
 def main() -> int:

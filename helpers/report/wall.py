@@ -36,7 +36,7 @@ class _Thin(Area):
         return 7, 1
 
 
-def wall(snapshots: Sequence[Snapshot], *, begin: float, until: float, width: int = 760) -> str:
+def wall(snapshots: Sequence[Snapshot], *, begin: float, until: float, width: int = 900) -> str:
     """Draw what every rank did from when to when.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 
 from ipywidgets import HTML, Dropdown
 
@@ -12,7 +13,7 @@ from ...labs import progress
 from ...labs.lab import LabError, labs_folder
 from ...labs.prediction import odd_one_out
 from ...labs.progress import Progress, ProgressError
-from ...model.facts import ProcessView, Snapshot
+from ...model.facts import ProcessView, Report, Snapshot
 from ...model.wording import spoken
 from ...observe.recording import Recording, RecordingError, load
 from ...report.source_lines import Sources
@@ -56,8 +57,7 @@ class FirstHang(Framed):
 
     def __init__(self, recording: Recording, wait: Wait | None = None, *, keep: bool = False) -> None:
         snapshots = tuple(recording.snapshots())
-        self._report = report_of(snapshots, recording.watched.patience)
-        self._asked, self._keep, self.told = odd_one_out(self._report), keep, False
+        self._patience, self._keep, self.told = recording.watched.patience, keep, False
         self._begin = begin_of(snapshots)
         self._snapshots = snapshots
         self._sources = Sources(None, recording.sources)
@@ -74,7 +74,7 @@ class FirstHang(Framed):
             layout={"width": "auto"},
         )
         self._rank.observe(lambda _: self._choose(self._rank.value), "value")
-        self._said, self._verdict = Spoken(), Spoken()
+        self._said, self._before, self._verdict = Spoken(), HTML(), Spoken()
         self._title = f"{len(ranks)} ranks"
         super().__init__(
             [
@@ -90,11 +90,17 @@ class FirstHang(Framed):
                     ]
                 ),
                 self._said,
+                self._before,
                 self._verdict,
                 self._inside,
             ]
         )
         self._show()
+
+    @cached_property
+    def _report(self) -> Report:
+        """Made with the first answer: the page is to open at once."""
+        return report_of(self._snapshots, self._patience)
 
     @property
     def second(self) -> float:
@@ -107,10 +113,10 @@ class FirstHang(Framed):
 
     def answer(self, rank: int) -> str:
         """Say that a rank is the odd one out; returns the sentence about that."""
-        given = spoken([rank])
-        right = self._asked.is_right([given])
+        asked, given = odd_one_out(self._report), spoken([rank])
+        right = asked.is_right([given])
         self._said.value = learn_view.answer(
-            "Right." if right else f"No. {self._asked.instead.get(given, '')} {AGAIN}"
+            "Right." if right else f"No. {asked.instead.get(given, '')} {AGAIN}"
         )
         if right:
             self._tell(Progress(NAME, ("answered",)))
@@ -133,7 +139,8 @@ class FirstHang(Framed):
         verdict = self._report.verdict
         late = (self._report.verdict_at or self._snapshots[-1].time) - (verdict.since or 0.0)
         said = f"What `stuck-ranks` says of this run, {late:.1f} s after the last rank had stopped:"
-        self._verdict.value = learn_view.strong(said) + view.final_verdict(self._report)
+        self._before.value = learn_view.strong(said)
+        self._verdict.value = view.final_verdict(self._report)
         if self._keep:
             try:
                 progress.save(reached)
@@ -167,9 +174,13 @@ class FirstHang(Framed):
 
 
 def begin_of(snapshots: Sequence[Snapshot]) -> float:
-    """The last time at which some rank had not left its imports behind."""
-    started = [s.time for s in snapshots if any(_imports(view.process) for view in s.ranks)]
-    return max(started, default=snapshots[0].time)
+    """The first time from which on all ranks have left their imports behind."""
+    begun = snapshots[-1].time
+    for snapshot in reversed(snapshots):
+        if not snapshot.ranks or any(_imports(view.process) for view in snapshot.ranks):
+            break
+        begun = snapshot.time
+    return begun
 
 
 def _imports(process: ProcessView | None) -> bool:

@@ -82,6 +82,8 @@ def test_the_right_answer_is_told_the_verdict_and_kept(hang: FirstHang) -> None:
     control(hang, "Rank").value = ODD
     click(hang, "Answer")
     shown = text_of(html_of(hang))
+    assert "What stuck-ranks says of this run" in shown
+    assert "&lt;" not in html_of(hang)
     assert hang.told and VERDICT in shown and "where ranks 0-40 and 42-63 are waiting" in shown
     kept = progress.load(module.NAME)
     assert kept is not None and kept.done == ("answered",)

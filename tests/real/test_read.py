@@ -32,7 +32,7 @@ SMALLER = {
     r"range\(64\)": "range(4)",
     r"\b(40|41|42)\b(?=  )": lambda rank: str(int(rank[1]) - 39).ljust(2),
     r"0-40 and 42-63": "0, 1 and 3",
-    r"\b(Rank|rank|==) 41\b": r"\1 2",
+    r"(Rank|rank|==) 41\b": r"\1 2",
     r"Timer\(120,": "Timer(15,",
     r"1_000_000": "8",
 }

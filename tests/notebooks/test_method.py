@@ -12,6 +12,10 @@ import pytest
 
 from helpers.labs.lab import labs_folder
 from helpers.labs.pages import read_page
+from helpers.observe.recording import load
+from helpers.panel.learn.first_hang import RECORDING
+from helpers.report.text import to_text
+from helpers.session import report_of
 
 GUIDE = labs_folder()
 METHOD = GUIDE / "method"
@@ -107,6 +111,14 @@ def test_each_step_of_the_method_asks_before_it_explains() -> None:
         assert question.source.endswith(f'ask("method", {number})')
         assert explained.source.startswith(f"<details><summary>Step {number}, explained</summary>")
         assert explained.source.endswith("</details>")
+
+
+def test_the_report_of_the_method_is_that_of_its_recording() -> None:
+    recording = load(METHOD / RECORDING)
+    report = report_of(tuple(recording.snapshots()), recording.watched.patience)
+    command = " ".join(recording.watched.command)
+    shown = text_of(METHOD / "method.ipynb").partition(f"$ stuck-ranks diagnose -- {command}\n")[2]
+    assert to_text(report).startswith(shown.partition("```")[0]) and shown
 
 
 def test_every_command_of_the_cheat_sheet_is_in_the_table() -> None:

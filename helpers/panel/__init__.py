@@ -6,8 +6,9 @@ that is dead or elsewhere; `open_practice` has hangs to practise on, `recall` qu
 """
 
 from .lab_panel import open_lab
-from .learn.ask import ask, open_path
+from .learn.ask import ask
 from .learn.first_hang import open_first_hang
+from .learn.path import open_path
 from .learn.quiz import recall
 from .practice_panel import open_practice
 from .run.aftermath import open_artifacts

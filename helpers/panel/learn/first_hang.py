@@ -75,6 +75,7 @@ class FirstHang(Framed):
         )
         self._rank.observe(lambda _: self._choose(self._rank.value), "value")
         self._said, self._before, self._verdict = Spoken(), HTML(), Spoken()
+        self._eye = button("Reveal", "eye", "Show the verdict without an answer", self._reveal)
         self._title = f"{len(ranks)} ranks"
         super().__init__(
             [
@@ -86,7 +87,7 @@ class FirstHang(Framed):
                     [
                         self._rank,
                         button("Answer", "check", "Say that it is the chosen rank", self._answer),
-                        button("Reveal", "eye", "Show the verdict without an answer", self._reveal),
+                        self._eye,
                     ]
                 ),
                 self._said,
@@ -135,7 +136,7 @@ class FirstHang(Framed):
         """Show the verdict; the first way to come to it is the one that is kept."""
         if self.told:
             return
-        self.told = True
+        self.told, self._eye.disabled = True, True
         verdict = self._report.verdict
         late = (self._report.verdict_at or self._snapshots[-1].time) - (verdict.since or 0.0)
         said = f"What `stuck-ranks` says of this run, {late:.1f} s after the last rank had stopped:"

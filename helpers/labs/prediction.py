@@ -62,14 +62,14 @@ def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) 
         source: gives the text of a line of the job's code, empty when it cannot be read.
     """
     own = own_question(report, predict)
-    ranks = None if own and predict.field == "culprits" else _ranks(report)
+    ranks = None if own and predict.field == "culprits" else odd_one_out(report)
     asked = (own, ranks, _calls(report), _errors(report), _line(report, source))
     return tuple(one for one in asked if one is not None and _open(one))
 
 
 def practised(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
     """What is asked about a hang of which nothing is known before; `source` as for `questions`."""
-    asked = (_ranks(report), _calls(report), _line(report, source), _cause(report))
+    asked = (odd_one_out(report), _calls(report), _line(report, source), _cause(report))
     return tuple(one for one in asked if one is not None and _open(one))
 
 
@@ -89,7 +89,8 @@ def _open(asked: Asked) -> bool:
     return asked.several or asked.right != choices
 
 
-def _ranks(report: Report) -> Asked:
+def odd_one_out(report: Report) -> Asked:
+    """The question for the culprits: of several, all have to be named."""
     views = by_number(report.snapshot.ranks)
     stands = {view.rank: standing(view.process).one for view in views if view.rank is not None}
     return Asked(

@@ -205,17 +205,22 @@ def head(prefix: str, kinds: set[Kind]) -> str:
     for kind, (tone, strokes) in _PATTERNS.items():
         if kind in kinds:
             rules.append(f"#{prefix} .{kind}{{fill:url(#{prefix}-{kind})}}")
-            tiles.append(
-                f'<pattern id="{prefix}-{kind}" width="8" height="8" patternUnits="userSpaceOnUse">'
-                f'<g style="stroke:var(--{tone});fill:var(--{tone})">'
-                '<rect width="8" height="8" stroke="none" fill-opacity=".16"/>'
-                f"{strokes}</g></pattern>"
-            )
+            tiles.append(pattern(prefix, kind, tone, strokes))
     tip = (
         f'<marker id="{prefix}-tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6"'
         ' markerHeight="6" orient="auto"><path d="M0 0l6 3l-6 3z"/></marker>'
     )
     return f"<style>{chr(10).join(rules)}</style><defs>{''.join(tiles)}{tip}</defs>"
+
+
+def pattern(prefix: str, name: str, tone: str, strokes: str) -> str:
+    """A tile that fills the segments of a class; arguments as in `_PATTERNS`."""
+    return (
+        f'<pattern id="{prefix}-{name}" width="8" height="8" patternUnits="userSpaceOnUse">'
+        f'<g style="stroke:var(--{tone});fill:var(--{tone})">'
+        '<rect width="8" height="8" stroke="none" fill-opacity=".16"/>'
+        f"{strokes}</g></pattern>"
+    )
 
 
 def _colours(values: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from ..model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame
 from ..model.waits import AtRendezvous, InCollective
 from ..model.wording import doing, ending, label, place_in, rank_name, where_of
-from .alike import Alike, one_by_one
+from .alike import Alike, one_by_one, together
 
 Kind = Literal[
     "starting",
@@ -118,7 +118,9 @@ class _Sight:
     process: ProcessView | None
 
 
-def lanes(snapshots: Sequence[Snapshot], culprits: Collection[int] = ()) -> tuple[Lane, ...]:
+def lanes(
+    snapshots: Sequence[Snapshot], culprits: Collection[int] = (), *, apart: bool = False
+) -> tuple[Lane, ...]:
     """The lanes node by node, in the order of the ranks, unknown ones last.
 
     Each rank that has a lane of its own is followed by its children. They are left out when ranks share
@@ -127,6 +129,7 @@ def lanes(snapshots: Sequence[Snapshot], culprits: Collection[int] = ()) -> tupl
 
     Args:
         culprits: ranks that share no lane with others.
+        apart: True gives each rank a lane of its own, however many there are.
     """
     numbers = {
         view.process.pid: view.rank
@@ -139,7 +142,9 @@ def lanes(snapshots: Sequence[Snapshot], culprits: Collection[int] = ()) -> tupl
     for look in looks:
         newest |= look
     keys = {id(view): key for key, view in newest.items()}
-    rows = one_by_one([*newest.values()], _likeness, culprits)
+    views = [*newest.values()]
+    most = max(len(views), 2)
+    rows = together(views, _alone, most=most) if apart else one_by_one(views, _likeness, culprits)
     crowded = any(row.views[1:] for row in rows if row.views[0].process)
     times = [snapshot.time for snapshot in snapshots]
     found = []
@@ -188,6 +193,11 @@ def _likeness(view: RankView) -> tuple[str, str, str, str]:
     newest = _segment(_sight(view), 0.0, 0.0)
     at = "" if newest.kind in FLUID else place_in(newest.where)
     return newest.kind, newest.label, newest.text, at
+
+
+def _alone(view: RankView) -> tuple[int]:
+    """Like no other."""
+    return (id(view),)
 
 
 def _held_in_common(row: Alike, segments: Sequence[Segment]) -> tuple[Segment, ...]:

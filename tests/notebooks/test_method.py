@@ -11,6 +11,11 @@ import nbformat
 import pytest
 
 from helpers.labs.lab import labs_folder
+from helpers.labs.pages import read_page
+from helpers.observe.recording import load
+from helpers.panel.learn.first_hang import RECORDING
+from helpers.report.text import to_text
+from helpers.session import report_of
 
 GUIDE = labs_folder()
 METHOD = GUIDE / "method"
@@ -59,10 +64,12 @@ def first_words() -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_text_only(page: Path) -> None:
+def test_a_page_is_text_and_on_the_method_its_questions(page: Path) -> None:
     notebook = nbformat.read(page, as_version=4)
     nbformat.validate(notebook)
-    assert {cell.cell_type for cell in notebook.cells} == {"markdown"}
+    asked = [cell.source.splitlines()[-1] for cell in notebook.cells if cell.cell_type == "code"]
+    count = len(read_page("method").questions) if page.stem == "method" else 0
+    assert asked == [f'ask("method", {number})' for number in range(1, count + 1)]
     assert [cell.id for cell in notebook.cells] == [
         f"cell-{number:02}" for number in range(len(notebook.cells))
     ]
@@ -87,12 +94,31 @@ def test_every_link_into_the_glossary_finds_its_term() -> None:
 
 @pytest.mark.parametrize(
     ("page", "heading"),
-    [(METHOD / "method.ipynb", "## Decision table"), (GUIDE / "index.ipynb", "All causes")],
+    [(METHOD / "decision_table.ipynb", "# Decision table"), (GUIDE / "index.ipynb", "All causes")],
     ids=["decision table", "start page"],
 )
 def test_every_cause_is_linked(page: Path, heading: str) -> None:
     linked = set(re.findall(r"helpers/diagnose/causes/(\w+\.md)\)", text_of(page).partition(heading)[2]))
     assert linked == {page.name for page in CAUSES.glob("*.md")}
+
+
+def test_each_step_of_the_method_asks_before_it_explains() -> None:
+    cells = nbformat.read(METHOD / "method.ipynb", as_version=4).cells
+    steps = [n for n, cell in enumerate(cells) if re.match(r"## \d\. ", cell.source)]
+    assert len(steps) == len(read_page("method").questions)
+    for number, place in enumerate(steps, start=1):
+        question, explained = cells[place + 1 : place + 3]
+        assert question.source.endswith(f'ask("method", {number})')
+        assert explained.source.startswith(f"<details><summary>Step {number}, explained</summary>")
+        assert explained.source.endswith("</details>")
+
+
+def test_the_report_of_the_method_is_that_of_its_recording() -> None:
+    recording = load(METHOD / RECORDING)
+    report = report_of(tuple(recording.snapshots()), recording.watched.patience)
+    command = " ".join(recording.watched.command)
+    shown = text_of(METHOD / "method.ipynb").partition(f"$ stuck-ranks diagnose -- {command}\n")[2]
+    assert to_text(report).startswith(shown.partition("```")[0]) and shown
 
 
 def test_every_command_of_the_cheat_sheet_is_in_the_table() -> None:

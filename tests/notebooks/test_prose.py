@@ -16,6 +16,7 @@ import pytest
 from lessons import outputs_of
 from prose import Lesson
 
+from helpers.labs import pages
 from helpers.labs.lab import all_labs, labs_folder
 
 NOTEBOOKS = sorted(
@@ -84,6 +85,10 @@ def texts_of(item: Any, key: str = "") -> Iterator[str]:
 def lessons_of(notebook: Path) -> list[Lesson]:
     """A notebook, then each question, claim, hint and task of its lab, with what the notebook shows."""
     lesson, declared = lesson_of(notebook), notebook.with_name("lab.toml")
+    page = notebook.with_name(pages.FILE)
+    if page.is_file() and notebook.stem == notebook.parent.name:
+        questions = tomllib.loads(page.read_text(encoding="utf-8"))["questions"]
+        return [lesson, *(text for item in questions for text in asked(item, lesson, "train.py"))]
     if not declared.is_file():
         return [lesson]
     table = tomllib.loads(declared.read_text(encoding="utf-8"))
@@ -95,10 +100,10 @@ def lessons_of(notebook: Path) -> list[Lesson]:
     return [lesson, *(text for item in items for text in asked(item, lesson))]
 
 
-def asked(item: Any, lesson: Lesson) -> Iterator[Lesson]:
+def asked(item: Any, lesson: Lesson, program: str = "broken.py") -> Iterator[Lesson]:
     """A question and what it shows, then each of its other texts, which its reader sees one by one."""
     first = {key: item.pop(key) for key in SHOWN_FIRST if key in item} if isinstance(item, dict) else {}
-    question = replace(lesson, text="\n\n".join(["`broken.py`", *texts_of(first)]), before=lesson)
+    question = replace(lesson, text="\n\n".join([f"`{program}`", *texts_of(first)]), before=lesson)
     yield question
     for text in texts_of(item):
         yield replace(lesson, text=text, before=question)

@@ -27,10 +27,27 @@ pytestmark = [
 
 PAGE = NOTEBOOKS / "method" / "method.ipynb"
 RANKS = 4
+SMALLER = {
+    r"range\(40, 43\)": "range(1, 4)",
+    r"range\(64\)": "range(4)",
+    r"\b(40|41|42)\b(?=  )": lambda rank: str(int(rank[1]) - 39).ljust(2),
+    r"0-40 and 42-63": "0, 1 and 3",
+    r"(Rank|rank|==) 41\b": r"\1 2",
+    r"Timer\(120,": "Timer(15,",
+    r"1_000_000": "8",
+}
+"""What makes four ranks of the page's 64: rank 2 takes the part of rank 41."""
+
+
+def smaller(text: str) -> str:
+    """A text of the page or its program, for a job of four ranks."""
+    for large, small in SMALLER.items():
+        text = re.sub(large, small, text)
+    return text
 
 
 def page() -> str:
-    return "\n".join(cell.source for cell in nbformat.read(PAGE, as_version=4).cells)
+    return smaller("\n".join(cell.source for cell in nbformat.read(PAGE, as_version=4).cells))
 
 
 def program_after(words: str) -> str:
@@ -67,8 +84,7 @@ def started(
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder in which the ranks of the page's example have written their records."""
     place = tmp_path_factory.mktemp("job")
-    shutil.copyfile(JOBS / "skips_bad_loss.py", place / "train.py")
-    shutil.copyfile(JOBS / "marks.py", place / "marks.py")
+    (place / "train.py").write_text(smaller(PAGE.with_name("train.py").read_text()))
     (place / "dump_later.py").write_text(program_after("Save this as `dump_later.py`"))
     (place / "fr").mkdir()
     with started(place, "dump_later.py", "train.py") as job:
@@ -111,7 +127,7 @@ def test_the_same_records_are_read_by_the_tool(dumps: Path) -> None:
     )
     shown = page().partition("$ stuck-ranks read $FR\n")[2].partition("```")[0]
     assert done.returncode == 2
-    assert shown.strip() and done.stdout.startswith(shown)
+    assert shown.strip() and " ".join(done.stdout.split()).startswith(" ".join(shown.split()))
 
 
 def blocks() -> list[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from ipywidgets import HTML, Dropdown
+from ipywidgets import HTML
 
 from ...diagnose.diagnose import diagnose
 from ...diagnose.settling import HISTORY
@@ -19,16 +18,11 @@ from ...report.history import History
 from ...report.source_lines import Sources
 from ...session import report_of
 from ..show import view, words
-from ..widgets.controls import Framed, button, row
-from ..widgets.native import Scrubber
+from ..widgets.controls import Framed
 from .export import ExportBar, Finished
 from .moment import Moment
+from .player import Player, Wait
 from .screen import Screen
-
-TICK = 0.25
-"""Seconds between two updates while it plays."""
-
-SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 class RecordedLogs:
@@ -51,12 +45,10 @@ class ReplayPanel(Framed):
 
     Args:
         recording: with at least one look.
-        wait: called with seconds between two updates; returns True when it is to stop playing.
+        wait: as for `Player`.
     """
 
-    def __init__(
-        self, recording: Recording, wait: Callable[[threading.Event, float], bool] | None = None
-    ) -> None:
+    def __init__(self, recording: Recording, wait: Wait | None = None) -> None:
         history = History()
         for snapshot in recording.snapshots():
             history.add(snapshot)
@@ -66,23 +58,10 @@ class ReplayPanel(Framed):
         self._times = [snapshot.time for snapshot in self._snapshots]
         self._logs = RecordedLogs(recording)
         self._sources = Sources(None, recording.sources)
-        self._wait = wait or threading.Event.wait
-        self._pause = threading.Event()
-        self._pause.set()
         self._lock = threading.RLock()
         self._verdict = lru_cache(maxsize=None)(self._diagnose)
         self._screen = Screen(self._lock)
-        self._play = button("Play", "play", "Play the recording, or pause it", self._toggle)
-        self._speed = Dropdown(
-            options=[(f"{speed:g} times", speed) for speed in SPEEDS],
-            value=1.0,
-            description="Speed",
-            style={"description_width": "initial"},
-            layout={"width": "auto"},
-        )
-        first, last = self._times[0], self._times[-1]
-        self._second = Scrubber("Second", last, first, max(last, first + TICK))
-        self._second.observe(lambda _: self._show(), "value")
+        self._player = Player(self._times, self._lock, self._show, wait)
         self._export = ExportBar()
         job = self._snapshots[-1].job
         title = recording.name or " ".join(job.command)
@@ -90,7 +69,7 @@ class ReplayPanel(Framed):
             [
                 HTML(view.header(title, words.hardware_line(job))),
                 HTML(view.recorded(label(recording))),
-                row([self._play, self._speed, self._second]),
+                self._player,
                 self._screen,
                 self._export,
             ]
@@ -111,41 +90,11 @@ class ReplayPanel(Framed):
     @property
     def second(self) -> float:
         """The second of the run that is shown."""
-        return float(self._second.value)
+        return self._player.second
 
     def seek(self, second: float) -> None:
         """Show the run as it was at a second of it."""
-        self._second.value = min(max(second, self._second.min), self._second.max)
-
-    def play(self) -> None:
-        """Play from here, or from the start when it is at the end. Returns at once."""
-        with self._lock:
-            if not self._pause.is_set():
-                return
-            if self.second >= self._times[-1]:
-                self.seek(self._times[0])
-            self._pause = threading.Event()
-            self._play.description, self._play.icon = "Pause", "pause"
-            threading.Thread(target=self._go_on, args=(self._pause,), name="replay", daemon=True).start()
-
-    def pause(self) -> None:
-        """Stay where it is."""
-        with self._lock:
-            self._pause.set()
-            self._play.description, self._play.icon = "Play", "play"
-
-    def _toggle(self) -> None:
-        self.play() if self._pause.is_set() else self.pause()
-
-    def _go_on(self, pause: threading.Event) -> None:
-        while not self._wait(pause, TICK):
-            with self._lock:
-                if pause.is_set():
-                    return
-                self.seek(self.second + TICK * self._speed.value)
-                if self.second >= self._times[-1]:
-                    self.pause()
-                    return
+        self._player.seek(second)
 
     def _show(self) -> None:
         with self._lock:

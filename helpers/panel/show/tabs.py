@@ -89,3 +89,9 @@ def stack(name: str, process: ProcessView, sources: Sources) -> str:
     own = [(frame, sources.line(frame)) for frame in frames if frame.user]
     whole = [(frame, "") for frame in frames]
     return html("stack", name, process, "; ".join(activities(process)), own, whole)
+
+
+def own_stack(name: str, process: ProcessView, sources: Sources) -> str:
+    """Where a process is in the user's code; arguments as for `stack`."""
+    own = [(frame, sources.line(frame)) for frame in stack_of(process) if frame.user]
+    return html("stack", name, process, "; ".join(activities(process)), own, own)

@@ -1,0 +1,45 @@
+"""One question of a page, judged when it is answered."""
+
+from __future__ import annotations
+
+from ...labs import progress
+from ...labs.lab import LabError
+from ...labs.pages import read_page
+from ...labs.progress import Progress, ProgressError
+from ...labs.questions import Choice
+from .course import in_jupyter
+from .quiz import Question
+
+
+def ask(page: str, number: int) -> Question:
+    """A question of a page, judged when it is answered; a wrong answer may be tried again.
+
+    Args:
+        page: the folder of the page: `method`.
+        number: from 1, in the order of its questions.toml.
+
+    Raises:
+        LabError: there is no such question.
+    """
+    questions = read_page(page).questions
+    if not 0 < number <= len(questions):
+        raise LabError(f"{page} has {len(questions)} questions, and no number {number}")
+    asked = questions[number - 1]
+
+    def keep() -> None:
+        if in_jupyter():
+            _keep(page, number, len(questions), widget.given)
+
+    choices = asked.answers if isinstance(asked, Choice) else ()
+    widget = Question(asked.question, choices, asked.said, keep, asked.dump)
+    return widget
+
+
+def _keep(page: str, number: int, count: int, given: str | None) -> None:
+    known = progress.load(page)
+    answers = [*(known.answers if known else ()), *[None] * count][:count]
+    answers[number - 1] = given
+    try:
+        progress.save(Progress(page, answers=tuple(answers)))
+    except ProgressError:
+        return  # the path does not count it; the answer on the page stands

@@ -18,6 +18,7 @@ STEPS = {
     "predicted": "predict",
     "broken": "run broken",
     "fixed": "run fixed",
+    "by_hand": "by hand",
     "checked": "your turn",
     "quiz": "quiz",
 }

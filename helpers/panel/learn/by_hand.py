@@ -55,8 +55,8 @@ class ByHandForm(Framed):
 
     def answer(self, rank: int | str, call: str, line: int | str) -> str:
         """Give an answer; returns what there is to say about each field."""
-        for name, given in zip(FIELDS, (rank, call, line), strict=True):
-            self._fields[name].value = str(given)
+        for field, typed in zip(self._fields.values(), (rank, call, line), strict=True):
+            field.value = str(typed)
         given = {name: field.value or "" for name, field in self._fields.items()}
         said = self._declared.said(given)
         if self._declared.is_right(given):

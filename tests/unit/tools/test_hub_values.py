@@ -14,16 +14,33 @@ from helpers.labs.sharing import SHARE
 FILE = ROOT / "docs" / "jupyterhub-values.yaml"
 WORKSHOP = ROOT / "docs" / "workshop.md"
 
-KEYS = """
-singleuser.image.name singleuser.image.tag singleuser.cmd singleuser.defaultUrl singleuser.uid
-singleuser.fsGid singleuser.startTimeout singleuser.memory.guarantee singleuser.memory.limit
-singleuser.cpu.guarantee singleuser.cpu.limit singleuser.storage.type singleuser.storage.extraVolumes
-singleuser.storage.extraVolumeMounts singleuser.networkPolicy.enabled
-singleuser.networkPolicy.egressAllowRules.cloudMetadataServer
-singleuser.cloudMetadata.blockWithIptables prePuller.hook.enabled prePuller.continuous.enabled
-scheduling.userPlaceholder.enabled scheduling.userPlaceholder.replicas scheduling.podPriority.enabled
-cull.enabled cull.timeout cull.every
-""".split()
+KEYS = [
+    "singleuser.image.name",
+    "singleuser.image.tag",
+    "singleuser.cmd",
+    "singleuser.defaultUrl",
+    "singleuser.uid",
+    "singleuser.fsGid",
+    "singleuser.startTimeout",
+    "singleuser.memory.guarantee",
+    "singleuser.memory.limit",
+    "singleuser.cpu.guarantee",
+    "singleuser.cpu.limit",
+    "singleuser.storage.type",
+    "singleuser.storage.extraVolumes",
+    "singleuser.storage.extraVolumeMounts",
+    "singleuser.networkPolicy.enabled",
+    "singleuser.networkPolicy.egressAllowRules.cloudMetadataServer",
+    "singleuser.cloudMetadata.blockWithIptables",
+    "prePuller.hook.enabled",
+    "prePuller.continuous.enabled",
+    "scheduling.userPlaceholder.enabled",
+    "scheduling.userPlaceholder.replicas",
+    "scheduling.podPriority.enabled",
+    "cull.enabled",
+    "cull.timeout",
+    "cull.every",
+]
 """Those that are set, as the chart's `values.schema.yaml` (appVersion 5.5) spells them."""
 
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable
@@ -36,8 +37,8 @@ class ByHandForm(Framed):
     def __init__(self, lab: Lab, gate: Gate, on_right: Callable[[], None]) -> None:
         self._declared, self._gate, self._on_right = lab.file.by_hand, gate, on_right
         self._commands = lab.in_terminal(self._declared.program, self._declared.knobs)
-        beside = os.path.dirname(sys.executable)
-        typed = (f"cd {lab.folder}", f"export PATH={beside}:$PATH", *self._commands)
+        place, beside = shlex.quote(str(lab.folder)), shlex.quote(os.path.dirname(sys.executable))
+        typed = (f"cd {place}", f'export PATH={beside}:"$PATH"', *self._commands)
         self._fields = {name: Typed(text, self._give, "text") for name, text in LABELS.items()}
         self._said = Spoken()
         tooltip = "Show the rank, the call and the line; it is counted"

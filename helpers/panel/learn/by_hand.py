@@ -66,6 +66,12 @@ class ByHandForm(Framed):
         self._said.value = learn_view.answer(said)
         return said
 
+    def clear(self) -> None:
+        """Forget what was typed in."""
+        for field in self._fields.values():
+            field.value = None
+        self._said.value = ""
+
     def _give(self) -> None:
         self.answer(*(self._fields[name].value or "" for name in FIELDS))
 
@@ -74,11 +80,9 @@ class ByHandForm(Framed):
         self._show_answer()
 
     def _restore(self) -> None:
-        """Show the answer where it was found or revealed before, and nothing after a reset."""
-        if BY_HAND in (*self._gate.steps, *self._gate.revealed):
+        """Show the answer where it was found or revealed when the lab was last open."""
+        if not self._said.value and BY_HAND in (*self._gate.steps, *self._gate.revealed):
             self._show_answer()
-        else:
-            self._said.value = ""
 
     def _show_answer(self) -> None:
         declared = self._declared

@@ -163,6 +163,7 @@ class Lesson:
         self.turn.clear()
         self.predict.restore(None)
         self.quiz.restore(())
+        self.by_hand.clear()
         self.gate.restore((), ())
         self.course.reset()
 

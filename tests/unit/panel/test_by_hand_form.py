@@ -69,3 +69,22 @@ def test_a_reveal_is_counted_once_and_does_nothing_else(bench: LabBench, form: B
     assert "revealed: 1" in bench.shown and bench.done == []
     bench.panel.reset()
     assert ANSWER not in html_of(form) and "revealed: 1" not in bench.shown
+
+
+def test_a_run_beside_it_leaves_what_was_said(bench: LabBench, form: ByHandForm) -> None:
+    form.answer(1, "sleep", 1)
+    bench.press("Run fixed")
+    assert "Not yet: call." in html_of(form)
+    bench.panel.reset()
+    assert "Not yet" not in html_of(form) and [field.typed for field in fields(form)] == ["", "", ""]
+
+
+def test_what_was_found_is_shown_again_when_a_lab_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUCK_RANKS_STATE", str(tmp_path / "state"))
+    LabBench(tmp_path, keep=True).panel.by_hand.answer(1, "print", 1)
+    second = LabBench(tmp_path, keep=True)
+    assert ANSWER not in html_of(second.panel.by_hand)
+    click(second.panel, "Go on")
+    assert ANSWER in html_of(second.panel.by_hand) and second.done == ["by hand"]

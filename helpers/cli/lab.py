@@ -22,27 +22,35 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.
         help="run every program of the lab, or of all labs, with every combination of its settings, and "
         "compare what comes with what lab.toml expects",
     )
+    verb.add_argument(
+        "--reset",
+        action="store_true",
+        help="forget your progress in the lab, or in all labs, and set your copies aside",
+    )
     return verb
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the program, or all of them; return the exit code."""
     with guide():
-        from ..labs import all_cases
+        from ..labs import all_cases, reset
         from ..labs.lab import LabError, all_labs, find_lab
+        from ..labs.progress import ProgressError
         from .watch import watch
     try:
         if options.all:
             if options.program or options.knob:
                 raise UsageError("--all takes every program and setting: leave out --program and --knob")
             return all_cases.main([find_lab(options.name)] if options.name else all_labs())
+        if options.reset:
+            return reset.main([find_lab(options.name)] if options.name else all_labs())
         if not options.name:
             raise UsageError("which lab? name one, such as 05, or say --all")
         knobs = dict(knob(word) for word in options.knob)
         session = find_lab(options.name).session(options.program or "broken", folder=None, **knobs)
         with noted() as signals:
             return watch(session, signals)
-    except LabError as problem:
+    except (LabError, ProgressError) as problem:
         raise UsageError(str(problem)) from None
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct
 
 from ..model.facts import EXIT_CODES, Cause, Outcome
+from .by_hand import ByHand
 from .questions import Claim, Question
 from .stage import Stage
 from .toml_file import Text, Texts, one_of
@@ -33,6 +34,9 @@ MINE = "mine"
 
 BY_CHANCE: Literal["by chance"] = "by chance"
 """As the culprits of an expected report: chance chooses, as when the kernel kills for memory."""
+
+BY_HAND = "by hand"
+"""The step that is done in a terminal; no turn has this name."""
 
 AT_ONCE, ANSWERED = "run", "answered"
 """The steps of `Shows` that are no turn."""
@@ -347,6 +351,7 @@ class LabFile(_Table, frozen=True):
         disk_mb: megabytes that must be free where its results go.
         environment: variables of every run; `{folder}` stands for the folder of the run.
         turns: what the learner is asked to do, by the name of the copy; `MINE` first.
+        by_hand: what the learner finds out in a terminal.
         quiz: asked at the end of the lab; those with a dump or a number come back in later labs.
         shows: by program, at which step its report may show what; of others all once the questions are
             answered.
@@ -367,6 +372,7 @@ class LabFile(_Table, frozen=True):
     expected: Annotated[tuple[Expected, ...], Meta(min_length=1)]
     results: Results
     predict: Predict
+    by_hand: ByHand
     quiz: Annotated[tuple[Question, ...], Meta(min_length=1)]
     document: Document
     claims: Annotated[tuple[Claim, ...], Meta(min_length=1)]
@@ -379,6 +385,9 @@ class LabFile(_Table, frozen=True):
 
     def __post_init__(self) -> None:
         one_of("turns", MINE, self.turns)
+        one_of("by_hand.program", self.by_hand.program, self.programs)
+        applying = self.applying(self.by_hand.program)
+        self._check_choices("by_hand.knobs", self.by_hand.knobs, applying)
         for name in self.knobs:
             if not name.isidentifier() or name in ("self", "program", "folder"):
                 raise ValueError(f"knobs.{name}: this cannot be the name of a knob")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 import sys
 import weakref
@@ -138,6 +139,19 @@ class Lab:
         words = list(launchers[0]) if launchers else ["python"]
         words.append(self.programs[program].file)
         return words + [word for value in chosen for word in value.arguments]
+
+    def in_terminal(self, program: str, knobs: Mapping[str, str]) -> tuple[str, ...]:
+        """The lines with which a person runs a program in a terminal, in the lab's folder.
+
+        Raises:
+            LabError: as for `settings`.
+        """
+        added = dict(self.file.environment)
+        for value in self._chosen(program, knobs):
+            added |= value.environment
+        exports = (f"export {name}={text}" for name, text in added.items())
+        lines = (line.replace("{folder}", "$(mktemp -d)") for line in exports)
+        return (*lines, shlex.join(self.command(program, knobs)))
 
     def ranks(self, program: str, knobs: Mapping[str, str]) -> int:
         """The world size of a run. Raises LabError."""

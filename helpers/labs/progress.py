@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         lab: its name, `05_spawn_ports`.
         done: names of the steps that are done, in their order: `predicted`, `broken`, `fixed`,
-            `checked`, `quiz`; of practice, the hangs that are solved, or those that are repaired.
+            `by_hand`, `checked`, `quiz`; of practice, the hangs that are solved, or are repaired.
         score: 1 when the prediction came true, 0 when it did not, None before there is one.
         answers: given to the quiz, one for each question; None for one that is open.
         steps, revealed: what the gate of the lab's reports holds (`helpers.panel.learn.gate`).

@@ -1,12 +1,14 @@
 """The live view in a notebook: `open_lab` for a lab, `open_job` for a command of your own.
 
 `open_recording` shows a run again that was saved from either, `open_artifacts` what is left of a job
-that is dead or elsewhere; `open_practice` has hangs to practise on, `recall` questions of earlier labs.
-`open_first_hang`, `open_path` and `ask` are what the start page and the method show.
+that is dead or elsewhere; `open_practice` has hangs to practise on, `recall` questions of earlier labs,
+`open_board` what the learners of a workshop share. `open_first_hang`, `open_path` and `ask` are what the
+start page and the method show.
 """
 
 from .lab_panel import open_lab
 from .learn.ask import ask
+from .learn.board import open_board
 from .learn.first_hang import open_first_hang
 from .learn.path import open_path
 from .learn.quiz import recall
@@ -18,6 +20,7 @@ from .run.replay import open_recording
 __all__ = [
     "ask",
     "open_artifacts",
+    "open_board",
     "open_first_hang",
     "open_job",
     "open_lab",

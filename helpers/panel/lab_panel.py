@@ -14,6 +14,7 @@ from ..labs.lab import Lab, LabError, RunFolder, find_lab
 from ..labs.results import Judgement
 from ..labs.stage import Stage
 from ..session import Session
+from .learn.by_hand import ByHandForm
 from .learn.claims import Claims
 from .learn.course import in_jupyter
 from .learn.held import LessonResult
@@ -155,6 +156,11 @@ class LabPanel(RunPanel):
     def predict(self) -> Question:
         """The question to answer before the broken program runs."""
         return self._lesson.predict
+
+    @property
+    def by_hand(self) -> ByHandForm:
+        """What to find out in a terminal, without the panel."""
+        return self._lesson.by_hand
 
     @property
     def quiz(self) -> Quiz:

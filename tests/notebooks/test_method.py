@@ -33,6 +33,7 @@ COMMANDS = {
     "kill": "bash is not installed",
     "torchrun": "torch is not installed",
     "torchfrtrace": "torch is older than 2.7",
+    "curl": "curl is not installed",
     "ss": "iproute2 is not installed",
     "lsof": "lsof is not installed",
     "timeout": "coreutils are not installed",

@@ -16,6 +16,7 @@ from repository import ROOT
 
 from helpers.labs.lab import Lab, RunFolder, all_labs
 from helpers.labs.results import judge
+from helpers.model.wording import stack_of
 
 
 def run_by_cells(lab: Lab) -> set[str]:
@@ -93,3 +94,29 @@ def test_what_no_cell_runs_ends_as_expected(
     assert processes_left() == []
     kept = {"__pycache__", ".runs", ".built"}
     assert {path.name for path in set(lab.folder.iterdir()) - before} <= kept
+
+
+@pytest.mark.nightly
+@pytest.mark.real
+@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
+def test_what_is_to_be_found_by_hand_is_what_the_instrument_sees(lab: Lab) -> None:
+    asked = lab.file.by_hand
+    if lacks := lab.lacking(asked.program, asked.knobs):
+        pytest.skip(lacks)
+    report = lab.session(asked.program, **asked.knobs).start().wait()
+    expected = lab.expected(asked.program, asked.knobs)
+    verdict = report.verdict
+    assert (verdict.outcome, verdict.cause) == (expected.outcome, expected.cause), verdict
+    assert verdict.culprits == expected.culprits
+    odd = [view for view in report.snapshot.ranks if asked.rank in (None, view.rank)]
+    assert odd
+    for view in odd:
+        processes = [view.process, *(child.process for child in view.children)]
+        frames = [frame for process in processes if process for frame in stack_of(process)]
+        assert set(asked.lines) & {f"{frame.file}:{frame.line}" for frame in frames}, frames
+        names = {word for frame in frames for word in re.findall(r"\w+", frame.function)}
+        for line in asked.lines:
+            file, _, number = line.rpartition(":")
+            text = (lab.folder / file).read_text(encoding="utf-8").splitlines()[int(number) - 1]
+            names |= set(re.findall(r"\w+", text))
+        assert names & set(asked.calls), names

@@ -88,6 +88,15 @@ GOOD: dict[str, Any] = {
         "explanation": "Because.",
         "answers": [{"text": "rank 0", "value": [0]}, {"text": "rank 1", "value": [1]}],
     },
+    "by_hand": {
+        "program": "broken",
+        "knobs": {"mode": "lazy"},
+        "question": "Who is `odd`?",
+        "rank": 1,
+        "calls": ["barrier", "Model"],
+        "lines": ["broken.py:1", "model.py:7"],
+        "explanation": "It never leaves.",
+    },
     "quiz": [
         {
             "kind": "choice",

@@ -101,6 +101,14 @@ value = [0]
 text = "rank 1"
 value = [1]
 
+[by_hand]
+program = "broken"
+question = "Who is odd?"
+rank = 1
+calls = ["print"]
+lines = ["broken.py:1"]
+explanation = "It prints."
+
 [[quiz]]
 kind = "choice"
 question = "Which letter?"

@@ -13,11 +13,13 @@ from ...labs.progress import Progress, ProgressError
 from ..widgets.controls import button, row
 from ..widgets.native import Spoken
 from . import learn_view
+from .share import ShareBar
 
 STEPS = {
     "predicted": "predict",
     "broken": "run broken",
     "fixed": "run fixed",
+    "by_hand": "by hand",
     "checked": "your turn",
     "quiz": "quiz",
 }
@@ -56,6 +58,7 @@ class Course(VBox):
         self._lab, self._kept, self._following, self._on_restore = lab, kept, following, on_restore
         self._before: Progress | None = None
         self._steps, self._said = HTML(), Spoken()
+        self._share = ShareBar(lambda: self.progress)
         self._ask = row(
             [
                 button("Go on", "forward", "Take up the lab where you left it", self._go_on),
@@ -155,7 +158,7 @@ class Course(VBox):
             len(self.progress.revealed),
         )
         asked = [self._ask] if self._before is not None else []
-        self.children = [self._steps, self._said, *asked]
+        self.children = [self._steps, self._said, *asked, self._share]
 
 
 def _standing(before: Progress) -> str:

@@ -19,6 +19,7 @@ from ...model.facts import Report, Snapshot
 from ...observe.logs import KEEP
 from ..run.export import Finished
 from ..run.log_view import Lines
+from .by_hand import ByHandForm
 from .course import Course
 from .diff import DiffView
 from .gate import OPENS, Gate, Held
@@ -77,7 +78,7 @@ class Lesson:
     Attributes:
         gate: what the reports may show.
         course, form, held, diff, turn: its parts in the panel.
-        predict, quiz: its parts with a cell of their own.
+        predict, by_hand, quiz: its parts with a cell of their own.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Lesson:
         self.turn = YourTurn(OwnCopy.of_lab(lab), check)
         answers = [answer.text for answer in lab.predict.answers]
         self.predict = Question(lab.predict.question, answers, self._score, self._answered_late)
+        self.by_hand = ByHandForm(lab, self.gate, lambda: self.course.done("by_hand"))
         self.quiz = Quiz(lab.quiz, self._quizzed)
         self.course = Course(lab.name, keep, first, self._restore)
         self.gate.observe(lambda _: self._opened(), OPENS)
@@ -161,6 +163,7 @@ class Lesson:
         self.turn.clear()
         self.predict.restore(None)
         self.quiz.restore(())
+        self.by_hand.clear()
         self.gate.restore((), ())
         self.course.reset()
 

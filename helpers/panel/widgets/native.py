@@ -89,14 +89,16 @@ class Typed(AnyWidget):
     Args:
         label: the question; `code` in backticks.
         on_enter: called when the Enter key was pressed in the field.
+        keyboard: what a touch screen shows, as HTML's `inputmode` names it.
     """
 
     _esm = _script("typed")
     label: Any = Unicode().tag(sync=True)
     typed: Any = Unicode().tag(sync=True)
+    keyboard: Any = Unicode().tag(sync=True)
 
-    def __init__(self, label: str, on_enter: Callable[[], None]) -> None:
-        super().__init__(label=inline(label))
+    def __init__(self, label: str, on_enter: Callable[[], None], keyboard: str = "decimal") -> None:
+        super().__init__(label=inline(label), keyboard=keyboard)
         self.add_class("sr-typed")
         self._on_enter = on_enter
         self.on_msg(self._enter)

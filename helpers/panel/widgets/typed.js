@@ -1,11 +1,11 @@
-// A question with a field for a number. JupyterLab leaves the keys to it; Enter gives the answer.
+// A question with a field for its answer. JupyterLab leaves the keys to it; Enter gives the answer.
 let fields = 0;
 export default {
   render({ model, el }) {
     const field = document.createElement("input");
     field.id = `sr-typed-${(fields += 1)}-${Math.random().toString(36).slice(2)}`;
     field.type = "text";
-    field.inputMode = "decimal";
+    field.inputMode = model.get("keyboard");
     field.autocomplete = "off";
     field.setAttribute("data-lm-suppress-shortcuts", "");
     const label = document.createElement("label");

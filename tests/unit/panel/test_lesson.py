@@ -349,7 +349,7 @@ def test_where_a_learner_stands_is_asked_about_before_it_is_taken_up(tmp_path: P
     first.panel.quiz.questions[0].answer("a")
 
     second = LabBench(tmp_path, keep=True)
-    assert "You were at <strong>predict, 1 of 5 steps done</strong>" in second.shown
+    assert "You were at <strong>predict, 1 of 6 steps done</strong>" in second.shown
     assert second.done == []
     second.finish(lambda: second.panel.run("fixed"))
     assert (kept().done, kept().answers) == (("broken",), ("a",)), "not asked yet"

@@ -24,7 +24,7 @@ from .run.result import Hints
 from .run.run_panel import RunPanel
 from .run.runner import Run
 from .show import words
-from .widgets.controls import button, row
+from .widgets.controls import button, row, show
 from .widgets.knobs import Knobs
 
 StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]
@@ -53,23 +53,26 @@ class LabPanel(RunPanel):
         keep: bool = False,
         free: bool = False,
     ) -> None:
-        name = f"Lab {lab.name.partition('_')[0]} {lab.title}"
-        super().__init__(name, words.ranks_text(lab.file.ranks), clock)
+        number = f"Lab {lab.name.partition('_')[0]}"
+        ranks = words.ranks_text(lab.file.ranks)
+        super().__init__(f"{number} {lab.title}", ranks, clock, tab=number)
         self._lab, self._make = lab, make
         self._knobs = Knobs(lab.knobs)
-        starts = [self._start_button(name, program) for name, program in lab.file.programs.items()]
+        self._starts = {
+            name: self._start_button(name, program) for name, program in lab.file.programs.items()
+        }
         stop = button("Stop", "stop", "End everything that the run has started", self.stop)
         forgets = "Stop the run, clear what is shown, and forget your progress in this lab"
         reset = button("Reset", "undo", forgets, self.reset)
         tooltip = "Run your copy and judge what it does"
         check = button("Check my copy", "check", tooltip, lambda: self._click(MINE))
         lesson = self._lesson = Lesson(
-            lab, keep, self._lock, starts[0], check, free=free, on_stage=self._show_stage
+            lab, keep, self._lock, self._starts, check, free=free, on_stage=self._show_stage
         )
         self.lay_out(
             self._header,
             lesson.course,
-            row([*starts, stop, reset]),
+            row([*self._starts.values(), stop, reset]),
             row(list(self._knobs.controls.values())),
             lesson.form,
             lesson.held,
@@ -78,6 +81,7 @@ class LabPanel(RunPanel):
             lesson.diff,
             lesson.turn,
         )
+        self._offer()
 
     def reset(self) -> None:
         """Stop the run, clear the display and the results, and forget where the learner stands."""
@@ -202,7 +206,18 @@ class LabPanel(RunPanel):
     def _show_stage(self, stage: Stage) -> None:
         """Show the run as far as it may be shown; the files of a run tell everything."""
         self._screen.stage = stage
-        self._export.layout.display = None if stage is Stage.FIX else "none"
+        show(self._export, stage is Stage.FIX)
+        self._offer()
+
+    def _offer(self) -> None:
+        """Show the buttons to which the lesson has come, and the knobs of what they run."""
+        offered = [name for name in self._starts if self._lesson.offers(name)]
+        for name, start in self._starts.items():
+            show(start, name in offered)
+        applying = {knob for name in offered for knob in self._lab.file.applying(name)}
+        for knob, control in self._knobs.controls.items():
+            show(control, knob in applying)
+        show(self._lesson.turn, self._lesson.offers(MINE))
 
     def __repr__(self) -> str:
         runs = ", ".join(f"Run {name}" for name in self._lab.file.programs)

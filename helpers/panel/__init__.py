@@ -4,11 +4,14 @@
 that is dead or elsewhere; `open_practice` has hangs to practise on, `recall` questions of earlier labs.
 """
 
-from .lab_panel import open_lab
-from .learn.quiz import recall
-from .practice_panel import open_practice
-from .run.aftermath import open_artifacts
-from .run.job_panel import open_job
-from .run.replay import open_recording
+from .waiting import waiting
+
+with waiting("Loading the panel, which takes a few seconds, or many on a busy machine."):
+    from .lab_panel import open_lab
+    from .learn.quiz import recall
+    from .practice_panel import open_practice
+    from .run.aftermath import open_artifacts
+    from .run.job_panel import open_job
+    from .run.replay import open_recording
 
 __all__ = ["open_artifacts", "open_job", "open_lab", "open_practice", "open_recording", "recall"]

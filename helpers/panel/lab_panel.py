@@ -15,7 +15,6 @@ from ..labs.results import Judgement
 from ..labs.stage import Stage
 from ..session import Session
 from .learn.claims import Claims
-from .learn.course import in_jupyter
 from .learn.held import LessonResult
 from .learn.lesson import LabRun, Lesson
 from .learn.quiz import Question, Quiz
@@ -24,6 +23,7 @@ from .run.result import Hints
 from .run.run_panel import RunPanel
 from .run.runner import Run
 from .show import words
+from .waiting import in_jupyter, waiting
 from .widgets.controls import button, row, show
 from .widgets.knobs import Knobs
 
@@ -74,9 +74,9 @@ class LabPanel(RunPanel):
             lesson.course,
             row([*self._starts.values(), stop, reset]),
             row(list(self._knobs.controls.values())),
+            self._screen,
             lesson.form,
             lesson.held,
-            self._screen,
             self._export,
             lesson.diff,
             lesson.turn,
@@ -196,9 +196,13 @@ class LabPanel(RunPanel):
             return self._make(lab_run.lab, lab_run.program, lab_run.folder, lab_run.knobs)
 
         with self._lock:
-            run = self._begin(lab_run.program, make, after)
+            run = self._begin(self._said(lab_run), make, after)
             self._lesson.begin(lab_run)
             return run
+
+    def _said(self, run: LabRun) -> str:
+        """How a program is called: by its name, a copy by that of its file."""
+        return run.lab.copy(run.program).name if run.program in self._lab.file.turns else run.program
 
     def _take(self, finished: Finished) -> None:
         self._lesson.end(finished)
@@ -235,4 +239,5 @@ def open_lab(name: str) -> LabPanel:
         LabError: there is no such lab, or its `lab.toml` is wrong.
     """
     learner = in_jupyter()
-    return LabPanel(find_lab(name), keep=learner, free=not learner)
+    with waiting("Opening the lab: looking at what this machine can run."):
+        return LabPanel(find_lab(name), keep=learner, free=not learner)

@@ -97,7 +97,7 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     assert processes_left() == []
 
     keys.run_cell("open_lab")
-    expect(panel).to_contain_text("You were at run fixed, 2 of 5 steps done.")
+    expect(panel).to_contain_text("You were at your turn, 2 of 5 steps done.")
     keys.press(panel.get_by_role("button", name="Go on"))
     keys.press(panel.get_by_role("button", name="Run fixed"))
     expect(panel).to_contain_text("The run of fixed has finished; no process is left behind")

@@ -21,7 +21,8 @@ from panel_fakes import (
 from helpers.labs import progress
 from helpers.labs.progress import Progress
 from helpers.panel.learn import course
-from helpers.panel.learn.course import Course, in_jupyter
+from helpers.panel.learn.course import Course
+from helpers.panel.waiting import in_jupyter
 from helpers.panel.widgets.native import Answer, Choices
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'

@@ -53,11 +53,16 @@ def transport(runtime: Path) -> str:
 
 
 def configure(venv: Path) -> None:
-    """Have JupyterLab, in this environment only, ask nothing about news and open Markdown rendered."""
+    """Have JupyterLab, in this environment only, ask nothing about news, open Markdown rendered, and
+    break no line in an editor.
+    """
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
     _write(venv / "etc/jupyter/labconfig/page_config.json", {"disabledExtensions": disabled})
     viewers = {"defaultViewers": {"markdown": "Markdown Preview"}}
-    settings = {"@jupyterlab/docmanager-extension:plugin": viewers}
+    settings = {
+        "@jupyterlab/docmanager-extension:plugin": viewers,
+        "@jupyterlab/fileeditor-extension:plugin": {"editorConfig": {"lineWrap": False}},
+    }
     _write(venv / "share/jupyter/lab/settings/overrides.json", settings)
 
 

@@ -20,7 +20,7 @@ _docks: dict[str, Dock] = {}
 
 
 class Spot(AnyWidget):
-    """Tells whether the page that shows it has room beside its notebook, and when that changes."""
+    """Tells whether its page has room beside the notebook, and when it has none any more."""
 
     _esm = files(__package__).joinpath("spot.js").read_text(encoding="utf-8")
 
@@ -62,10 +62,11 @@ class Dock(Framed):
         if not content["room"]:
             self._below()
         elif self._tab is None:
-            self._beside()
+            self.beside()
 
-    def _beside(self) -> None:
+    def beside(self) -> None:
         """Move the panel into a tab of its own, right of the notebook."""
+        self._moved = False
         shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}
         self._tab = Sidecar(title=self._name, anchor="split-right", outputs=(shown,))
         move = button("Show it here", "level-down", "Move the panel below this cell", self.here)
@@ -73,7 +74,8 @@ class Dock(Framed):
 
     def _below(self) -> None:
         self._close_tab()
-        self.lay_out(self._spot, self._panel)
+        move = button("Show it beside", "columns", "Move the panel beside the notebook", self.beside)
+        self.lay_out(self._spot, row([move]), self._panel)
 
     def _give_way(self, panel: Framed) -> None:
         """A cell shows a panel of the same title: this one, or one that takes its place."""

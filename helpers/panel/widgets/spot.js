@@ -1,4 +1,4 @@
-// Tells whether this page has room beside its notebook, and again whenever that changes. The file browser
+// Tells whether this page has room beside its notebook, and when it has none any more. The file browser
 // gives way to the panel: JupyterLab closes its side bar when the tab that is open is pressed once more.
 const ROOM = 1200;
 const giveWay = () => {
@@ -12,16 +12,14 @@ const giveWay = () => {
 export default {
   render({ model }) {
     if (!document.getElementById("jp-main-dock-panel")) return undefined; // other front ends have no dock
-    let told;
-    const tell = () => {
-      const room = window.innerWidth >= ROOM;
-      if (room === told) return;
-      told = room;
-      model.send({ room });
+    const hasRoom = () => window.innerWidth >= ROOM;
+    let room = hasRoom();
+    const shrink = () => {
+      if (room && !hasRoom()) model.send({ room: (room = false) });
     };
     giveWay();
-    tell();
-    window.addEventListener("resize", tell);
-    return () => window.removeEventListener("resize", tell);
+    model.send({ room });
+    window.addEventListener("resize", shrink);
+    return () => window.removeEventListener("resize", shrink);
   },
 };

@@ -44,7 +44,7 @@ def test_a_page_that_has_no_room_any_more_has_it_in_the_cell(panel: Framed) -> N
     assert shown._tab is first, "a second page opens no second tab"
     tell(shown, room=False)
     assert shown._tab is None and panel in visible(shown)
-    tell(shown, room=True)
+    click(shown, "Show it beside")
     assert shown._tab is not None and panel not in visible(shown)
 
 

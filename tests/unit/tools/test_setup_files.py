@@ -839,6 +839,8 @@ def test_jupyterlab_asks_nothing_about_news_and_opens_markdown_rendered(tmp_path
     settings = json.loads((tmp_path / "share/jupyter/lab/settings/overrides.json").read_text())
     viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
     assert viewers == {"markdown": "Markdown Preview"}
+    editor = settings["@jupyterlab/fileeditor-extension:plugin"]
+    assert editor == {"editorConfig": {"lineWrap": False}}
 
 
 def test_no_listing_of_a_notebook_is_broken(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class PracticePanel(RunPanel):
         self.lay_out(
             self._header,
             self._tally,
-            self._level,
+            row([self._level]),
             row(
                 [
                     button("Next hang", "forward", "Another hang of this level", self.next),

@@ -140,7 +140,7 @@ def chromium() -> Iterator[playwright.Browser]:
 
 @contextmanager
 def notebook_page(
-    jupyter: Jupyter, notebook: str, *, width: int = 1280, **context: Any
+    jupyter: Jupyter, notebook: str, *, width: int = 1160, **context: Any
 ) -> Iterator[playwright.Page]:
     """A page of Chromium that shows a notebook whose kernel takes cells.
 

@@ -155,8 +155,7 @@ class RunPanel(Framed):
     def _follow(self, run: Run, sample: Sample, logs: Logs) -> None:
         self._named.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
         if not run.stopping:
-            seconds = f"{sample.snapshot.time:.0f} s"
-            beside = ": ".join(filter(None, (seconds, words.states_line(sample.snapshot))))
+            beside = f"{sample.snapshot.time:.0f} s: {words.states_line(sample.snapshot)}"
             self._screen.say(f"Running {self._name}.{self._pulse.said}", beside)
         moment = Moment(self._history.snapshots, sample.verdict, logs, self._sources)
         self._screen.show(moment, picture=self._pace.picture)

@@ -25,9 +25,10 @@ def ranks_text(count: int) -> str:
 
 
 def states_line(snapshot: Snapshot) -> str:
-    """`ranks 0 and 2 waiting, rank 1 running`; empty before the first rank."""
+    """`ranks 0 and 2 waiting, rank 1 running`, or that there is no rank yet."""
     states = grouped({view.rank: view.state for view in snapshot.ranks if view.rank is not None})
-    return ", ".join(f"{spoken(ranks)} {state}" for state, ranks in states.items())
+    told = [f"{spoken(ranks)} {state}" for state, ranks in states.items()]
+    return ", ".join(told) or "no rank has started yet"
 
 
 def rendezvous_line(snapshot: Snapshot) -> str:

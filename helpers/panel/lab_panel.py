@@ -218,7 +218,8 @@ class LabPanel(RunPanel):
         offered = [name for name in self._starts if self._lesson.offers(name)]
         for name, start in self._starts.items():
             show(start, name in offered)
-        applying = {knob for name in offered for knob in self._lab.file.applying(name)}
+        run = [name for name in offered if not self._lab.lacking(name)]
+        applying = {knob for name in run for knob in self._lab.file.applying(name)}
         for knob, control in self._knobs.controls.items():
             show(control, knob in applying)
         show(self._lesson.turn, self._lesson.offers(MINE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -112,6 +113,11 @@ def test_a_lab_fits_and_has_one_panel(jupyter: Jupyter, lab: str, width: int) ->
         expect(files).to_be_hidden()
         fits(page)
         keep_picture(page, f"layout-{lab}-{width}")
+        quiz = run_cell(page, "lab.quiz")
+        expect(quiz.get_by_role("button", name="Answer").last).to_be_visible()
+        claims = run_cell(page, "lab.claims")
+        claims.get_by_text(re.compile(r"All \d+ claims")).click()
+        fits(page)
 
         earlier = start.element_handle()
         run_cell(page, "open_lab")

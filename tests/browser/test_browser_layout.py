@@ -108,8 +108,8 @@ def test_a_lab_fits_and_has_one_panel(jupyter: Jupyter, lab: str, width: int) ->
         cell = run_cell(page, "open_lab")
         panel = panel_on(page)
         start = panel.get_by_role("button", name="Run broken")
-        expect(start).to_be_visible()
         expect(cell.get_by_text(BESIDE)).to_have_count(int(width > ZOOMED))
+        expect(start).to_be_visible()
         expect(files).to_be_hidden()
         fits(page)
         keep_picture(page, f"layout-{lab}-{width}")
@@ -122,9 +122,9 @@ def test_a_lab_fits_and_has_one_panel(jupyter: Jupyter, lab: str, width: int) ->
         earlier = start.element_handle()
         run_cell(page, "open_lab")
         earlier.wait_for_element_state("hidden")
-        expect(start).to_be_visible()
-        expect(panel).to_have_count(1)
         expect(cell.get_by_text(BESIDE)).to_have_count(int(width > ZOOMED))
+        expect(panel).to_have_count(1)
+        expect(start).to_be_visible()
 
 
 @each_width

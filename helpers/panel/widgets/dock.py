@@ -67,10 +67,10 @@ class Dock(Framed):
     def beside(self) -> None:
         """Move the panel into a tab of its own, right of the notebook."""
         self._moved = False
-        shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}
-        self._tab = Sidecar(title=self._name, anchor="split-right", outputs=(shown,))
         move = button("Show it here", "level-down", "Move the panel below this cell", self.here)
         self.lay_out(self._spot, row([HTML(BESIDE), move]))
+        shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}
+        self._tab = Sidecar(title=self._name, anchor="split-right", outputs=(shown,))
 
     def _below(self) -> None:
         self._close_tab()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+
+STYLE = Path(__file__).resolve().parent.parent / "helpers/panel/show/page.css"
 
 # Variables that would bring in another Python's packages or another Jupyter's settings.
 DROPPED = ("PYTHONPATH", "PYTHONHOME", "JUPYTER_PATH", "JUPYTER_CONFIG_PATH")
@@ -50,12 +53,28 @@ def transport(runtime: Path) -> str:
 
 
 def configure(venv: Path) -> None:
-    """Have JupyterLab, in this environment only, ask nothing about news and open Markdown rendered."""
+    """Have JupyterLab, in this environment only, ask nothing about news, open Markdown rendered, and
+    break no line in an editor.
+    """
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
     _write(venv / "etc/jupyter/labconfig/page_config.json", {"disabledExtensions": disabled})
     viewers = {"defaultViewers": {"markdown": "Markdown Preview"}}
-    settings = {"@jupyterlab/docmanager-extension:plugin": viewers}
+    settings = {
+        "@jupyterlab/docmanager-extension:plugin": viewers,
+        "@jupyterlab/fileeditor-extension:plugin": {"editorConfig": {"lineWrap": False}},
+    }
     _write(venv / "share/jupyter/lab/settings/overrides.json", settings)
+
+
+def dress(config: Path) -> None:
+    """Have JupyterLab show a notebook from the start as it does beside a panel: no listing is broken.
+
+    Args:
+        config: its folder of settings, that of one user.
+    """
+    _write(config / "jupyter_server_config.json", {"LabApp": {"custom_css": True}})
+    (config / "custom").mkdir(exist_ok=True)
+    shutil.copyfile(STYLE, config / "custom" / "custom.css")
 
 
 def _write(file: Path, content: object) -> None:

@@ -20,7 +20,7 @@ from helpers.model.facts import Snapshot
 from helpers.report.timeline import timeline
 from helpers.session import Event, Sample
 
-WIDTH = 900
+WIDTH = 560
 
 
 def picture(lab: Lab) -> str:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from carry_progress import CarryError, carry
-from jupyter_env import configure, jupyter_env, transport
+from jupyter_env import configure, dress, jupyter_env, transport
 from platformdirs import user_state_path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,6 +114,7 @@ def main(options: list[str]) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(OSError):  # else JupyterLab asks about news, and shows Markdown as source
         configure(VENV)
+    dress(Path(env["JUPYTER_CONFIG_DIR"]))
     runtime = Path(env["JUPYTER_RUNTIME_DIR"])
     record = runtime / f"jpserver-{os.getpid()}.json"
     record.unlink(missing_ok=True)  # a process of the same number may have left one

@@ -6,16 +6,19 @@ that is dead or elsewhere; `open_practice` has hangs to practise on, `recall` qu
 start page and the method show.
 """
 
-from .lab_panel import open_lab
-from .learn.ask import ask
-from .learn.board import open_board
-from .learn.first_hang import open_first_hang
-from .learn.path import open_path
-from .learn.quiz import recall
-from .practice_panel import open_practice
-from .run.aftermath import open_artifacts
-from .run.job_panel import open_job
-from .run.replay import open_recording
+from .waiting import waiting
+
+with waiting("Loading the panel, which takes a few seconds, or many on a busy machine."):
+    from .lab_panel import open_lab
+    from .learn.ask import ask
+    from .learn.board import open_board
+    from .learn.first_hang import open_first_hang
+    from .learn.path import open_path
+    from .learn.quiz import recall
+    from .practice_panel import open_practice
+    from .run.aftermath import open_artifacts
+    from .run.job_panel import open_job
+    from .run.replay import open_recording
 
 __all__ = [
     "ask",

@@ -16,7 +16,6 @@ from ..labs.stage import Stage
 from ..session import Session
 from .learn.by_hand import ByHandForm
 from .learn.claims import Claims
-from .learn.course import in_jupyter
 from .learn.held import LessonResult
 from .learn.lesson import LabRun, Lesson
 from .learn.quiz import Question, Quiz
@@ -25,7 +24,8 @@ from .run.result import Hints
 from .run.run_panel import RunPanel
 from .run.runner import Run
 from .show import words
-from .widgets.controls import button, row
+from .waiting import in_jupyter, waiting
+from .widgets.controls import button, row, show
 from .widgets.knobs import Knobs
 
 StartProgram = Callable[[Lab, str, Path, Mapping[str, str]], Session]
@@ -54,31 +54,35 @@ class LabPanel(RunPanel):
         keep: bool = False,
         free: bool = False,
     ) -> None:
-        name = f"Lab {lab.name.partition('_')[0]} {lab.title}"
-        super().__init__(name, words.ranks_text(lab.file.ranks), clock)
+        number = f"Lab {lab.name.partition('_')[0]}"
+        ranks = words.ranks_text(lab.file.ranks)
+        super().__init__(f"{number} {lab.title}", ranks, clock, tab=number)
         self._lab, self._make = lab, make
         self._knobs = Knobs(lab.knobs)
-        starts = [self._start_button(name, program) for name, program in lab.file.programs.items()]
+        self._starts = {
+            name: self._start_button(name, program) for name, program in lab.file.programs.items()
+        }
         stop = button("Stop", "stop", "End everything that the run has started", self.stop)
         forgets = "Stop the run, clear what is shown, and forget your progress in this lab"
         reset = button("Reset", "undo", forgets, self.reset)
         tooltip = "Run your copy and judge what it does"
         check = button("Check my copy", "check", tooltip, lambda: self._click(MINE))
         lesson = self._lesson = Lesson(
-            lab, keep, self._lock, starts[0], check, free=free, on_stage=self._show_stage
+            lab, keep, self._lock, self._starts, check, free=free, on_stage=self._show_stage
         )
         self.lay_out(
             self._header,
             lesson.course,
-            row([*starts, stop, reset]),
+            row([*self._starts.values(), stop, reset]),
             row(list(self._knobs.controls.values())),
+            self._screen,
             lesson.form,
             lesson.held,
-            self._screen,
             self._export,
             lesson.diff,
             lesson.turn,
         )
+        self._offer()
 
     def reset(self) -> None:
         """Stop the run, clear the display and the results, and forget where the learner stands."""
@@ -198,9 +202,13 @@ class LabPanel(RunPanel):
             return self._make(lab_run.lab, lab_run.program, lab_run.folder, lab_run.knobs)
 
         with self._lock:
-            run = self._begin(lab_run.program, make, after)
+            run = self._begin(self._said(lab_run), make, after)
             self._lesson.begin(lab_run)
             return run
+
+    def _said(self, run: LabRun) -> str:
+        """How a program is called: by its name, a copy by that of its file."""
+        return run.lab.copy(run.program).name if run.program in self._lab.file.turns else run.program
 
     def _take(self, finished: Finished) -> None:
         self._lesson.end(finished)
@@ -208,7 +216,19 @@ class LabPanel(RunPanel):
     def _show_stage(self, stage: Stage) -> None:
         """Show the run as far as it may be shown; the files of a run tell everything."""
         self._screen.stage = stage
-        self._export.layout.display = None if stage is Stage.FIX else "none"
+        show(self._export, stage is Stage.FIX)
+        self._offer()
+
+    def _offer(self) -> None:
+        """Show the buttons to which the lesson has come, and the knobs of what they run."""
+        offered = [name for name in self._starts if self._lesson.offers(name)]
+        for name, start in self._starts.items():
+            show(start, name in offered)
+        run = [name for name in offered if not self._lab.lacking(name)]
+        applying = {knob for name in run for knob in self._lab.file.applying(name)}
+        for knob, control in self._knobs.controls.items():
+            show(control, knob in applying)
+        show(self._lesson.turn, self._lesson.offers(MINE))
 
     def __repr__(self) -> str:
         runs = ", ".join(f"Run {name}" for name in self._lab.file.programs)
@@ -226,4 +246,5 @@ def open_lab(name: str) -> LabPanel:
         LabError: there is no such lab, or its `lab.toml` is wrong.
     """
     learner = in_jupyter()
-    return LabPanel(find_lab(name), keep=learner, free=not learner)
+    with waiting("Opening the lab: looking at what this machine can run."):
+        return LabPanel(find_lab(name), keep=learner, free=not learner)

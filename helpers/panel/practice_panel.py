@@ -21,7 +21,6 @@ from ..report.history import History
 from ..report.source_lines import Sources
 from ..session import Session, report_of
 from .learn import learn_view
-from .learn.course import in_jupyter
 from .learn.gate import OPENS, Gate, Held
 from .learn.held import HeldBar
 from .learn.predict_form import PredictForm
@@ -30,7 +29,8 @@ from .run.export import Finished
 from .run.moment import Moment
 from .run.replay import RecordedLogs
 from .run.run_panel import RunPanel
-from .widgets.controls import button, row
+from .waiting import in_jupyter, waiting
+from .widgets.controls import button, row, show
 from .widgets.native import Choices, Spoken
 
 NAME, REPAIRED = "practice", "practice-repaired"
@@ -71,7 +71,7 @@ class PracticePanel(RunPanel):
         self.lay_out(
             self._header,
             self._tally,
-            self._level,
+            row([self._level]),
             row(
                 [
                     button("Next hang", "forward", "Another hang of this level", self.next),
@@ -228,7 +228,7 @@ class PracticePanel(RunPanel):
 
     def _show_stage(self, stage: Stage) -> None:
         self._screen.stage = stage
-        self._export.layout.display = None if stage is Stage.FIX else "none"
+        show(self._export, stage is Stage.FIX)
         offered = stage is Stage.FIX and self.hang.repairable
         self._turns.children = [self._turn] if offered else []
 
@@ -289,4 +289,5 @@ def open_practice() -> PracticePanel:
     Raises:
         LabError: they are not there.
     """
-    return PracticePanel(all_hangs(), keep=in_jupyter())
+    with waiting("Reading the recorded hangs."):
+        return PracticePanel(all_hangs(), keep=in_jupyter())

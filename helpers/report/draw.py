@@ -8,7 +8,7 @@ from html import escape
 
 from ..model.wording import spans
 from .lanes import Kind, Lane, Segment
-from .layout import CHARACTER, CROSS, Area, box, px, room, spot, text
+from .layout import CHARACTER, CROSS, LETTERS, Area, box, px, room, spot, text
 
 
 def axis(area: Area) -> str:
@@ -16,14 +16,14 @@ def axis(area: Area) -> str:
     if not area.timed:
         return ""
     bottom = area.tops[-1]
-    step = _step(area.seconds, max(area.plot / 90, 3))
+    step = _step(area.seconds, max(area.plot / 100, 2))
     digits = max(0, -math.floor(math.log10(step)))
     parts = []
     for number in range(math.ceil(area.begin / step - 1e-9), math.floor(area.end / step + 1e-9) + 1):
         x = px(area.x(number * step))
         parts.append(
             f'<path class="grid" d="M{x} {area.top}V{px(bottom + 3)}"/>'
-            f'<text x="{x}" y="{px(bottom + 14)}" text-anchor="middle">'
+            f'<text x="{x}" y="{px(bottom + 16)}" text-anchor="middle">'
             f"{number * step:.{digits}f} s</text>"
         )
     return "".join(parts)
@@ -40,8 +40,8 @@ def names(lanes: Sequence[Lane], area: Area, culprits: Collection[int]) -> str:
     """The name of every lane, those of culprits in bold, and the headings above lanes."""
     parts = []
     for index, lane in enumerate(lanes):
-        look = "small" if lane.child else "named" if set(culprits).intersection(lane.ranks) else ""
-        y = px(area.middle(index) + (3.5 if lane.child else 4))
+        look = "named" if not lane.child and set(culprits).intersection(lane.ranks) else ""
+        y = px(area.middle(index) + 4.5)
         parts.append(
             f'<text x="{area.left - 6}" y="{y}" text-anchor="end"{_class(look)}>'
             f"{text(lane.name, 20)}</text>"
@@ -90,14 +90,13 @@ def _example(lane: Lane) -> str:
 
 def captions(drawn: Lane, index: int, area: Area) -> str:
     """What the segments of a lane are, in words, each where there is room for it."""
-    y = px(area.height(index) / 2 + (3.5 if drawn.child else 4))
-    look = "on small" if drawn.child else "on"
+    y = px(area.height(index) / 2 + 4.5)
     parts = []
     ends = [*(area.x(segment.start) for segment in drawn.segments[1:]), area.width + 0.0]
     for segment, end in zip(drawn.segments, ends, strict=True):
         said, x = _caption(segment, area, end)
         if said:
-            parts.append(f'<text class="{look}" x="{px(x)}" y="{y}">{text(said)}</text>')
+            parts.append(f'<text class="on" x="{px(x)}" y="{y}">{text(said)}</text>')
     shift = f'transform="translate(0 {px(area.tops[index])})"'
     return f"<g {shift}>{''.join(parts)}</g>" if parts else ""
 
@@ -163,12 +162,11 @@ _NAMES = (
 _RULES = """
 #P{color-scheme:light dark;max-width:100%;height:auto;
   font-family:var(--jp-ui-font-family,system-ui,sans-serif)}
-#P text{fill:var(--text);font-size:11px}
+#P text{fill:var(--text);font-size:LETTERSpx}
 #P .back{fill:var(--back)}
 #P .grid{stroke:var(--line);stroke-width:.5;opacity:.6}
 #P .row{stroke:var(--line);stroke-width:.5;opacity:.4}
 #P .on{pointer-events:none;paint-order:stroke;stroke:var(--back);stroke-width:3px;stroke-linejoin:round}
-#P .small{font-size:10px}
 #P .named{font-weight:700}
 #P .s path{stroke:var(--line);stroke-width:.5}
 #P pattern path{fill:none}
@@ -199,7 +197,7 @@ def head(prefix: str, kinds: set[Kind]) -> str:
     rules = [
         f"#{prefix}{{{_colours(_LIGHT)}}}",
         f"@media (prefers-color-scheme:dark){{#{prefix}{{{_colours(_DARK)}}}}}",
-        _RULES.strip().replace("#P", f"#{prefix}"),
+        _RULES.strip().replace("LETTERS", str(LETTERS)).replace("#P", f"#{prefix}"),
     ]
     tiles = []
     for kind, (tone, strokes) in _PATTERNS.items():

@@ -9,17 +9,20 @@ from html import escape
 from ..model.frames import Frame
 from ..model.wording import one_line, place_in
 
-LINE = 16
+LINE = 18
 """Pixels of a line of text."""
 
-HEADING = 20
+HEADING = 22
 """Pixels of a heading above a lane."""
 
-CHILD = 12
+CHILD = 17
 """Height of the lane of a worker."""
 
-CHARACTER = 6.2
-"""Pixels of a character of 11 px, on average."""
+LETTERS = 13
+"""Pixels of the letters of every text: what a reader needs on a laptop beside a notebook."""
+
+CHARACTER = 7.3
+"""Pixels of a character of that size, on average."""
 
 CROSS = 9
 """Pixels from the end of a process to the name of its failure."""
@@ -65,7 +68,7 @@ class Area:
     @cached_property
     def heights(self) -> tuple[float, float]:
         """Height of the lane of a rank, and the gap between lanes."""
-        return (22, 6) if sum(not child for child in self.children) <= 8 else (18, 4)
+        return (24, 6) if sum(not child for child in self.children) <= 8 else (19, 3)
 
     @cached_property
     def tops(self) -> tuple[float, ...]:

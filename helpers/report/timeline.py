@@ -28,7 +28,7 @@ SEGMENTS = 1500
 NARROWEST = 320
 """Pixels below which a picture does not shrink."""
 
-NAMES_ROOM = 76
+NAMES_ROOM = 80
 """Pixels left of the lanes at least."""
 
 ARROWS_ROOM = 74
@@ -156,7 +156,7 @@ def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *,
         now=now,
         end=end,
         width=width,
-        left=max([NAMES_ROOM, *(8 * len(entry.name) for entry in found if len(entry.ranks) > 1)]),
+        left=max([NAMES_ROOM, *(9 * len(entry.name) for entry in found if len(entry.ranks) > 1)]),
         right=ARROWS_ROOM if waits or until is not None else 14,
         top=8,
         children=tuple(entry.child for entry in found),
@@ -312,7 +312,7 @@ def legend(lanes: Sequence[Lane], area: Area, extra: Iterable[tuple[str, str]]) 
         (f'<g class="s">{_swatch(kind)}</g>', word) for kind, word in WORDS.items() if kind in shown
     ]
     entries += [(f'<path class="{look}" d="M0 -4H18"/>', word) for look, word in extra]
-    x, y = area.left, area.tops[-1] + 34
+    x, y = area.left, area.tops[-1] + 40
     parts = []
     for swatch, word in entries:
         wide = 24 + math.ceil(len(word) * CHARACTER) + 14

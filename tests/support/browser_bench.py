@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 from jupyter_client import BlockingKernelClient
-from jupyter_env import jupyter_env, transport
+from jupyter_env import dress, jupyter_env, transport
 from repository import ARTIFACTS, NOTEBOOKS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -101,6 +101,7 @@ def serve(folder: Path, *labs: str) -> Iterator[Jupyter]:
         shutil.copytree(NOTEBOOKS / lab, notebooks / lab, ignore=leave)
     env = jupyter_env(Path(sys.prefix), folder / "jupyter", os.environ)
     env |= {"STUCK_RANKS_NOTEBOOKS": str(notebooks), "STUCK_RANKS_STATE": str(state)}
+    dress(Path(env["JUPYTER_CONFIG_DIR"]))
     settings = Path(env["JUPYTERLAB_SETTINGS_DIR"]) / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
@@ -139,7 +140,7 @@ def chromium() -> Iterator[playwright.Browser]:
 
 @contextmanager
 def notebook_page(
-    jupyter: Jupyter, notebook: str, *, width: int = 1280, **context: Any
+    jupyter: Jupyter, notebook: str, *, width: int = 1160, **context: Any
 ) -> Iterator[playwright.Page]:
     """A page of Chromium that shows a notebook whose kernel takes cells.
 

@@ -211,6 +211,11 @@ class LabBench:
                 index = widget.texts.index(text)
                 widget.chosen = [*widget.chosen, index] if widget.several else [index]
 
+    def come_to_your_turn(self) -> None:
+        """Run the broken program and have its run explained."""
+        self.press("Run broken")
+        self.reveal()
+
     def reveal(self) -> None:
         """Reveal a run as far as its questions would have opened it."""
         click(self.panel, "Reveal the odd one out and the cause")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from ipywidgets import HTML, Button, VBox
@@ -18,20 +17,12 @@ from .share import ShareBar
 STEPS = {
     "predicted": "predict",
     "broken": "run broken",
-    "fixed": "run fixed",
     "by_hand": "by hand",
     "checked": "your turn",
+    "fixed": "run fixed",
     "quiz": "quiz",
 }
 """The steps of every lab, by the names they are saved under."""
-
-
-def in_jupyter() -> bool:
-    """True in the kernel of a notebook opened in JupyterLab; not under nbval or nbclient.
-
-    Jupyter Server gives the kernels of its sessions this variable.
-    """
-    return "JPY_SESSION_NAME" in os.environ
 
 
 class Course(VBox):

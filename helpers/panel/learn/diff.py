@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from ipywidgets import HTML, HBox, VBox
+import threading
+from functools import partial
+
+from ipywidgets import HTML, VBox
 from markupsafe import Markup
 
 from ...labs.declaration import MINE
 from ...labs.lab import Lab
 from ...labs.tables import difference
 from ...report.text import headline
-from ...report.timeline import timeline
 from ..run.export import Finished
+from ..show import view
 from ..show.templates import html
+from ..widgets.native import Picture
 from .gate import Gate
 
 BROKEN, FIXED = "broken", "fixed"
-
-WIDTH = 520
-"""Pixels of each of the two pictures."""
 
 
 class DiffView(VBox):
@@ -28,16 +29,15 @@ class DiffView(VBox):
     Args:
         lab: whose programs they are; a lab without both shows nothing.
         gate: of the lab.
+        lock: held by whoever calls a method: no two threads may draw at once.
     """
 
-    def __init__(self, lab: Lab, gate: Gate) -> None:
+    def __init__(self, lab: Lab, gate: Gate, lock: threading.RLock) -> None:
         self._lab, self._gate = lab, gate
         self._change = HTML()
         self._change.add_class("sr-diff")
-        self._runs = {name: HTML() for name in (BROKEN, FIXED)}
-        below = HBox(list(self._runs.values()))
-        below.add_class("sr-runs")
-        super().__init__([self._change, below])
+        self._runs = {name: Picture(lock) for name in (BROKEN, FIXED)}
+        super().__init__([self._change, *self._runs.values()])
         self.clear()
 
     def show_run(self, program: str, run: Finished) -> None:
@@ -48,7 +48,7 @@ class DiffView(VBox):
         """
         if program not in self._runs or not {BROKEN, FIXED} <= self._lab.programs.keys():
             return
-        self._runs[program].value = picture(program, run)
+        self._runs[program].show(partial(picture, program, run))
         self.show()
 
     def show(self) -> None:
@@ -65,12 +65,13 @@ class DiffView(VBox):
     def clear(self) -> None:
         """Show nothing."""
         self.layout.display = "none"
-        for part in (self._change, *self._runs.values()):
-            part.value = ""
+        self._change.value = ""
+        for run in self._runs.values():
+            run.clear()
 
 
-def picture(program: str, run: Finished) -> str:
-    """One run, small: its outcome as a title, its lanes."""
+def picture(program: str, run: Finished, room: int) -> str:
+    """One run: its outcome as a title, its lanes."""
     report = run.report
-    drawn = timeline(run.snapshots, report.verdict, width=WIDTH, verdict_at=report.verdict_at)
+    drawn = view.lanes(run.snapshots, report.verdict, verdict_at=report.verdict_at, width=room)
     return html("picture", f"{program}: {headline(report)}", Markup(drawn))

@@ -70,7 +70,8 @@ class Lesson:
         lab: what it is about.
         keep: whether to keep on disk where the learner stands.
         lock: held by whoever calls a method; clicks take it themselves.
-        first: the panel's first button, which gets the focus when a question above it goes away.
+        starts: the buttons that run the lab's programs, by their names; that of the first turn's program
+            gets the focus when a question above it goes away.
         check: the button that runs the learner's copy.
         free: True where nobody learns, so that nothing is asked or held back.
         on_stage: called when another stage of the current run may be shown.
@@ -86,7 +87,7 @@ class Lesson:
         lab: Lab,
         keep: bool,
         lock: threading.RLock,
-        first: Button,
+        starts: Mapping[str, Button],
         check: Button,
         *,
         free: bool,
@@ -94,6 +95,7 @@ class Lesson:
     ) -> None:
         self._lab, self._on_stage = lab, on_stage
         self._first = lab.file.turns[MINE].copy_of
+        self._begun: set[str] = set()
         self._run: LabRun | None = None
         self._finished: Finished | None = None
         self._waiting = False
@@ -101,13 +103,13 @@ class Lesson:
         self.gate = Gate(lab.file.turns, lock, free=free)
         self.form = PredictForm(lab.hints, self.gate, lock, self._answered)
         self.held = HeldBar()
-        self.diff = DiffView(lab, self.gate)
+        self.diff = DiffView(lab, self.gate, lock)
         self.turn = YourTurn(OwnCopy.of_lab(lab), check)
         answers = [answer.text for answer in lab.predict.answers]
         self.predict = Question(lab.predict.question, answers, self._score, self._answered_late)
         self.by_hand = ByHandForm(lab, self.gate, lambda: self.course.done("by_hand"))
         self.quiz = Quiz(lab.quiz, self._quizzed)
-        self.course = Course(lab.name, keep, first, self._restore)
+        self.course = Course(lab.name, keep, starts[self._first], self._restore)
         self.gate.observe(lambda _: self._opened(), OPENS)
 
     @property
@@ -124,8 +126,25 @@ class Lesson:
         """The lab's hints; none before the first run."""
         return self._lab.hints if self.gate.has_run(self._first) else ()
 
+    def offers(self, program: str) -> bool:
+        """True once the lesson has come to a program, or to a turn: so that its button is shown.
+
+        First comes the program that the lab is about; when its run is understood the learner's turn, and
+        what fails for other reasons; when the fix may be shown that a turn asks for, what runs well.
+        """
+        if program == self._first or program in self._begun:
+            return True
+        lab = self._lab.file
+        if program in lab.turns or any(
+            expected.outcome != "ok" for expected in lab.expected if expected.program == program
+        ):
+            return "broken" in self.course.progress.done or self.gate.shows_fix(MINE)
+        asking = (name for name, turn in lab.turns.items() if turn.solution == program)
+        return self.gate.shows_fix(next(asking, MINE))
+
     def begin(self, run: LabRun) -> None:
         """A run starts."""
+        self._begun.add(run.program)
         self._run, self._finished, self._waiting = run, None, False
         self.form.clear()
         self._show()
@@ -157,6 +176,7 @@ class Lesson:
     def clear(self) -> None:
         """Forget everything, as if the lab was opened for the first time."""
         self._run = self._finished = self._seen = None
+        self._begun.clear()
         self._waiting = False
         self.form.clear()
         self.diff.clear()
@@ -166,6 +186,7 @@ class Lesson:
         self.by_hand.clear()
         self.gate.restore((), ())
         self.course.reset()
+        self._show()
 
     def _ask(self, run: LabRun, report: Report, finished: Finished) -> None:
         asked = questions(report, self._lab.predict, finished.sources.line)
@@ -200,6 +221,7 @@ class Lesson:
     def _restore(self, kept: Progress) -> None:
         self.quiz.restore(kept.answers)
         self.gate.restore(kept.steps, kept.revealed)
+        self._show()
 
     def _judge(self, run: LabRun, finished: Finished) -> None:
         report = finished.report

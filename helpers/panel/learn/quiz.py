@@ -38,7 +38,7 @@ class Question(Framed):
         self._on_answer, self._dump = on_answer, dump.strip("\n")
         self.given: str | None = None
         self._choice: Choices | Typed = (
-            Choices(text, self._answers) if answers else Typed(text, self._give_chosen)
+            Choices(text, self._answers, emphasis=True) if answers else Typed(text, self._give_chosen)
         )
         self._said = Spoken()
         ask = Answer([self._choice], self._give_chosen, "Give your answer")

@@ -11,7 +11,7 @@ from ipywidgets import HTML, Button, VBox, Widget
 from ...labs.declaration import MINE
 from ...labs.lab import Lab
 from ...labs.results import Judgement
-from ..widgets.controls import button, row
+from ..widgets.controls import button, row, show
 from ..widgets.file_link import FileLink
 from ..widgets.native import Opener, Spoken
 from . import learn_view
@@ -152,7 +152,9 @@ class YourTurn(VBox):
         self._said.value = learn_view.note(text)
 
     def _show(self, *asked: Widget) -> None:
-        links = self._links if self._copy.exists() else []
+        there = self._copy.exists()
+        show(self._buttons.children[-1], there)
+        links = self._links if there else []
         for link, path in zip(links, self._own.paths, strict=False):
             link.show("Open", path)
         self.children = [

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ipywidgets import HTML
+from ipywidgets import HTML, HBox, ToggleButton
 
 from ...model.facts import Report
 from ...observe.logs import Logs
@@ -38,14 +38,20 @@ class RunPanel(Framed):
         title: the first line.
         hardware: what is known of it before the first run.
         clock: monotonic seconds, for the rhythm of updates.
+        tab: the title, short enough for a tab.
     """
 
     def __init__(
-        self, title: str, hardware: str = "", clock: Callable[[], float] = time.monotonic
+        self,
+        title: str,
+        hardware: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        tab: str = "",
     ) -> None:
         super().__init__()
         self.add_class("sr-panel")
-        self._title = title
+        self._title, self._tab_title = title, tab or title
         self._lock = threading.RLock()
         self._pace, self._pulse = Pace(clock), Pulse(clock)
         self._run: Run | None = None
@@ -54,12 +60,16 @@ class RunPanel(Framed):
         self._clearing = False
         self._history, self._sources = History(), Sources(None)
         self._tape = Tape()
-        self._header = HTML(view.header(title, hardware))
+        self._named = HTML(view.header(title, hardware))
+        big = ToggleButton(description="Big screen", icon="expand", tooltip="Larger, for a projector")
+        big.observe(lambda change: self._enlarge(change["new"]), "value")
+        self._header = HBox([self._named, big])
+        self._header.add_class("sr-head")
         self._screen = Screen(self._lock)
         self._export = ExportBar()
 
     def _ipython_display_(self) -> None:
-        Dock(self, self._title)._ipython_display_()
+        Dock(self, self._title, self._tab_title, self.stop)._ipython_display_()
 
     @property
     def status(self) -> str:
@@ -89,6 +99,9 @@ class RunPanel(Framed):
             self._clear("stopping..." if self._active else "Ready.")
         if run is not None:
             run.stop()
+
+    def _enlarge(self, big: bool) -> None:
+        (self.add_class if big else self.remove_class)("sr-big")
 
     def _clear(self, status: str) -> None:
         self._history = History()
@@ -140,9 +153,10 @@ class RunPanel(Framed):
                     self._pace.end()
 
     def _follow(self, run: Run, sample: Sample, logs: Logs) -> None:
-        self._header.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
+        self._named.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
         if not run.stopping:
-            self._screen.say(f"Running {self._name}.{self._pulse.said}", f"{sample.snapshot.time:.0f} s")
+            beside = f"{sample.snapshot.time:.0f} s: {words.states_line(sample.snapshot)}"
+            self._screen.say(f"Running {self._name}.{self._pulse.said}", beside)
         moment = Moment(self._history.snapshots, sample.verdict, logs, self._sources)
         self._screen.show(moment, picture=self._pace.picture)
 
@@ -150,7 +164,7 @@ class RunPanel(Framed):
         if self._clearing:
             self._clear("Ready. Nothing of the last run is left.")
             return
-        self._header.value = view.header(self._title, words.hardware_line(report.snapshot.job))
+        self._named.value = view.header(self._title, words.hardware_line(report.snapshot.job))
         if not self._history.snapshots or self._history.snapshots[-1].time < report.snapshot.time:
             self._history.add(report.snapshot)
         snapshots = self._history.snapshots

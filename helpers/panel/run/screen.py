@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 from ipywidgets import HTML, HBox, VBox
@@ -12,7 +13,7 @@ from ...labs.stage import Stage
 from ...model.facts import Report
 from ..show import view
 from ..widgets.file_link import FileLink
-from ..widgets.native import Spoken
+from ..widgets.native import Picture, Spoken
 from .details import Details
 from .moment import Moment
 
@@ -28,7 +29,7 @@ class Screen(VBox):
         self._stage = Stage.FIX
         self._moment: Moment | None = None
         self._told, self._beside, self._verdict = Spoken(), HTML(), Spoken()
-        self._lanes, self._advice, self._page = HTML(), HTML(), FileLink()
+        self._lanes, self._advice, self._page = Picture(lock), HTML(), FileLink()
         self._details = Details(lock)
         status = HBox([self._told, self._beside])
         status.add_class("sr-status")
@@ -69,7 +70,8 @@ class Screen(VBox):
     def clear(self, status: str) -> None:
         """Show nothing but a status line."""
         self._moment = None
-        self._verdict.value = self._lanes.value = self._advice.value = ""
+        self._verdict.value = self._advice.value = ""
+        self._lanes.clear()
         self._page.hide()
         self._details.clear()
         self.say(status)
@@ -80,15 +82,21 @@ class Screen(VBox):
         report = moment.report
         self._verdict.value = self._said(moment)
         if picture:
-            self._lanes.value = view.lanes(
-                moment.snapshots,
-                moment.verdict if report else None,
-                verdict_at=report.verdict_at if report else None,
-                until=moment.until,
-                reveal=self._stage >= Stage.STATEMENT,  # it is read out with the sentence of the verdict
-            )
+            self._lanes.show(partial(self._picture, moment, self._stage))
         self._advise(report)
         self._details.show(moment, reveal=self._stage >= Stage.CULPRITS)
+
+    @staticmethod
+    def _picture(moment: Moment, stage: Stage, room: int) -> str:
+        report = moment.report
+        return view.lanes(
+            moment.snapshots,
+            moment.verdict if report else None,
+            verdict_at=report.verdict_at if report else None,
+            until=moment.until,
+            reveal=stage >= Stage.STATEMENT,  # it is read out with the sentence of the verdict
+            width=room,
+        )
 
     def _advise(self, report: Report | None) -> None:
         """Say what to do, with the page of the cause where the notebook can lead to it."""

@@ -71,5 +71,5 @@ def mark(state: State, process: ProcessView | None = None) -> Mark:
 
 def style_tag() -> str:
     """Return the panel's stylesheets as a `<style>` element."""
-    sheets = [files(__package__).joinpath(f"{name}.css") for name in ("panel", "learn")]
+    sheets = [files(__package__).joinpath(f"{name}.css") for name in ("panel", "learn", "page")]
     return f"<style>{''.join(sheet.read_text(encoding='utf-8') for sheet in sheets)}</style>"

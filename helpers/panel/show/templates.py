@@ -26,6 +26,11 @@ def inline(given: str) -> Markup:
     return Markup(markdown.inline(given))
 
 
+def lesson(given: str) -> Markup:
+    """One line of a lesson's own text: it may have *emphasised* and **strong** words, too."""
+    return Markup(markdown.inline(given, strong=True))
+
+
 def section(page: str) -> Markup:
     """The paragraphs, lists and steps of a page of Markdown."""
     return Markup(markdown.section(page))
@@ -47,6 +52,7 @@ _TEMPLATES = Environment(
 _TEMPLATES.globals.update(
     look_of=mark,
     inline=inline,
+    lesson=lesson,
     section=section,
     fits=fits,
     listed=listed,

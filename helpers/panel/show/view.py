@@ -16,10 +16,10 @@ from ...report.text import HEAD
 from ...report.timeline import timeline
 from .ranks import rank_table
 from .style import INLINE, OUTCOMES
-from .templates import html
+from .templates import html, inline
 
-WIDTH = 760
-"""Pixels of the picture; it shrinks where there is less room."""
+WIDEST = 900
+"""Pixels beyond which a picture does not grow."""
 
 
 def header(title: str, hardware: str) -> str:
@@ -28,8 +28,8 @@ def header(title: str, hardware: str) -> str:
 
 
 def status_line(said: str) -> str:
-    """One sentence on the run."""
-    return Markup.escape(one_line(said))
+    """One sentence on the run, with `code` in backticks."""
+    return inline(one_line(said))
 
 
 def recorded(said: str) -> str:
@@ -44,12 +44,18 @@ def lanes(
     verdict_at: float | None = None,
     until: float | None = None,
     reveal: bool = True,
+    width: int = WIDEST,
 ) -> str:
     """What every rank did from when to when, as a picture; arguments as for `timeline`."""
     if not any(view.process for snapshot in snapshots for view in snapshot.ranks):
         return ""
     picture = timeline(
-        snapshots, verdict, width=WIDTH, verdict_at=verdict_at, until=until, reveal=reveal
+        snapshots,
+        verdict,
+        width=min(width, WIDEST),
+        verdict_at=verdict_at,
+        until=until,
+        reveal=reveal,
     )
     return f'<div class="sr-lanes">{picture}</div>'
 

@@ -24,6 +24,13 @@ def ranks_text(count: int) -> str:
     return f"{count} rank{'' if count == 1 else 's'}"
 
 
+def states_line(snapshot: Snapshot) -> str:
+    """`ranks 0 and 2 waiting, rank 1 running`, or that there is no rank yet."""
+    states = grouped({view.rank: view.state for view in snapshot.ranks if view.rank is not None})
+    told = [f"{spoken(ranks)} {state}" for state, ranks in states.items()]
+    return ", ".join(told) or "no rank has started yet"
+
+
 def rendezvous_line(snapshot: Snapshot) -> str:
     """`1 of 2 ranks have joined. rank 1 waits for the store key 'go'. Not yet: rank 0, importing.`
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.display import display
-from ipywidgets import HTML, Button, HBox, VBox, Widget
+from ipywidgets import HTML, Button, DOMWidget, HBox, VBox, Widget
 
 from ..show.style import style_tag
 
@@ -53,6 +53,11 @@ def button(text: str, icon: str, tooltip: str, action: Callable[[], object]) -> 
     widget = Button(description=text, icon=icon, tooltip=tooltip)
     widget.on_click(lambda _: action())
     return widget
+
+
+def show(widget: DOMWidget, shown: bool) -> None:
+    """Show a widget, or take it out of the page."""
+    widget.layout.display = None if shown else "none"
 
 
 def row(widgets: Sequence[Widget]) -> HBox:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib.resources import files
+from typing import Any
 
 from anywidget import AnyWidget
 from ipywidgets import HTML
@@ -11,13 +13,14 @@ from sidecar import Sidecar
 from .controls import Framed, button, row
 
 BESIDE = "The panel is open beside this notebook."
+ELSEWHERE = "The panel was opened again, by another cell."
 
-_docked: dict[str, Dock] = {}
-"""By title, what is beside a notebook of this kernel: a cell that runs again replaces it."""
+_docks: dict[str, Dock] = {}
+"""By title, what shows a panel in a notebook of this kernel: there is one of each."""
 
 
 class Spot(AnyWidget):
-    """Sends a message from a page that has room beside its notebook."""
+    """Tells whether its page has room beside the notebook, and when it has none any more."""
 
     _esm = files(__package__).joinpath("spot.js").read_text(encoding="utf-8")
 
@@ -25,37 +28,67 @@ class Spot(AnyWidget):
 class Dock(Framed):
     """What a cell shows of a panel. The page that shows it decides where the panel goes.
 
-    Until a page has spoken the panel is in the cell, and so it stays where nothing can be beside it.
+    Until a page has spoken the panel is in the cell, and so it stays where nothing can be beside it. A
+    panel that is opened again leaves the place where it was.
 
     Args:
         panel: shown in one place at a time.
-        title: of its tab.
+        title: of the panel.
+        tab: what its tab says.
+        leave: called when another panel of this title takes its place.
     """
 
-    def __init__(self, panel: Framed, title: str) -> None:
-        self._panel, self._title = panel, title
+    def __init__(
+        self, panel: Framed, title: str, tab: str = "", leave: Callable[[], object] = lambda: None
+    ) -> None:
+        self._panel, self._name, self._leave = panel, tab or title, leave
         self._tab: Sidecar | None = None
+        self._moved = False
         self._spot = Spot()
-        self._spot.on_msg(lambda *_: self.beside())
+        self._spot.on_msg(lambda _, content, __: self._told(content))
+        earlier, _docks[title] = _docks.get(title), self
         super().__init__([self._spot, panel])
+        if earlier is not None:
+            earlier._give_way(panel)
+
+    def here(self) -> None:
+        """Move the panel below the cell, where it stays whatever the page has room for."""
+        self._moved = True
+        self._below()
+
+    def _told(self, content: Mapping[str, Any]) -> None:
+        if self._moved:
+            return
+        if not content["room"]:
+            self._below()
+        elif self._tab is None:
+            self.beside()
 
     def beside(self) -> None:
         """Move the panel into a tab of its own, right of the notebook."""
-        if earlier := _docked.get(self._title):
-            earlier.here()
-        _docked[self._title] = self
-        shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}
-        self._tab = Sidecar(title=self._title, anchor="split-right", outputs=(shown,))
+        self._moved = False
         move = button("Show it here", "level-down", "Move the panel below this cell", self.here)
-        self.lay_out(row([HTML(BESIDE), move]))
+        self.lay_out(self._spot, row([HTML(BESIDE), move]))
+        shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}
+        self._tab = Sidecar(title=self._name, anchor="split-right", outputs=(shown,))
 
-    def here(self) -> None:
-        """Move the panel below the cell."""
+    def _below(self) -> None:
+        self._close_tab()
+        move = button("Show it beside", "columns", "Move the panel beside the notebook", self.beside)
+        self.lay_out(self._spot, row([move]), self._panel)
+
+    def _give_way(self, panel: Framed) -> None:
+        """A cell shows a panel of the same title: this one, or one that takes its place."""
+        self._moved = True
+        self._close_tab()
+        self.lay_out(HTML(ELSEWHERE))
+        if panel is not self._panel:
+            self._leave()
+
+    def _close_tab(self) -> None:
         if self._tab is not None:
             self._tab.close()
         self._tab = None
-        _docked.pop(self._title, None)
-        self.lay_out(self._panel)
 
     def __repr__(self) -> str:
         return repr(self._panel)

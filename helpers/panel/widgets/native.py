@@ -1,12 +1,13 @@
-"""Six widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
+"""Seven widgets that ipywidgets lacks, each a few lines of the browser's own HTML.
 
 A live region has to stay in the page while its text changes; a group of radio buttons and a slider
 need a name and the arrow keys; a field needs a name with `code` in it; a button has to open a file, and
-another one to tell what is chosen beside it.
+another one to tell what is chosen beside it; a picture has to be drawn for the room it has.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -32,11 +33,49 @@ class Spoken(AnyWidget):
     value: Any = Unicode().tag(sync=True)
 
 
+class Picture(AnyWidget):
+    """A picture, drawn anew when the page has another room for it.
+
+    Args:
+        lock: held by whoever calls a method: no two threads may draw at once.
+
+    Attributes:
+        value: the HTML.
+        room: pixels that the page has for it; until a page has told, `ROOM`.
+    """
+
+    ROOM = 520
+    _esm = _script("picture")
+    value: Any = Unicode().tag(sync=True)
+    room: Any = Int(ROOM).tag(sync=True)
+
+    def __init__(self, lock: threading.RLock) -> None:
+        super().__init__()
+        self.add_class("sr-picture")
+        self._lock = lock
+        self._draw: Callable[[int], str] = lambda _: ""
+        self.observe(lambda _: self._again(), "room")
+
+    def show(self, draw: Callable[[int], str]) -> None:
+        """Show what `draw` makes of the room in pixels."""
+        self._draw = draw
+        self.value = draw(self.room)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.show(lambda _: "")
+
+    def _again(self) -> None:
+        with self._lock:
+            self.show(self._draw)
+
+
 class Choices(AnyWidget):
     """A question and its possible answers.
 
     Args:
         label: the question; `code` in backticks, here as in the answers.
+        emphasis: whether all these texts are a lesson's own, and may have *emphasised* words.
         texts: the answers.
         values: what each answer means, where that is not its text.
         several: whether more than one may be chosen.
@@ -49,11 +88,17 @@ class Choices(AnyWidget):
     chosen: Any = List(Int()).tag(sync=True)
 
     def __init__(
-        self, label: str, texts: Sequence[str], values: Sequence[str] = (), *, several: bool = False
+        self,
+        label: str,
+        texts: Sequence[str],
+        values: Sequence[str] = (),
+        *,
+        several: bool = False,
+        emphasis: bool = False,
     ) -> None:
         self._values = tuple(values or texts)
-        html = [inline(text) for text in texts]
-        super().__init__(label=inline(label), texts=html, several=several)
+        asked, *html = [inline(text, strong=emphasis) for text in (label, *texts)]
+        super().__init__(label=asked, texts=html, several=several)
         self.add_class("sr-choices")
         self._told: Sequence[int] | None = None
         self.on_msg(lambda _, content, __: self.take(content))
@@ -87,7 +132,7 @@ class Typed(AnyWidget):
     """A question, and a field for its answer.
 
     Args:
-        label: the question; `code` in backticks.
+        label: the question, a lesson's own text.
         on_enter: called when the Enter key was pressed in the field.
         keyboard: what a touch screen shows, as HTML's `inputmode` names it.
     """
@@ -98,7 +143,7 @@ class Typed(AnyWidget):
     keyboard: Any = Unicode().tag(sync=True)
 
     def __init__(self, label: str, on_enter: Callable[[], None], keyboard: str = "decimal") -> None:
-        super().__init__(label=inline(label), keyboard=keyboard)
+        super().__init__(label=inline(label, strong=True), keyboard=keyboard)
         self.add_class("sr-typed")
         self._on_enter = on_enter
         self.on_msg(self._enter)

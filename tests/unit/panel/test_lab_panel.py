@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from lab_bench import LabBench
-from panel_fakes import DEADLINE, click, control, html_of, wait_for_threads
+from panel_fakes import DEADLINE, buttons, click, control, html_of, visible, wait_for_threads
 
-from helpers.labs.lab import LabError
+from helpers.labs.declaration import MINE
+from helpers.labs.lab import Lab, LabError, all_labs
+from helpers.panel.lab_panel import LabPanel
 from helpers.panel.widgets import controls
 
 
@@ -157,3 +159,54 @@ def test_the_texts_of_a_lab(bench: LabBench) -> None:
     hints = bench.panel.hints()
     assert repr(hints).startswith("2 hints")
     assert hints._repr_html_().count("<details>") == 2
+
+
+def test_the_buttons_follow_the_learner(bench: LabBench) -> None:
+    assert buttons(bench.panel) == {"Run broken", "Stop", "Reset"}
+    bench.press("Run broken")
+    asked = {"Answer", "Reveal the odd one out and the cause"}
+    assert buttons(bench.panel) == {"Run broken", "Stop", "Reset", *asked}
+    bench.reveal()
+    turn = {"Make my copy", "Check my copy"}
+    assert buttons(bench.panel) == {"Run broken", "Stop", "Reset", "Reveal what to do", *turn}
+    bench.ranks_write = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
+    click(bench.panel, "Make my copy")
+    turn |= {"Start over"}
+    bench.press("Check my copy")
+    files = {"Web page", "Recording"}
+    assert buttons(bench.panel) == {"Run broken", "Run fixed", "Stop", "Reset", *turn, *files}
+    bench.panel.reset()
+    assert buttons(bench.panel) == {"Run broken", "Stop", "Reset"}
+
+
+def test_a_program_that_a_cell_has_run_has_its_button(bench: LabBench) -> None:
+    bench.finish(lambda: bench.panel.run("fixed"))
+    assert "Run fixed" in buttons(bench.panel)
+    bench.finish(lambda: bench.panel.check())
+    assert "Check my copy" in buttons(bench.panel)
+
+
+def test_all_buttons_are_there_for_who_asks_for_everything_at_once(bench: LabBench) -> None:
+    control(bench.panel, "Show everything at once, without asking me").value = True
+    assert {"Run fixed", "Check my copy"} <= buttons(bench.panel)
+
+
+@pytest.mark.parametrize("lab", all_labs(), ids=lambda lab: lab.name)
+def test_a_lab_begins_with_the_program_that_it_is_about(lab: Lab) -> None:
+    panel = LabPanel(lab)
+    first = lab.file.turns[MINE].copy_of
+    assert buttons(panel) == {f"Run {first}", "Stop", "Reset"}
+    controls = panel._knobs.controls
+    assert {knob for knob in controls if controls[knob] in visible(panel)} == set(
+        lab.file.applying(first)
+    )
+    can_run = {f"Run {name}" for name in lab.file.programs if not lab.lacking(name)}
+    assert can_run <= buttons(LabPanel(lab, free=True))
+
+
+def test_the_big_screen_enlarges_the_panel(bench: LabBench) -> None:
+    switch = control(bench.panel, "Big screen")
+    switch.value = True
+    assert "sr-big" in bench.panel._dom_classes
+    switch.value = False
+    assert "sr-big" not in bench.panel._dom_classes

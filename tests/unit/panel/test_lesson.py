@@ -21,7 +21,8 @@ from panel_fakes import (
 from helpers.labs import progress
 from helpers.labs.progress import Progress
 from helpers.panel.learn import course
-from helpers.panel.learn.course import Course, in_jupyter
+from helpers.panel.learn.course import Course
+from helpers.panel.waiting import in_jupyter
 from helpers.panel.widgets.native import Answer, Choices
 
 GOOD = '{"rank": RANK, "world_size": 2, "loss": 0.5}'
@@ -131,7 +132,7 @@ def test_a_cell_waits_for_no_answer_and_shows_no_more_than_the_panel(bench: LabB
 
 
 def test_nothing_is_asked_on_a_program_that_works_or_a_run_that_was_stopped(bench: LabBench) -> None:
-    bench.press("Run fixed")
+    bench.finish(lambda: bench.panel.run("fixed"))
     assert "All is well." in bench.shown
     bench.press("Run broken", stop=True)
     assert "What is yours?" not in bench.shown and "verdict is ready" not in bench.shown
@@ -187,7 +188,7 @@ def test_the_score_of_a_prediction_is_kept(tmp_path: Path) -> None:
 
 def test_a_new_run_drops_a_question_that_was_not_answered(bench: LabBench) -> None:
     bench.press("Run broken")
-    bench.press("Run fixed")
+    bench.finish(lambda: bench.panel.run("fixed"))
     assert "What is yours?" not in bench.shown and "All is well." in bench.shown
 
 
@@ -212,7 +213,7 @@ def test_the_change_and_both_runs_are_shown_once_the_fixed_program_has_run(bench
 
 
 def test_a_run_that_is_held_back_is_not_in_the_comparison(bench: LabBench) -> None:
-    bench.press("Run fixed")
+    bench.finish(lambda: bench.panel.run("fixed"))
     bench.press("Run broken")
     assert "broken: ERROR" not in bench.shown
     bench.reveal()
@@ -221,6 +222,7 @@ def test_a_run_that_is_held_back_is_not_in_the_comparison(bench: LabBench) -> No
 
 
 def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
+    bench.come_to_your_turn()
     assert not links(bench)
     click(bench.panel, "Make my copy")
     assert bench.lab.copy().read_text() == "print('a')\n"
@@ -236,21 +238,24 @@ def test_a_copy_is_made_opened_checked_and_passed(bench: LabBench) -> None:
     bench.ranks_write = GOOD
     bench.press("Check my copy")
     assert "passed: 7 checks" in bench.shown and "not yet" not in bench.shown
-    assert bench.done == ["your turn"]
+    assert bench.done == ["run broken", "your turn"]
 
 
 def test_a_copy_is_judged_before_its_results_are_removed(bench: LabBench) -> None:
     """A session is over before it tells so: the run's thread wakes first."""
+    bench.come_to_your_turn()
     bench.ranks_write = GOOD
+    bench.session_made.clear()
     click(bench.panel, "Check my copy")
-    assert bench.session_made.wait(DEADLINE) and bench.sessions[0].started.wait(DEADLINE)
-    bench.sessions[0].over.set()
+    assert bench.session_made.wait(DEADLINE) and bench.sessions[-1].started.wait(DEADLINE)
+    bench.sessions[-1].over.set()
     wait_for_threads("panel run")
-    assert not bench.folders[0].exists()
+    assert not bench.folders[-1].exists()
     assert "passed: 7 checks" in bench.shown
 
 
 def test_while_a_copy_is_checked_the_panel_shows_no_old_judgement(bench: LabBench) -> None:
+    bench.come_to_your_turn()
     bench.press("Check my copy")
     assert "not yet:" in bench.shown
     bench.session_made.clear()
@@ -264,11 +269,13 @@ def test_while_a_copy_is_checked_the_panel_shows_no_old_judgement(bench: LabBenc
 
 
 def test_a_check_that_is_stopped_judges_nothing(bench: LabBench) -> None:
+    bench.come_to_your_turn()
     bench.press("Check my copy", stop=True)
     assert "nothing is judged" in bench.shown and "not yet" not in bench.shown
 
 
 def test_a_copy_is_never_lost(bench: LabBench) -> None:
+    bench.come_to_your_turn()
     click(bench.panel, "Make my copy")
     bench.lab.copy().write_text("mine")
     click(bench.panel, "Make my copy")
@@ -289,6 +296,8 @@ def test_a_copy_is_never_lost(bench: LabBench) -> None:
 def test_a_copy_that_cannot_be_made_is_one_sentence(
     bench: LabBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bench.come_to_your_turn()
+
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -311,6 +320,7 @@ def test_the_quiz_counts_what_is_right_and_explains_what_is_not(bench: LabBench)
 
 
 def test_reset_forgets_everything_but_the_copy(bench: LabBench) -> None:
+    bench.come_to_your_turn()
     click(bench.panel, "Make my copy")
     bench.panel.quiz.questions[0].answer("b")
     bench.panel.predict.answer("rank 1")

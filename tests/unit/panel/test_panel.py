@@ -69,7 +69,7 @@ def test_a_run_shows_ranks_logs_and_hardware() -> None:
     shown = html_of(bench.panel)
     for part in ("cpu, gloo, 2 ranks", "Running broken.", "rank 0", "rank 1"):
         assert part in shown
-    assert bench.panel.status == "Running broken. 3 s"
+    assert bench.panel.status == "Running broken. 3 s: ranks 0 and 1 running"
     session.end()
     assert "All is well." in html_of(bench.panel)
     assert bench.panel.status == "The run of broken has finished; no process is left behind."
@@ -85,7 +85,7 @@ def test_what_is_read_out_stays_in_the_page_and_does_not_count_seconds() -> None
     for second in (1.0, 2.0, 3.0):
         bench.clock.now += 1
         session.sample(second)
-    assert bench.panel.status == "Running broken. 3 s"
+    assert bench.panel.status == "Running broken. 3 s: ranks 0 and 1 running"
     session.end()
     assert heard[:2] == ["Starting broken.", "Running broken."]
     assert "All is well." in heard[2] and heard[3:] == [
@@ -158,7 +158,8 @@ def test_a_picture_that_takes_long_is_drawn_less_often(monkeypatch: pytest.Monke
     for step in range(40):
         bench.clock.now += 0.25
         session.sample(float(step))
-        assert bench.panel.status == f"Running broken. {step} s", "the rest is shown at every update"
+        said = f"Running broken. {step} s: ranks 0 and 1 running"
+        assert bench.panel.status == said, "the rest is shown at every update"
     gaps = [after - before for before, after in itertools.pairwise(drawn)]
     assert len(gaps) > 2 and all(0.2 / SHARE <= gap < 0.2 / SHARE + 0.5 for gap in gaps)
     session.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_seeking_shows_the_run_as_it_was_then() -> None:
 def test_the_axis_does_not_change_while_it_plays() -> None:
     panel = replayed()
     panel.seek(3.0)
-    assert ">12 s</text>" in html_of(panel)
+    assert ">10 s</text>" in html_of(panel)
 
 
 def test_playing_goes_on_by_the_speed_and_pauses_at_the_end() -> None:
@@ -194,7 +195,7 @@ def test_a_recording_holds_the_lines_of_the_last_stacks(tmp_path: Path) -> None:
 
 def test_a_difference_shows_the_change_and_both_runs(tmp_path: Path) -> None:
     gate = Gate(("mine",))
-    view = DiffView(LabBench(tmp_path).lab, gate)
+    view = DiffView(LabBench(tmp_path).lab, gate, threading.RLock())
     assert html_of(view) == ""
     view.show_run("broken", finished())
     assert html_of(view) == "", "the fix is no hint"

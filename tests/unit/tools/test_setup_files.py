@@ -28,7 +28,7 @@ import run_tests
 import setup_env
 import steady
 import yaml
-from jupyter_env import configure, jupyter_env, transport
+from jupyter_env import configure, dress, jupyter_env, transport
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -839,6 +839,15 @@ def test_jupyterlab_asks_nothing_about_news_and_opens_markdown_rendered(tmp_path
     settings = json.loads((tmp_path / "share/jupyter/lab/settings/overrides.json").read_text())
     viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
     assert viewers == {"markdown": "Markdown Preview"}
+    editor = settings["@jupyterlab/fileeditor-extension:plugin"]
+    assert editor == {"editorConfig": {"lineWrap": False}}
+
+
+def test_no_listing_of_a_notebook_is_broken(tmp_path: Path) -> None:
+    dress(tmp_path)
+    dress(tmp_path)
+    assert json.loads((tmp_path / "jupyter_server_config.json").read_text())["LabApp"]["custom_css"]
+    assert "white-space: pre;" in (tmp_path / "custom" / "custom.css").read_text()
 
 
 def test_the_lab_listens_on_loopback_and_allows_root_only_to_root(tmp_path: Path) -> None:

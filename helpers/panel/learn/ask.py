@@ -7,7 +7,7 @@ from ...labs.lab import LabError
 from ...labs.pages import read_page
 from ...labs.progress import Progress, ProgressError
 from ...labs.questions import Choice
-from .course import in_jupyter
+from ..waiting import in_jupyter
 from .quiz import Question
 
 

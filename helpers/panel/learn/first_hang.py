@@ -23,11 +23,11 @@ from ..run.player import Player, Wait
 from ..run.replay import label
 from ..show import view
 from ..show.tabs import own_stack
+from ..waiting import in_jupyter
 from ..widgets.controls import Framed, button, row
 from ..widgets.native import Spoken
 from ..widgets.wall import Wall
 from . import learn_view
-from .course import in_jupyter
 
 NAME = "first_hang"
 """Under which it is kept whether the hang was judged, or its answer revealed."""

@@ -11,7 +11,8 @@ from ...labs.pages import read_page
 from ...labs.practice import all_hangs
 from ...labs.progress import Progress
 from ..show.templates import html
-from .course import STEPS, in_jupyter
+from ..waiting import in_jupyter
+from .course import STEPS
 from .first_hang import NAME as FIRST_HANG
 
 METHOD, PRACTICE = "method", "practice"

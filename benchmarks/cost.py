@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from helpers.beacon.beacon import LOOKS
 from helpers.beacon.ticks import TICK
 from helpers.launch.processes import free_port
 
@@ -61,7 +62,7 @@ def cost(
             f"Two ranks train a small model with gloo. Per step: {pairs} times a block of about one "
             "second with the beacon and the same without it, in one process, either first in turn. In "
             f"these blocks the beacon looks {TIMES} times as often as usual; the cost per step is what "
-            f"one look costs, as a share of the {TICK:g} s that usually lie between two. Start and "
+            f"one look costs, as a share of the {LOOKS * TICK:g} s that usually lie between two. Start and "
             f"memory: {starts} runs of one step under `stuck-ranks diagnose` and as many without, "
             "either first in turn. The start runs from the launch of the command line to the end of the "
             "ranks' first step; torchrun has its static rendezvous, since with `--standalone` it "
@@ -214,7 +215,7 @@ def _of_looks(ranks: Sequence[Rank], part: str) -> list[float]:
     pairs = zip(*(rank[part] for rank in ranks), strict=True)
     looks = zip(*(rank["looks"] for rank in ranks), strict=True)
     return [
-        100 * sum(one[0] - one[1] for one in pair) / sum(looked) / TICK
+        100 * sum(one[0] - one[1] for one in pair) / sum(looked) / (LOOKS * TICK)
         for pair, looked in zip(pairs, looks, strict=True)
     ]
 

@@ -37,6 +37,9 @@ from .tracer import Tracer
 if TYPE_CHECKING:
     from .record import Written
 
+LOOKS = 2
+"""Ticks from one look to the next; at those between, there is a sample only."""
+
 LOOK_SHARE, LONGEST_PAUSE = 0.005, 0.6
 """Share of the time that looks may take: with hundreds of threads they come less often."""
 
@@ -210,10 +213,10 @@ class Beacon:
             due, look_at = ticks.first_after(time.monotonic()), 0.0
             while not self._woken(ticks.moment(due) - time.monotonic()):
                 begun, used_before = time.monotonic(), time.thread_time()
-                tick = max(due, ticks.last_before(begun))
+                tick = ticks.met(due, begun)
                 self._sample(tick, due)
                 due = tick + 1
-                if begun < look_at:
+                if begun < look_at or tick % LOOKS:
                     continue
                 if self._guardian and not _alive(self._guardian):
                     if files.is_released(self._folder):
@@ -223,8 +226,8 @@ class Beacon:
                 self._crashes.keep(self._crash_path)
                 self.look(mine=mine)
                 used = time.thread_time() - used_before
-                pause = min(max(ticks.TICK, used / LOOK_SHARE), LONGEST_PAUSE)
-                look_at = begun + pause - ticks.TICK / 2
+                pause = min(used / LOOK_SHARE, LONGEST_PAUSE)
+                look_at = begun + pause
         finally:
             self._running.release()
 
@@ -237,7 +240,7 @@ class Beacon:
         while True:
             self._watches_joins = self._watches_joins or joining.watch(self._joins, self._makes_group)
             self._watch_calls()
-            step = pause if self._watches_joins and self._watches_calls else min(pause, ticks.TICK)
+            step = pause if self._watches_joins and self._watches_calls else min(pause, 2 * ticks.TICK)
             if self._wake.acquire(timeout=max(0.0, step)):
                 return True
             pause -= step

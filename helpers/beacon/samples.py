@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from .record import Doing, FrameEntry, NativeCall, Sample, Samples
 
-KEPT = 16
+KEPT = 32
 """Newest samples that are told: whoever reads them every two seconds misses none."""
 
-WRITTEN = 4
+WRITTEN = 8
 """Ticks after which they are written again: to write takes as long as to take a sample."""
 
 MOST_GROUPS = 8

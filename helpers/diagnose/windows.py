@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-SHORTEST = 4
+SHORTEST = 8
 """Ticks of a window at first: a little less than a second."""
 
 BLOCKS = 8
@@ -20,7 +20,7 @@ QUANTILE = 2.365
 LEAST = 0.10
 """Share below which nobody is said to be waited for."""
 
-STANDS_OUT = 2.5
+STANDS_OUT = 3.0
 """How many times as long as any other one somebody must have been waited for."""
 
 MOST_SETS = 32

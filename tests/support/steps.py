@@ -11,7 +11,7 @@ from helpers.model.facts import Job, ProcessView, RankView, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.samples import Sample
 
-EVERY = 3
+EVERY = 6
 """Ticks between two looks."""
 
 Work = Callable[[int, int], Sequence[tuple[int, float, str]]]
@@ -91,7 +91,7 @@ class Steps:
                 rank,
                 state="running",
                 joined=True,
-                process=ProcessView(100 + rank, "rank", samples=tuple(taken[rank][-16:])),
+                process=ProcessView(100 + rank, "rank", samples=tuple(taken[rank][-32:])),
             )
             for rank in range(self.ranks)
         )

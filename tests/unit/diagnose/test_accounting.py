@@ -61,7 +61,7 @@ def test_a_slow_rank_is_named_with_its_line_and_share(period: float, part: float
     assert slow is not None
     assert (slow.rank, slow.ranks) == (1, (1,))
     assert slow.where is not None and slow.where.line == 7
-    assert slow.share == pytest.approx(steps.shares[1], abs=0.06)
+    assert slow.share == pytest.approx(steps.shares[1], abs=0.09)
     assert slow.asleep
 
 
@@ -70,7 +70,7 @@ def test_what_is_done_now_and_then_counts() -> None:
     slow = slow_of(steps)
     assert slow is not None
     assert (slow.rank, slow.kind) == (0, "io")
-    assert slow.share == pytest.approx(steps.shares[0], abs=0.06)
+    assert slow.share == pytest.approx(steps.shares[0], abs=0.09)
 
 
 def test_a_group_is_waited_for_together() -> None:
@@ -126,7 +126,7 @@ def test_a_line_at_which_all_spend_their_time() -> None:
     assert accounting.slow() is None
     assert alike is not None
     assert (alike.where.line, alike.kind) == (6, "io")
-    assert alike.share == pytest.approx(0.3 / 0.37, abs=0.06)
+    assert alike.share == pytest.approx(0.3 / 0.37, abs=0.09)
 
 
 @pytest.mark.parametrize("make", [lambda: straggler(0.4), lambda: noise(3, 0.1)])

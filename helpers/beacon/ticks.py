@@ -3,9 +3,9 @@
 A look delays ranks that wait for each other once then, and not each of them in turn (Petrini et al., The
 Case of the Missing Supercomputer Performance, SC 2003, https://doi.org/10.1145/1048935.1050204).
 
-There is one in each tenth of a second, anywhere in it, by a function that scatters (stratified sampling): at
-even distances, a job that does the same again and again would show the same part of its steps; at
-multiples of the golden ratio, too (steps of 0.26 s were seen wrongly).
+There is a tick in each tenth of a second, anywhere in it, by a function that scatters (stratified
+sampling). At even distances, a job that does the same again and again would show the same part of its
+steps; at multiples of the golden ratio, too: steps of 0.26 s were seen wrongly.
 """
 
 from __future__ import annotations

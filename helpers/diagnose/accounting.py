@@ -18,7 +18,7 @@ KEPT = 128
 LATE = 3.0
 """Seconds after which a sample does not come any more."""
 
-MOST_RANKS = 1024
+MOST_RANKS = 256
 """Ranks of a job up to which it is told who is waited for."""
 
 ALIKE = 0.5

@@ -6,9 +6,11 @@ from collections import deque
 from collections.abc import Iterable
 
 from ..beacon.record import Child, FrameEntry, Record, Sample
-from ..beacon.samples import KEPT
 from .cells import Cells
 from .look import Told
+
+SAMPLES = 16
+"""Newest samples of a process that are kept: looks that follow each other at once bring up to eight."""
 
 
 class Inbox:
@@ -43,7 +45,7 @@ class Inbox:
             if one.stacks is not None:
                 self.stacks[one.pid] = one.stacks
             if one.samples is not None:
-                newest = self.samples.setdefault(one.pid, deque(maxlen=KEPT))
+                newest = self.samples.setdefault(one.pid, deque(maxlen=SAMPLES))
                 places = one.samples["places"]
                 for sample in one.samples["samples"]:
                     newest.append((sample, places[sample["place"]] if sample["place"] >= 0 else None))

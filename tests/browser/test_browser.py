@@ -152,7 +152,7 @@ def test_stop_answers_at_once_and_leaves_nothing(
     page.keyboard.press("Enter")
     page.keyboard.insert_text("import time; time.sleep(5)")
     page.keyboard.press("Control+Enter")
-    expect(panel).to_contain_text("A cell without `await` is running")
+    expect(panel).to_contain_text("A cell without await is running")
     panel.get_by_role("button", name="Stop").click()
     expect(panel).to_contain_text("stopped; no process is left behind")
     assert processes_left() == []

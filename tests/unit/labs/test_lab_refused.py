@@ -47,6 +47,7 @@ def test_a_value_that_cannot_run_here_says_why(tmp_path: Path) -> None:
     refused = "one-gpu (not here: it needs a GPU, and STUCK_RANKS_HARDWARE=cpu leaves them out)"
     assert refused in control.texts
     control.value = "one-gpu"
+    panel._lesson.gate.reveal_fix("mine")
     click(panel, "Run fixed")
     wait_until(panel, lambda: panel.status != "Starting fixed.")
     assert "cannot run this here: hardware one-gpu needs a GPU" in panel.status
@@ -61,6 +62,7 @@ def test_controls_that_do_not_apply_are_left_alone(tmp_path: Path) -> None:
 
     lab = example(write_programs(tmp_path))
     panel = LabPanel(lab, make)
+    panel._lesson.gate.reveal_fix("mine")
     click(panel, "Run alone")
     wait_for_threads("panel run")
     assert made == [("alone", {})]

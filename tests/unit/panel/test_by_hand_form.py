@@ -73,7 +73,7 @@ def test_a_reveal_is_counted_once_and_does_nothing_else(bench: LabBench, form: B
 
 def test_a_run_beside_it_leaves_what_was_said(bench: LabBench, form: ByHandForm) -> None:
     form.answer(1, "sleep", 1)
-    bench.press("Run fixed")
+    bench.press("Run broken")
     assert "Not yet: call." in html_of(form)
     bench.panel.reset()
     assert "Not yet" not in html_of(form) and [field.typed for field in fields(form)] == ["", "", ""]

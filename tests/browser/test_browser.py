@@ -100,6 +100,13 @@ def test_lab_05_by_keyboard(page: playwright.Page, jupyter: Jupyter, processes_l
     expect(panel).to_contain_text("You were at by hand, 2 of 6 steps done.")
     keys.press(panel.get_by_role("button", name="Go on"))
 
+    by_hand = keys.run_cell("lab.by_hand")
+    for label, text in (("Rank", "0"), ("Call", "launch"), ("Line", "broken.py:23")):
+        keys.press(by_hand.get_by_label(label), "Shift")
+        page.keyboard.type(text)
+    keys.press(by_hand.get_by_role("button", name="Answer"))
+    expect(by_hand).to_contain_text("wants the port that rank 0 listens on")
+
     quiz = keys.run_cell("lab.quiz")
     for question in find_lab(LAB).quiz:
         answer_right(keys, quiz, question)

@@ -74,6 +74,11 @@ class Accounting:
             return None
         return first.tick
 
+    def _time_of(self, tick: int) -> float:
+        """Seconds at which a tick was, by a sample that was taken at it."""
+        times = (one.at for samples in self._known.values() for one in samples if one.tick >= tick)
+        return min(times, default=self._now)
+
     def _count(self, tick: int) -> None:
         """Take in one tick; nothing where nothing tells what one of the ranks did."""
         done = {rank: _at(tick, samples) for rank, samples in self._known.items()}
@@ -84,7 +89,7 @@ class Accounting:
         ran = {
             rank: _ran_until(tick, samples) for rank, samples in self._known.items() if rank not in alone
         }
-        self._windows.note(alone, same_wait=ran == self._ran)
+        self._windows.note(alone, self._time_of(tick), same_wait=ran == self._ran)
         self._ran = ran
         for rank, activity in self._activities.items():
             activity.count(tick, done[rank] or "", waited_for=rank in alone)

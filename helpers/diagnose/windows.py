@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-SHORTEST = 8
-"""Ticks of a window at first: a little less than a second."""
+SHORTEST = 0.8
+"""Seconds of a window at first: longer than most steps, so that one says little of the next."""
 
 BLOCKS = 8
 """Windows by which the spread is judged. There are up to twice as many, then each two become one: a job
@@ -34,9 +34,11 @@ class Window:
     """Some ticks that follow each other.
 
     Attributes:
+        begun: seconds at which the first of them was.
         ticks: how many; waited_for: a set of ranks -> at how many of them all other ranks waited.
     """
 
+    begun: float = 0.0
     ticks: int = 0
     waited_for: Counter[Ranks] = field(default_factory=Counter)
 
@@ -51,7 +53,7 @@ class Windows:
     """All ticks since the ranks had joined."""
 
     def __init__(self) -> None:
-        self._all = [Window()]
+        self._all: list[Window] = []
         self._length = SHORTEST
         self._current: tuple[Ranks, int] = (Ranks(), 0)
         self._longest: Counter[Ranks] = Counter()
@@ -61,10 +63,11 @@ class Windows:
         """How many ticks there are."""
         return sum(window.ticks for window in self._all)
 
-    def note(self, ranks: Ranks, *, same_wait: bool = False) -> None:
+    def note(self, ranks: Ranks, at: float, *, same_wait: bool = False) -> None:
         """Take in a tick.
 
         Args:
+            at: seconds at which it was.
             ranks: for which all others waited; empty where that was nobody.
             same_wait: whether the others have waited ever since the tick before.
         """
@@ -73,16 +76,16 @@ class Windows:
         if ranks:
             self._longest[ranks] = max(self._longest[ranks], self._current[1])
         _bound(self._longest)
-        if self._all[-1].ticks >= self._length:
-            self._begin()
-        self._all[-1].add(Window(1, Counter([ranks] if ranks else [])))
+        if not self._all or at - self._all[-1].begun >= self._length:
+            self._begin(at)
+        self._all[-1].add(Window(at, 1, Counter([ranks] if ranks else [])))
 
-    def _begin(self) -> None:
+    def _begin(self, at: float) -> None:
         if len(self._all) >= 2 * BLOCKS:
             pairs = zip(self._all[::2], self._all[1::2], strict=True)
             self._all = [_joined(pair) for pair in pairs]
             self._length *= 2
-        self._all.append(Window())
+        self._all.append(Window(at))
 
     def outstanding(self) -> tuple[Ranks, float] | None:
         """Those who were waited for far more than any others, and for which share; None for nobody.
@@ -108,7 +111,7 @@ class Windows:
 
         What was before these ranks were waited for at all, such as the set-up of all, does not count.
         """
-        full = [window for window in self._all if window.ticks >= self._length]
+        full = self._all[:-1]
         begins = next((at for at, window in enumerate(full) if _share(window, ranks)), len(full))
         full = full[begins:]
         size = max(1, len(full) // BLOCKS)
@@ -127,7 +130,7 @@ def _most(window: Window, candidates: Iterable[Ranks]) -> Ranks:
 
 
 def _joined(windows: Sequence[Window]) -> Window:
-    whole = Window()
+    whole = Window(windows[0].begun if windows else 0.0)
     for window in windows:
         whole.add(window)
     return whole

@@ -49,7 +49,7 @@ def test_the_first_hang_is_told_after_the_right_click(tmp_path: Path) -> None:
             slider = hang.get_by_role("slider")
             slider.focus()
             page.keyboard.press("Home")
-            expect(hang.locator(".sr-lanes")).not_to_contain_text("in barrier")
+            expect(hang.locator(".sr-wall")).not_to_contain_text("in barrier")
             cell = run_cell(page, "open_path")
             expect(cell).to_contain_text("✓ The first hang")
             keep_picture(page, "path")

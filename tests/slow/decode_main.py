@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 60
+STEPS = 200
 WORDS = ["loss", "rank", "step", "gradient", "waits", "for", "the", "bucket", "<b>", "</b>"]
 
 

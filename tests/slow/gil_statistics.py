@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 60
+STEPS = 500
 over = threading.Event()
 
 

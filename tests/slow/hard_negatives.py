@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
-STEPS = 60
+STEPS = 200
 MINES = (2,)
 
 

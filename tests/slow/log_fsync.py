@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 40
+STEPS = 80
 
 
 class Log:

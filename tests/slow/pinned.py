@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 40
+STEPS = 90
 BUSY = "while True: pass"
 
 

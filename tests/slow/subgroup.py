@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 40
+STEPS = 120
 
 
 class Average:

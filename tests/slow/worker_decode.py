@@ -36,7 +36,7 @@ def main():
     backward = ledger.Backward(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     loader = DataLoader(Shard(dist.get_rank()), batch_size=2, num_workers=1)
-    for _ in range(3):
+    for _ in range(8):
         for batch in loader:
             loss = model(batch).pow(2).mean()
             with backward:

@@ -23,4 +23,4 @@ class Wall(AnyWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.add_class("sr-lanes")
+        self.add_class("sr-wall")

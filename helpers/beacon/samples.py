@@ -33,7 +33,8 @@ a wait is told to 0.1 s (`native.blocking_call`). The sample itself makes others
 
 LOADER = ("/torch/utils/data/",)
 COMPILER = ("/torch/_dynamo/", "/torch/_inductor/", "/torch/_functorch/")
-"""Parts of the paths of what fetches data, and of what compiles."""
+STORAGE = ("/torch/serialization.py", "/torch/distributed/checkpoint/", "/safetensors/")
+"""Parts of the paths of what fetches data, of what compiles, and of what saves and loads."""
 
 CALLS = (
     torch_names.CALLS
@@ -144,11 +145,12 @@ def is_loader_wait(file: str, function: str) -> bool:
 
 
 def within(frames: Sequence[FrameEntry]) -> str:
-    """`loader` for work that fetches data, `compiler` for what torch compiles; empty for any other."""
+    """`loader` for work that fetches data, `compiler` for what torch compiles, `storage` for what it saves
+    and loads; empty for any other."""
     paths = [frame[0].replace("\\", "/") for frame in frames]
-    if any(part in path for path in paths for part in LOADER):
-        return "loader"
-    return "compiler" if any(part in path for path in paths for part in COMPILER) else ""
+    rooms = (("loader", LOADER), ("compiler", COMPILER), ("storage", STORAGE))
+    found = (room for room, parts in rooms if any(part in path for path in paths for part in parts))
+    return next(found, "")
 
 
 def _below(frames: Sequence[FrameEntry]) -> List[FrameEntry]:

@@ -214,7 +214,7 @@ def _kind(sample: Sample) -> SlowKind:
         return "input"
     if sample.within == "compiler":
         return "compile"
-    if sample.call in READS:
+    if sample.within == "storage" or sample.call in READS:
         return "io"
     return "unknown" if sample.call else "compute"
 

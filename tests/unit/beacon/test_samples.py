@@ -52,6 +52,7 @@ def test_on_a_device_a_wait_looks_like_work() -> None:
 def test_work_within_a_loader_or_a_compiler() -> None:
     assert samples.within([USER, FETCH, USER]) == "loader"
     assert samples.within([COMPILER, USER]) == "compiler"
+    assert samples.within([("/lib/torch/serialization.py", 9, "save", False), USER]) == "storage"
     assert samples.within([BACKWARD, USER]) == ""
 
 

@@ -488,8 +488,8 @@ class Sample(TypedDict):
     Attributes:
         tick: its number; due: that at which the process was to be sampled. Where that is an earlier one,
             it could not run at those between.
-        within: `loader` while it fetches data, `compiler` while torch compiles, `storage` while it saves or
-            loads, else empty.
+        within: `loader` while it fetches data, `compiler` while torch compiles, `storage` while it saves
+            or loads, else empty.
         call: the system call that blocked its thread; empty while that could run.
         place: index of its user's innermost line in `places`; -1 for none.
         issued: torch's own name of a group -> the number of the newest collective that it has issued.

@@ -145,8 +145,8 @@ def is_loader_wait(file: str, function: str) -> bool:
 
 
 def within(frames: Sequence[FrameEntry]) -> str:
-    """`loader` for work that fetches data, `compiler` for what torch compiles, `storage` for what it saves
-    and loads; empty for any other."""
+    """`loader` for work that fetches data, `compiler` while torch compiles, `storage` while it saves or
+    loads; empty for any other."""
     paths = [frame[0].replace("\\", "/") for frame in frames]
     rooms = (("loader", LOADER), ("compiler", COMPILER), ("storage", STORAGE))
     found = (room for room, parts in rooms if any(part in path for path in paths for part in parts))

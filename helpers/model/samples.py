@@ -21,8 +21,8 @@ class Sample:
             one, the process could not run in between. Of what is read from outside, a number of its own.
         at: seconds since the command was started.
         where: the user's innermost line, or that of the child that loads data.
-        within: `loader` while it fetches data, `compiler` while torch compiles, `storage` while it saves or
-            loads, else empty.
+        within: `loader` while it fetches data, `compiler` while torch compiles, `storage` while it saves
+            or loads, else empty.
         call: the system call that blocks it; empty while it could run.
         issued: torch's own name of a group -> the number of the newest collective that it has issued.
         ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.

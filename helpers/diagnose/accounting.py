@@ -12,7 +12,7 @@ from ..model.slow import Alike, Slow
 from .activity import Activity
 from .windows import Ranks, Windows
 
-KEPT = 128
+KEPT = 64
 """Samples of a rank that are kept until those of the others are known."""
 
 LATE = 3.0

@@ -10,7 +10,7 @@ from ..model.frames import Frame
 from ..model.samples import Sample
 from ..model.slow import SlowKind
 
-KEPT = 128
+KEPT = 64
 """Newest samples of which it is still to come what they were a part of."""
 
 MOST_LINES = 64

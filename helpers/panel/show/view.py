@@ -57,7 +57,7 @@ def lanes(
         until=until,
         reveal=reveal,
     )
-    return f'<div class="sr-lanes">{picture}</div>'
+    return f'<div class="sr-lanes" tabindex="0">{picture}</div>'
 
 
 def live_verdict(verdict: Verdict) -> str:

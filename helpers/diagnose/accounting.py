@@ -116,7 +116,7 @@ class Accounting:
 
     def slow(self) -> Slow | None:
         """Who was waited for; None where nobody stands out."""
-        found = self._windows.outstanding()
+        found = self._windows.outstanding(len(self._known))
         if found is None or self._begun is None:
             return None
         ranks, share = found

@@ -87,20 +87,24 @@ class Windows:
             self._length *= 2
         self._all.append(Window(at))
 
-    def outstanding(self) -> tuple[Ranks, float] | None:
+    def outstanding(self, number: int) -> tuple[Ranks, float] | None:
         """Those who were waited for far more than any others, and for which share; None for nobody.
+
+        Args:
+            number: of all ranks, of which they are half at most: where it is more, a few are fast.
 
         What was so once may be chance: the longest single wait has to leave enough. So may what comes
         and goes: the 95 % confidence interval of the lead over whoever comes next is above nothing.
         """
         total = _joined(self._all)
-        first = _most(total, total.waited_for)
+        first = _most(total, [ranks for ranks in total.waited_for if 2 * len(ranks) <= number])
         blocks = self._blocks(first)
         if len(blocks) < BLOCKS:
             return None
         second = _most(total, [ranks for ranks in total.waited_for if not ranks & first])
         share = _share(total, first)
-        repeated = share - self._longest[first] / max(1, total.ticks)
+        together = total.waited_for[first] / max(1, total.ticks)
+        repeated = together - self._longest[first] / max(1, total.ticks)
         if repeated < LEAST or share < STANDS_OUT * _share(total, second):
             return None
         lead = [_share(block, first) - _share(block, second) for block in blocks]

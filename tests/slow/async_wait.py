@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-STEPS = 60
+STEPS = 180
 
 
 def prepare(step, by_length):

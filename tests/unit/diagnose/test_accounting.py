@@ -82,6 +82,13 @@ def test_a_group_is_waited_for_together() -> None:
     assert (slow.rank, slow.ranks) == (None, (2, 3))
 
 
+def test_whoever_is_fast_makes_no_group_of_the_others() -> None:
+    def work(step: int, own: int) -> list[tuple[int, float, str]]:
+        return [(5, 0.05 if own == 1 else 0.2 + 0.05 * ((step + own) % 3), "")]
+
+    assert slow_of(Steps(4, work)) is None
+
+
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("scale", [0.05, 0.3])
 def test_noise_blames_nobody_but_who_was_waited_for_by_chance(seed: int, scale: float) -> None:

@@ -16,13 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from make_recordings import scrubbed
+from recorded_run import run_recorded
 
 from helpers.labs.lab import beside_python
-from helpers.observe.recording import Tape, load
+from helpers.observe.recording import load
 from helpers.panel.learn.first_hang import RECORDING, begin_of
-from helpers.panel.run.export import Finished, recording
-from helpers.report.source_lines import Sources
 from helpers.report.wall import wall
 from helpers.session import Session
 
@@ -36,23 +34,8 @@ def recorded(place: Path) -> bytes:
     """The recording of a run in a folder; raises RuntimeError when it does not end as it should."""
     shutil.copyfile(METHOD / PROGRAM, place / PROGRAM)
     command = [beside_python("torchrun"), "--standalone", f"--nproc-per-node={RANKS}", PROGRAM]
-    session, tape = Session(command, cwd=place, env=dict(os.environ)), Tape()
-    session.record(tape)
-    report = session.start().wait()
-    verdict = report.verdict
-    if (verdict.outcome, verdict.cause, verdict.culprits) != ("hang", "collective-mismatch", (ODD,)):
-        raise RuntimeError(f"{verdict.outcome} {verdict.cause} {verdict.culprits}")
-    finished = Finished(
-        name="",
-        report=report,
-        snapshots=(report.snapshot,),
-        logs=session.logs,
-        sources=Sources(place),
-        recording=tape.recording,
-    )
-    file = place / RECORDING
-    file.write_bytes(recording(finished))
-    return scrubbed(file)
+    session = Session(command, cwd=place, env=dict(os.environ))
+    return run_recorded(session, place / RECORDING, ("hang", "collective-mismatch", (ODD,)))
 
 
 def picture() -> str:

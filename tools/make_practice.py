@@ -26,16 +26,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from make_recordings import scrubbed
+from recorded_run import run_recorded
 from score import jobs
 from score.jobs import Job
 
 from helpers.labs.practice import PROGRAM, RECORDING, WORK, Declared, Hang
 from helpers.labs.repair import judge_repair, work_of
 from helpers.observe.logs import KEEP
-from helpers.observe.recording import Tape
-from helpers.panel.run.export import Finished, recording
-from helpers.report.source_lines import Sources
 
 ROOT = Path(__file__).resolve().parents[1]
 CHOSEN = ROOT / "tools" / "practice.toml"
@@ -98,24 +95,12 @@ def declared(level: str, job: Job) -> Declared:
 
 def recorded(hang: Hang, job: Job, place: Path) -> bytes:
     """The recording of a run in a folder; raises RuntimeError when it does not end as it should."""
-    session = hang.session(place)
-    tape = Tape()
-    session.record(tape)
-    report = session.start().wait()
-    verdict = report.verdict
-    if (verdict.outcome, verdict.cause, verdict.culprits) != (job.outcome, job.cause, job.culprits):
-        raise RuntimeError(f"{job.name}: {verdict.outcome} {verdict.cause} {verdict.culprits}")
-    finished = Finished(
-        name="",
-        report=report,
-        snapshots=(report.snapshot,),
-        logs=session.logs,
-        sources=Sources(place),
-        recording=tape.recording,
-    )
-    file = place / RECORDING
-    file.write_bytes(recording(finished))
-    return scrubbed(file)
+    try:
+        return run_recorded(
+            hang.session(place), place / RECORDING, (job.outcome, job.cause, job.culprits)
+        )
+    except RuntimeError as problem:
+        raise RuntimeError(f"{job.name}: {problem}") from None
 
 
 def worked(hang: Hang, place: Path) -> bytes:

@@ -44,10 +44,10 @@ class Dock(Framed):
         self._panel, self._name, self._leave = panel, tab or title, leave
         self._tab: Sidecar | None = None
         self._moved = False
-        self._spot = Spot()
+        self._spot, self._bar = Spot(), row([])
         self._spot.on_msg(lambda _, content, __: self._told(content))
         earlier, _docks[title] = _docks.get(title), self
-        super().__init__([self._spot, panel])
+        super().__init__([self._spot, self._bar, panel])
         if earlier is not None:
             earlier._give_way(panel)
 
@@ -68,14 +68,17 @@ class Dock(Framed):
         """Move the panel into a tab of its own, right of the notebook."""
         self._moved = False
         move = button("Show it here", "level-down", "Move the panel below this cell", self.here)
-        self.lay_out(self._spot, row([HTML(BESIDE), move]))
+        self._bar.children = HTML(BESIDE), move
+        self.lay_out(self._spot, self._bar)
         shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}
         self._tab = Sidecar(title=self._name, anchor="split-right", outputs=(shown,))
 
     def _below(self) -> None:
+        """Show the panel below the cell; a panel that is there stays as it is: the page draws it once."""
         self._close_tab()
         move = button("Show it beside", "columns", "Move the panel beside the notebook", self.beside)
-        self.lay_out(self._spot, row([move]), self._panel)
+        self._bar.children = (move,)
+        self.lay_out(self._spot, self._bar, self._panel)
 
     def _give_way(self, panel: Framed) -> None:
         """A cell shows a panel of the same title: this one, or one that takes its place."""

@@ -69,3 +69,14 @@ def test_one_panel_in_two_cells_is_in_the_newer_one(panel: Framed) -> None:
     first, second = (Dock(panel, "A panel", leave=lambda: left.append("it")) for _ in range(2))
     assert panel in visible(second) and panel not in visible(first)
     assert left == [], "its run goes on"
+
+
+def test_a_panel_that_stays_in_its_cell_is_drawn_once(panel: Framed) -> None:
+    """A page draws widgets anew that have moved among the children: a click or a key would be lost."""
+    shown = Dock(panel, "A panel")
+    drawn: list[object] = []
+    shown.observe(drawn.append, "children")
+    tell(shown, room=False)
+    assert drawn == []
+    click(shown, "Show it beside")
+    assert len(drawn) == 1

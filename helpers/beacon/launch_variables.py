@@ -3,6 +3,9 @@
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 """The variables that name a network interface."""
 
+TEST = "PYTEST_CURRENT_TEST"
+"""The variable in which pytest has the test that it runs, and its stage: `test_a.py::test_b (call)`."""
+
 ENVIRONMENT = (
     "RANK",
     "LOCAL_RANK",
@@ -15,6 +18,7 @@ ENVIRONMENT = (
     "MASTER_PORT",
     "TORCHELASTIC_RESTART_COUNT",
     "TORCHELASTIC_MAX_RESTARTS",
+    TEST,
     *INTERFACES,
 )
 """The launch variables that a record carries."""

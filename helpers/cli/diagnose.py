@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         return watch(
             session,
             signals,
-            Forms(options.json, options.html, options.brief),
+            Forms(options.json, options.html, options.brief, _workspace()),
             options.record,
             grace=options.grace,
             terminal=Terminal(output=not options.quiet, live=not options.no_live),
@@ -92,3 +92,8 @@ def _folder() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         return Path(os.sep, os.environ.get("PWD", ""))
+
+
+def _workspace() -> Path | None:
+    """The checkout in which GitHub Actions runs this, None elsewhere."""
+    return Path(os.environ.get("GITHUB_WORKSPACE", "")) if "GITHUB_ACTIONS" in os.environ else None

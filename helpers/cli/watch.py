@@ -17,6 +17,7 @@ from ..launch.launch import LaunchError
 from ..model.facts import EXIT_CODES, Report, Snapshot
 from ..observe.recording import Recorder
 from ..report import report as reports
+from ..report.annotation import annotation
 from ..report.files import discard, write_atomically
 from ..report.history import History
 from ..session import Decided, Event, Sample, Session, Signalled
@@ -32,11 +33,13 @@ class Forms:
     Attributes:
         json, html: where it goes in these forms, if anywhere; `-` is standard output.
         brief: True for the lines that are printed to be at most eight.
+        workspace: the checkout in which GitHub Actions runs the job, for an annotation at the line.
     """
 
     json: str | None = None
     html: str | None = None
     brief: bool = False
+    workspace: Path | None = None
 
 
 def watch(
@@ -232,6 +235,8 @@ def print_report(report: Report, forms: Forms) -> None:
         LostFileError: standard output cannot be written.
     """
     text = (reports.brief(report) if forms.brief else reports.to_text(report)).rstrip("\n")
+    if forms.workspace is not None:
+        text = f"{text}\n{annotation(report, Path.cwd(), forms.workspace)}".rstrip("\n")
     try:
         if forms.json == "-":
             print(text, file=sys.stderr)

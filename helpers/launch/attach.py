@@ -101,6 +101,39 @@ def find_job(pid: int) -> Attached:
     raise AttachError(f"process {pid} has just ended")
 
 
+def find_jobs() -> list[Attached]:
+    """The jobs that this user runs on this machine now, oldest first.
+
+    A process belongs to one if it is a known launcher, or a Python that has a rank's variables or has
+    loaded torch. The launchers and programs above this process are none of them.
+    """
+    jobs: list[Attached] = []
+    covered = _this_and_above()
+    for process in psutil.process_iter():
+        if process.pid not in covered and _belongs_to_a_job(process):
+            with suppress(AttachError):
+                job = find_job(process.pid)
+                covered |= {job.pid, *(member.pid for member in job.processes())}
+                jobs.append(job)
+    return sorted(jobs, key=lambda job: job.started)
+
+
+def _belongs_to_a_job(process: psutil.Process) -> bool:
+    with suppress(psutil.Error, OSError):
+        if process.uids().real != os.getuid():
+            return False
+        if is_launcher(process.cmdline()):
+            return True
+        return _is_python(process) and (bool(_rank_variables(process)) or _has_torch(process))
+    return False
+
+
+def _has_torch(process: psutil.Process) -> bool:
+    """Whether torch's library is in its memory; False where the system has no `/proc`."""
+    maps = Path(f"/proc/{process.pid}/maps")
+    return maps.is_file() and "/libtorch" in maps.read_text(encoding="utf-8", errors="replace")
+
+
 def _readable(pid: int) -> psutil.Process:
     if pid == os.getpid():
         raise AttachError(f"process {pid} is this command itself; give a process of the job")

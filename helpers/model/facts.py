@@ -408,6 +408,7 @@ class Job:
         exit_code: of the command itself; None while it runs or when a signal ended it.
         script_error: why Python could not run the script at all, in its own words; script_line: the
             line it could not parse.
+        test: the node id of the test of pytest that runs the job, when one does.
     """
 
     command: tuple[str, ...]
@@ -425,6 +426,7 @@ class Job:
     single_node: bool = True
     script_error: str | None = None
     script_line: Frame | None = None
+    test: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..beacon.launch_variables import TEST
 from ..beacon.record import Error
 from ..beacon.torch_names import DATALOADER_WORKER
 from ..launch.processes import is_launcher
@@ -112,7 +113,25 @@ class Picture:
             single_node=all(one.single_node for one in of_rank) and self._part is None,
             script_error=error,
             script_line=line,
+            test=self._test(),
         )
+
+    def _test(self) -> str | None:
+        """The test that runs the job: as pytest itself has it now, else as the ranks got it.
+
+        A rank that a fixture keeps for several tests still has the name of the first one; where several
+        tests run at once (pytest-xdist), the ranks' own is that of the job.
+        """
+        rows, records = self._seen.table.rows, self._seen.records
+        at_start = {pid: (row.environment or {}).get(TEST) for pid, row in rows.items()}
+        of_pytest = {
+            test
+            for pid, record in records.items()
+            if (test := record["env"].get(TEST)) and test != at_start.get(pid)
+        }
+        of_ranks = [test for pid in self._roles.ranks.values() if (test := at_start.get(pid))]
+        test = next(iter(of_ranks if of_ranks and len(of_pytest) != 1 else of_pytest), None)
+        return test.rpartition(" (")[0] or test if test else None
 
     def _ranks(self) -> tuple[RankView, ...]:
         """Those that were seen, and those that are absent."""

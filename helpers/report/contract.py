@@ -203,6 +203,7 @@ class JobJSON(_Part):
     signal: Signal | None
     hardware: str | None
     backends: Lines
+    test: Annotated[str | None, Meta(description="The node id of the test of pytest that runs it.")]
 
 
 class SlowJSON(_Part):

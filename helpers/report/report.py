@@ -214,6 +214,7 @@ def _job(job: Job) -> JobJSON:
         signal=job.signal,
         hardware=job.hardware or None,
         backends=[*job.backends],
+        test=job.test,
     )
 
 

@@ -137,7 +137,7 @@ def history_line(report: Report) -> str:
 
 
 def job_line(report: Report) -> str:
-    """`torchrun, world size 2, cpu, gloo, exit code 1`."""
+    """`torchrun, world size 2, cpu, gloo, exit code 1, in test_a.py::test_b`."""
     job = report.snapshot.job
     parts = [job.launcher] if job.launcher else []
     numbers = [view.rank for view in report.snapshot.ranks if view.rank is not None]
@@ -156,6 +156,8 @@ def job_line(report: Report) -> str:
         parts.append(f"exit code {job.exit_code}")
     if job.signal is not None:
         parts.append(f"signal {job.signal}")
+    if job.test is not None:
+        parts.append(f"in {job.test}")
     return one_line(", ".join(parts))
 
 

@@ -322,6 +322,33 @@ def test_what_is_no_job(pid: str, says: str, capsys: pytest.CaptureFixture[str])
     assert len(error.strip().splitlines()) == 1
 
 
+def test_without_a_pid_it_is_the_one_job_of_this_user(
+    box: Box, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the processes that this test has started; others of the machine may belong to jobs, too."""
+
+    def started() -> Iterator[psutil.Process]:
+        return (process for job in box.started for process in tree(job))
+
+    monkeypatch.setattr(psutil, "process_iter", started)
+    box.start(sys.executable, "-c", "import time; time.sleep(600)")
+    assert main(["attach"]) == 64
+    assert "you run no job here" in capsys.readouterr().err
+
+    looked_at: list[str] = []
+    monkeypatch.setattr("helpers.cli.watch.watch", lambda session, *_: looked_at.append(session) or 0)
+    launcher = box.ranks(MISMATCH)
+    assert main(["attach"]) == 0
+    assert f"looks at {launcher.pid} " in capsys.readouterr().err and len(looked_at) == 1
+
+    alone = box.start(sys.executable, "train.py", "7", RANK="7", MASTER_PORT="1")
+    until(lambda: psutil.Process(alone.pid).environ().get("RANK") == "7")
+    assert main(["attach"]) == 64
+    listed = capsys.readouterr().err
+    assert "2 jobs" in listed
+    assert [int(line.split()[0]) for line in listed.splitlines()[1:]] == [launcher.pid, alone.pid]
+
+
 def test_a_process_that_runs_no_python(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", str(box.start("sleep", "60").pid)]) == 64
     assert "runs no Python" in capsys.readouterr().err

@@ -74,7 +74,7 @@ class Dock(Framed):
         self._tab = Sidecar(title=self._name, anchor="split-right", outputs=(shown,))
 
     def _below(self) -> None:
-        """Show the panel below the cell; a panel that is there stays as it is: the page draws it once."""
+        """Show the panel below the cell; one that is there already is not drawn again by the page."""
         self._close_tab()
         move = button("Show it beside", "columns", "Move the panel beside the notebook", self.beside)
         self._bar.children = (move,)

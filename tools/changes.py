@@ -1,8 +1,8 @@
-"""Every change that the instrument makes to a job: one row each, which README and tests read.
+"""Every change that the instrument makes to a job: one row each, which docs/changes.md and tests read.
 
-`python tools/changes.py` writes them into the README. `tests/real/test_changes.py` compares the world of
-a program with and without the instrument: each difference must be declared here, and each row that says
-how it shows must show.
+`python tools/changes.py` writes them into that page. `tests/real/test_changes.py` compares the world of
+a program with and without the instrument: each difference must be declared here, and each row that
+says how it shows must show.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "changes.md"
 BEGIN, END = "<!-- changes: tools/changes.py -->\n", "\n<!-- end of changes -->"
 
 Whose = Literal["every process", "Python processes", "processes with torch", "the command", "labs"]
@@ -51,7 +51,7 @@ CHANGES = (
     Change(
         "Signals to `diagnose` are passed on 50 ms later, to the process group of the command.",
         "the command",
-        "In a terminal, the foreground's process group is not the job's. The table above has them.",
+        "In a terminal, the foreground's process group is not the job's. docs/diagnose.md lists them.",
     ),
     Change(
         "When `diagnose` ends the job, launchers are stopped and ranks get SIGINT; half a second later "
@@ -202,16 +202,16 @@ CHANGES = (
 
 
 def to_markdown() -> str:
-    """The table, as the README has it."""
+    """The table, as the page has it."""
     rows = [f"| {change.what} | {change.whose} | {change.why} |" for change in CHANGES]
     return "\n".join(("| what is different | in | what for, and what follows |", "|---|---|---|", *rows))
 
 
 def main() -> None:
     """Put the table in the place of the one that is there."""
-    text = README.read_text()
+    text = PAGE.read_text()
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    README.write_text(f"{before}{BEGIN}{to_markdown()}{END}{after}")
+    PAGE.write_text(f"{before}{BEGIN}{to_markdown()}{END}{after}")
 
 
 if __name__ == "__main__":

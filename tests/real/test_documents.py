@@ -1,4 +1,4 @@
-"""Every command in README, workshop, start page and *Your own job* does what the text says."""
+"""Every command in README, its pages, the workshop and two notebooks does what the text says."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from repository import JOBS, NOTEBOOKS, RECORDINGS, ROOT
 from helpers.launch.processes import free_port
 
 README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = ("agents", "ci", "diagnose", "guide", "install", "why", "workshop")
 DOCUMENTS = (
     README,
-    ROOT / "docs" / "workshop.md",
+    *(ROOT / "docs" / f"{name}.md" for name in PAGES),
     NOTEBOOKS / "index.ipynb",
     NOTEBOOKS / "your_job" / "your_job.ipynb",
 )
@@ -34,6 +36,8 @@ RUN = {
     "stuck-ranks diagnose --record run.jsonl.gz --html report.html --": 0,
     "stuck-ranks read FILE": 2,
     "stuck-ranks --help": 0,
+    "stuck-ranks diagnose --quiet --json report.json -- torchrun --nproc-per-node 2 train.py": 0,
+    "stuck-ranks explain collective-mismatch": 0,
     "python -m helpers diagnose -- torchrun --nproc-per-node 2 train.py": 0,
     "python -m helpers check": 0,
     "python -m helpers lab 05": 1,
@@ -42,11 +46,16 @@ RUN = {
 """The exit code of each, in a folder whose `train.py` is the example of the method."""
 
 BY_OTHERS = {
+    "stuck-ranks attach": "tests/real/test_attach.py",
     "stuck-ranks attach PID": "tests/real/test_attach.py",
+    "stuck-ranks diagnose --record hang.rec -- python -m pytest tests": (
+        "tests/real/test_under_pytest.py"
+    ),
     "stuck-ranks diagnose -- jupyter nbconvert --to notebook --execute train.ipynb": (
         "tests/real/test_notebook_cells.py"
     ),
     "stuck-ranks read PATH ...": "tests/real/test_read.py",
+    "stuck-ranks read --json report.json PATH": "tests/real/test_read.py",
     "stuck-ranks read FOLDER": "tests/real/test_several_nodes.py",
     "stuck-ranks diagnose --record /shared/run/ -- ...": "tests/real/test_several_nodes.py",
     "stuck-ranks read /shared/run": "tests/real/test_several_nodes.py",
@@ -76,7 +85,7 @@ def text_of(document: Path) -> str:
 def typed(text: str) -> set[str]:
     """The commands of a text, in blocks and in sentences, without their comments."""
     found = set()
-    for block in re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
+    for block in re.findall(r"^```(?:bash)?\n(.*?)^```", text, re.M | re.S):
         lines = block.splitlines()
         after_prompt = [line[2:] for line in lines if line.startswith("$ ")]
         found |= {re.sub(r"\s{2,}# .*", "", line).strip() for line in after_prompt or lines}
@@ -87,8 +96,8 @@ def typed(text: str) -> set[str]:
 
 
 def not_run() -> set[str]:
-    """What the README says that no test runs, and why."""
-    return typed(text_of(README).partition("No test runs")[2].partition("\n\n")[0])
+    """What CONTRIBUTING says that no test runs, and why."""
+    return typed(text_of(CONTRIBUTING).partition("No test runs")[2].partition("\n\n")[0])
 
 
 def test_every_command_is_run_or_said_not_to_be() -> None:

@@ -75,6 +75,9 @@ def with_everything() -> Mapping[Path, Line | None]:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(
+    900
+)  # all recordings are judged, a minute or two; 300 s are too few beside a busy loop
 @pytest.mark.parametrize("less", LESS, ids=lambda one: one.__name__)
 def test_what_is_named_with_less_is_named_with_everything(
     less: Callable[[Trace], Trace], monkeypatch: pytest.MonkeyPatch

@@ -260,7 +260,7 @@ def test_the_checkout_itself_comes_last_and_from_conda_forge_only() -> None:
 
 
 def test_the_makefile_has_the_targets_that_the_readme_names() -> None:
-    named = set(re.findall(r"\bmake ([a-z]+)\b", read("README.md")))
+    named = set(re.findall(r"\bmake ([a-z]+)\b", read("README.md") + read("CONTRIBUTING.md")))
     assert {"lab", "test", "clean"} <= named
     assert named <= targets(read("Makefile"))
     assert targets("lab: x\ntest : y\n") == {"lab"}

@@ -20,7 +20,6 @@ def test_every_variable_is_in_the_table_and_has_a_use() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "variables.md").read_text(), re.M)
 
     assert sorted(rows) == sorted(used)
-    assert "docs/variables.md" in (ROOT / "README.md").read_text()
 
 
 def test_the_container_is_made_of_what_is_here() -> None:

@@ -7,8 +7,6 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ..model.redaction import redacted_words
-from ..model.wording import one_line, shortened
 from .arguments import UsageError, add_brief, add_html, add_json, add_patience, add_record, pid, positive
 from .interrupts import noted
 
@@ -80,6 +78,9 @@ def _only_job() -> int:
 
 def _line(job: Attached) -> str:
     """`4242  (for 12 min)  torchrun --nproc-per-node 2 train.py`."""
+    from ..model.redaction import redacted_words
+    from ..model.wording import one_line, shortened
+
     minutes = (time.time() - job.started) / 60
     age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
     return f"{job.pid}  (for {age})  {shortened(one_line(' '.join(redacted_words(job.command))))}"

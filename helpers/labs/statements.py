@@ -67,10 +67,15 @@ def _on_the_way(report: Report, right: Frame) -> tuple[dict[Line, Frame], dict[L
     for frame in {(frame.file, frame.function): frame for frame in frames}.values():
         function = function_of(frame)
         for node in own_nodes(function) if function is not None else ():
-            if isinstance(node, ast.stmt) and not isinstance(node, _NO_CHOICE):
+            if isinstance(node, ast.stmt) and not isinstance(node, _NO_CHOICE) and not _is_text(node):
                 kind = branches if isinstance(node, _BRANCHES) else plain
                 kind[frame.file, node.lineno] = replace(frame, line=node.lineno)
     return branches, plain
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """True for a docstring and for `...`."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _places(report: Report) -> Iterator[tuple[int, Frame]]:
@@ -90,7 +95,7 @@ def _current(report: Report) -> dict[Line, list[int]]:
 
 
 def _source(frame: Frame) -> str:
-    return "".join(frame.text.splitlines()[frame.line - 1 : frame.line]).strip()
+    return "".join(frame.text.splitlines()[frame.line - 1 : frame.line]).strip().rstrip(":")
 
 
 def _line(frame: Frame) -> Line:

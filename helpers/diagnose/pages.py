@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..model.terms import TERMS
 from .diagnose import CAUSES
 
 HEADINGS = ("How it is recognised", "Why it happens", "The fix", "How to confirm", "References")
@@ -49,6 +50,14 @@ WORDS = {
     "desync": "collective-mismatch",
 }
 """Words that people use -> the page that tells of it."""
+
+OTHER_WORDS = {
+    "culprit": "odd one out",
+    "culprits": "odd one out",
+    "parting": "parted",
+    "guards": "guard",
+}
+"""Words of the JSON report -> the term that explains them."""
 
 _URL = re.compile(r"https?://[^\s<>()]+")
 
@@ -107,7 +116,7 @@ def names() -> list[str]:
 
 
 def explained(word: str) -> str:
-    """The page of a cause, or of what people call it, in Markdown.
+    """The page of a cause, or of what people call it, or what a word of the report means, in Markdown.
 
     Raises:
         UnknownCauseError: there is none.
@@ -117,7 +126,8 @@ def explained(word: str) -> str:
     if name in TOPICS:
         file = Path(__file__).with_name("topics") / f"{name.replace('-', '_')}.md"
         return file.read_text(encoding="utf-8")
-    return page(name).markdown
+    term = OTHER_WORDS.get(plain, plain)
+    return f"# {term}\n\n{TERMS[term]}" if term in TERMS else page(name).markdown
 
 
 def overview() -> str:

@@ -530,18 +530,14 @@ class Verdict:
     A cause answers with a verdict, too; `diagnose` then fills in what is the same for every cause:
     `proved`, `masked`, `since`, and the outcome `error` where a hang has made something fail.
 
+    What its words mean is in `terms.TERMS`.
+
     Attributes:
-        proved: True where the outcome follows from what was seen alone: for a hang, from who waits for
-            whom. False where it rests on patience, or on something that was inferred.
         detail: the cause in this job's own terms, one clause.
-        culprits: the odd ones out, where to look first: of a hang, the smallest set of ranks that, set
-            free, sets all others free. The fix may have to be made for the others.
-        where: the line at which the first cause shows: of the first error, or, in a hang, at which the
-            first of the culprits, or a child of it, waits. Where the ranks' calls came apart earlier, it
-            is the line of the first call that differs, which no rank need be at any more. What decided
-            which way a rank went is `parting`.
+        culprits: the odd ones out; where: a line of theirs, or of a child of theirs. What decided which
+            way a rank went is `parting`.
         summary: one sentence that a tired person understands.
-        masked: errors that follow from the first cause or hide it, as `Type: message (rank 1)`.
+        masked: as `Type: message (rank 1)`.
         since: seconds at which the stall began: since then no waiting rank has moved.
         suspicion: the sentence that a live view shows while nothing is proved.
         finding: the same in typed fields, of which the fixes are made.

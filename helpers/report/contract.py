@@ -15,6 +15,7 @@ from msgspec import Meta
 from ..model.facts import Cause, Outcome, PortRole, State
 from ..model.parting import Kind
 from ..model.slow import SlowKind
+from ..model.terms import TERMS
 from ..model.waits import WaitKind
 
 
@@ -233,23 +234,21 @@ class ReportJSON(_Part):
 
     schema: Literal[1]
     outcome: Annotated[Outcome, Meta(description="Exit codes: 2, 1, 0, and 3 for `running`.")]
-    proved: Annotated[
-        bool, Meta(description="False where patience, or what was inferred, decides, and for `running`.")
-    ]
+    proved: Annotated[bool, Meta(description=f"{TERMS['proved']} False for `running`.")]
     interrupted: Annotated[bool, Meta(description="True when a person stopped the run.")]
     cause: Annotated[Cause, Meta(description="`stuck-ranks explain CAUSE` shows its page.")]
     detail: Annotated[str, Meta(description="The cause in this job, in a clause.")]
     culprits: Annotated[
         Ranks,
         Meta(
-            description="The odd ones out, in order: where to look first. Empty for a process outside "
-            "the job, nobody, or unknown.",
+            description=f"The odd ones out, in order. {TERMS['odd one out']} Empty for a process "
+            "outside the job, for none, or where it is unknown.",
             extra_json_schema={"uniqueItems": True},
         ),
     ]
     blockers: list[BlockerJSON]
     where: Annotated[
-        FrameJSON | None, Meta(description="The user's line of the first cause; perhaps in a child.")
+        FrameJSON | None, Meta(description=f"{TERMS['where']} It may be in a child of a rank.")
     ]
     parting: PartingJSON | None
     summary: Annotated[str, Meta(description="One sentence for a person.")]
@@ -273,11 +272,11 @@ class ReportJSON(_Part):
     printed: list[PrintedJSON]
     masked: Annotated[
         Lines,
-        Meta(description="Exceptions that follow from the cause or hide it, with whose they are."),
+        Meta(description=f"Exceptions, with whose they are. {TERMS['masked']}"),
     ]
     job: JobJSON
     ranks: list[RankJSON]
-    slow: Annotated[SlowJSON | None, Meta(description="Who was waited for; never with a hang.")]
+    slow: Annotated[SlowJSON | None, Meta(description=f"{TERMS['slow']} Never with a hang.")]
     evidence: Annotated[Lines, Meta(description="What the verdict rests on.")]
     not_seen: Annotated[Lines, Meta(description="What could not be looked at, and why.")]
     seconds: SecondsJSON

@@ -16,8 +16,10 @@ import pytest
 from lessons import outputs_of
 from prose import Lesson
 
+from helpers.diagnose.pages import explained
 from helpers.labs import pages
 from helpers.labs.lab import all_labs, labs_folder
+from helpers.model.terms import TERMS
 
 NOTEBOOKS = sorted(
     path for path in labs_folder().rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
@@ -132,6 +134,13 @@ def test_a_field_of_the_report_is_in_the_glossary(field: str) -> None:
     assert any(said.search(lesson.prose) for lesson in lessons.values())
     assert re.search(rf"^### {field.removesuffix('s')}s?$", lessons["glossary"].text, re.M)
     assert any(re.search(rf"^{field}: ", lesson.shown, re.M) for lesson in lessons.values())
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_word_of_the_report_means_the_same_everywhere(term: str) -> None:
+    glossary = next(lesson_of(path) for path in NOTEBOOKS if path.stem == "glossary")
+    assert f"### {term}\n\n{TERMS[term]}" in glossary.text
+    assert TERMS[term] in explained(term)
 
 
 JOB = """\

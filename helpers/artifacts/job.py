@@ -42,33 +42,11 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     told = [account for accounts in by_rank.values() for account in accounts]
     sizes = (one.world_size for one in told if one.world_size is not None)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
-    members = _members(by_rank, world)
-    views = [
-        _view(rank, by_rank[rank], members, world, sources)
-        if rank in by_rank
-        else RankView(rank, state="unseen")
-        for rank in sorted({*by_rank, *range(max(world or 0, *by_rank, *map(max, members.values()), 0))})
-    ]
-    stopped = any(view.process is not None and view.process.blocking for view in views)
-    if not stopped and not any(one.timed_out for one in known):
-        views = [_at_work(view) for view in views]
+    views = _ranks(by_rank, world, sources, timed_out=any(one.timed_out for one in known))
     nameless = [one for one in known if one.rank is None and (one.threads or _ended(one))]
-    failed = any(map(_ended, known))
-    code = next((one.exit_code for one in told if one.exit_code), None)
-    backends = {group["backend"] for one in told for group in one.groups if group["backend"]}
     return Snapshot(
         time=TAKEN,
-        job=Job(
-            command=(),
-            launcher="",
-            world_size=world,
-            nodes_seen=len({one.host for one in told if one.host}) or 1,
-            hardware="cuda" if "nccl" in backends else "cpu" if backends else "",
-            backends=tuple(sorted(backends)),
-            exit_code=code,
-            ended=TAKEN if failed else None,
-            single_node=False,
-        ),
+        job=_job(told, world, failed=any(map(_ended, known))),
         ranks=(
             *libraries.readable(views, sources),
             *(_of_no_rank(-1 - number, one, sources) for number, one in enumerate(nameless)),
@@ -80,6 +58,48 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
         ended_by=next((one.ended_by for one in known if one.ended_by), ""),
         timed=False,
         output=tuple((one.rank, one.output) for one in output if one.rank is not None),
+    )
+
+
+def _ranks(
+    by_rank: Mapping[int, Sequence[Account]], world: int | None, sources: Sources, *, timed_out: bool
+) -> list[RankView]:
+    """Each rank that a file tells of or that a group needs; at work where none is stuck.
+
+    Args:
+        by_rank: what is told of each rank.
+        timed_out: whether a call of some rank has run into its time limit.
+    """
+    members = _members(by_rank, world)
+    needed = range(max(world or 0, *by_rank, *map(max, members.values()), 0))
+    views = [
+        _view(rank, by_rank[rank], members, world, sources)
+        if rank in by_rank
+        else RankView(rank, state="unseen")
+        for rank in sorted({*by_rank, *needed})
+    ]
+    stuck = any(view.process is not None and view.process.blocking for view in views)
+    return views if stuck or timed_out else [_at_work(view) for view in views]
+
+
+def _job(told: Sequence[Account], world: int | None, *, failed: bool) -> Job:
+    """The job, of which no file tells how it was started.
+
+    Args:
+        told: what is told of its ranks.
+        failed: whether any process ended badly.
+    """
+    backends = {group["backend"] for one in told for group in one.groups if group["backend"]}
+    return Job(
+        command=(),
+        launcher="",
+        world_size=world,
+        nodes_seen=len({one.host for one in told if one.host}) or 1,
+        hardware="cuda" if "nccl" in backends else "cpu" if backends else "",
+        backends=tuple(sorted(backends)),
+        exit_code=next((one.exit_code for one in told if one.exit_code), None),
+        ended=TAKEN if failed else None,
+        single_node=False,
     )
 
 

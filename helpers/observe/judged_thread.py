@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..beacon.record import Record, Thread
 from ..beacon.torch_names import RPC_SERVED, is_rpc_file
@@ -71,69 +71,111 @@ def _is_driven(thread: Thread, found: Sequence[Wait], record: Record) -> bool:
     return waits_for_it and bool(thread.get("spins")) and on_device(record)
 
 
-def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
-    """The thread to show and the waits of the process, oldest first.
+@dataclass(frozen=True)
+class _Threads:
+    """The threads of a process that were seen, and what each of them waits for.
 
-    The main thread, unless it is a host's that runs the user's code in others, or
-    only waits for other threads of its own process, which then count, or
-    while it waits another thread runs what a rank has called by `rpc`: for that thread others wait.
-    Collectives in which other threads are blocked are added, since they are pending in the same groups;
-    they do not block a process whose main thread is free.
+    Attributes:
+        others: all but the main one.
+        inside: `id` of a thread -> what it waits for.
+    """
+
+    others: Sequence[Thread]
+    inside: Mapping[int, list[Wait]]
+
+    def waits(self, thread: Thread) -> list[Wait]:
+        """What a thread waits for."""
+        return self.inside[id(thread)]
+
+    def communicating(self) -> list[Thread]:
+        """Those beside the main one that are in a call of torch's for other ranks."""
+        called = [thread for thread in self.others if thread["call"] is not None]
+        return [one for one in called if any(isinstance(w, Communication) for w in self.waits(one))]
+
+    def merged(self, first: Sequence[Wait] = (), last: Sequence[Wait] = ()) -> list[Wait]:
+        """The waits of the threads that communicate, between others."""
+        return _merged([first, *map(self.waits, self.communicating()), last])
+
+
+Judged = tuple[Thread, list[Wait]]
+"""The thread to show, and the waits of the process, oldest first."""
+
+
+def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
+    """The thread to show, None where none was seen, and the waits of the process, oldest first.
+
+    The main thread, unless it is a host's that runs the user's code in others, or only waits for other
+    threads of its own process, which then count, or while it waits another thread runs what a rank has
+    called by `rpc`: for that thread others wait.
     """
     seen = [thread for thread in record["threads"] if thread["frames"] or thread["call"]]
     main = next((thread for thread in seen if thread["main"]), None)
-    others = [thread for thread in seen if not thread["main"]]
-    found = waits.thread_waits(main, record, sources) if main is not None else []
-    inside = {id(thread): waits.thread_waits(thread, record, sources) for thread in others}
-    distributed = [
-        thread
-        for thread in others
-        if thread["call"] is not None
-        and any(isinstance(wait, Communication) for wait in inside[id(thread)])
-    ]
-    if main is not None and _in_process(found):
-        chain, circular = threads.awaited(main, record, sources)
-        if circular:
-            return main, [_never(found[0], own=not chain)]
-        if chain and (needed := inside.get(id(chain[-1]))):
-            return _through(main, chain[-1], found, needed)
-    if main is not None and not _has_users(main) and any(map(_has_users, others)):
-        return _hosted([thread for thread in others if _has_users(thread)], distributed, inside)
-    within = [thread for thread in distributed if _in_process(found)]
-    if main is None or within:
-        shown = distributed[0] if distributed else None
-        needed = _merged([inside[id(thread)] for thread in distributed])
-        return (shown, needed) if main is None or shown is None else _through(main, shown, found, needed)
-    serving = next((thread for thread in others if _serves(thread)), None)
-    if serving is not None and (found or asleep(main["native"])):
-        return serving, [*inside[id(serving)], *(replace(wait, blocking=False) for wait in found)]
-    if not any(wait.blocking for wait in found):
-        where = innermost_user(frames(main, sources.cwd))
-        pending = pending_waits(record, Waiting(thread="MainThread", where=where))
-        aside = _merged([found, *(inside[id(thread)] for thread in distributed), pending])
-        return main, [replace(wait, blocking=False) for wait in aside]
-    return main, _merged([found, *(inside[id(thread)] for thread in distributed)])
+    inside = {id(thread): waits.thread_waits(thread, record, sources) for thread in seen}
+    every = _Threads([thread for thread in seen if not thread["main"]], inside)
+    if main is None:
+        return next(iter(every.communicating()), None), every.merged()
+    return (
+        _awaited(every, main, record, sources)
+        or _hosted(every, main)
+        or _communicating(every, main)
+        or _serving(every, main)
+        or _by_itself(every, main, record, sources)
+    )
+
+
+def _awaited(every: _Threads, main: Thread, record: Record, sources: Sources) -> Judged | None:
+    """Where the main thread waits for a thread: the last one of those that wait for each other."""
+    found = every.waits(main)
+    if not _in_process(found):
+        return None
+    chain, circular = threads.awaited(main, record, sources)
+    if circular:
+        return main, [_never(found[0], own=not chain)]
+    needed = every.inside.get(id(chain[-1])) if chain else None
+    return _through(main, chain[-1], found, needed) if needed else None
+
+
+def _hosted(every: _Threads, main: Thread) -> Judged | None:
+    """Where the main thread is a host's (an event loop of Ray's, a server's): one in the user's code.
+
+    That is the one in a call of torch's, else one that waits, else the first.
+    """
+    users = [thread for thread in every.others if _has_users(thread)]
+    if _has_users(main) or not users:
+        return None
+    shown = max(users, key=lambda thread: (thread["call"] is not None, bool(every.waits(thread))))
+    others = [thread for thread in every.communicating() if thread is not shown]
+    return shown, _merged([every.waits(thread) for thread in (shown, *others)])
+
+
+def _communicating(every: _Threads, main: Thread) -> Judged | None:
+    """Where the main thread waits inside the process, for whichever: those that communicate count."""
+    found, calls = every.waits(main), every.communicating()
+    return _through(main, calls[0], found, every.merged()) if calls and _in_process(found) else None
+
+
+def _serving(every: _Threads, main: Thread) -> Judged | None:
+    """Where the main thread rests while another one runs what a rank has called by `rpc`."""
+    found = every.waits(main)
+    serving = next((thread for thread in every.others if _serves(thread)), None)
+    if serving is None or not (found or asleep(main["native"])):
+        return None
+    return serving, [*every.waits(serving), *(replace(wait, blocking=False) for wait in found)]
+
+
+def _by_itself(every: _Threads, main: Thread, record: Record, sources: Sources) -> Judged:
+    """The main thread; calls of other threads are pending in the same groups, and do not block it."""
+    found = every.waits(main)
+    if any(wait.blocking for wait in found):
+        return main, every.merged(found)
+    where = innermost_user(frames(main, sources.cwd))
+    pending = pending_waits(record, Waiting(thread="MainThread", where=where))
+    return main, [replace(wait, blocking=False) for wait in every.merged(found, pending)]
 
 
 def _has_users(thread: Thread) -> bool:
     """True for a thread that is somewhere in the user's code."""
     return any(user for _, _, _, user in thread["frames"])
-
-
-def _hosted(
-    users: Sequence[Thread], distributed: Sequence[Thread], inside: Mapping[int, list[Wait]]
-) -> tuple[Thread, list[Wait]]:
-    """The thread that counts where the main one is a host's: an event loop of Ray's, a server's.
-
-    That is the one in a call of torch's, else one that waits, else the first.
-
-    Args:
-        users: the threads in the user's code; distributed: those in a call of torch's.
-        inside: `id` of a thread -> what it waits for.
-    """
-    shown = max(users, key=lambda thread: (thread["call"] is not None, bool(inside[id(thread)])))
-    others = [thread for thread in distributed if thread is not shown]
-    return shown, _merged([inside[id(thread)] for thread in (shown, *others)])
 
 
 def _never(wait: Wait, *, own: bool) -> Wait:

@@ -21,18 +21,20 @@ class Telling:
 
 
 @functools.lru_cache(maxsize=256)
-def hooks(text: str) -> tuple[Telling, ...]:
+def hooks(text: str, calls: frozenset[str]) -> tuple[Telling, ...]:
     """What a source tells the libraries that call its functions, in the order of its lines.
 
-    A function that nobody in the source calls is called by a library. It tells the library something
+    A function that the program does not call is called by a library. It tells the library something
     where it stores an attribute of what it was given, as `control.should_training_stop`, or of the
     trainer that its object belongs to, or where it returns something under a condition.
+
+    Args:
+        calls: the names of the functions that any file of the program calls (`called`).
     """
-    functions, called = _functions(text)
     found = [
         Telling(function, node)
-        for function in functions
-        if function.name not in called and not function.name.startswith("__")
+        for function in _functions(text)
+        if function.name not in calls and not function.name.startswith("__")
         for node in _ifs(function)
         if any(_tells(inner, _given(function)) for inner in own_nodes(node))
     ]
@@ -42,13 +44,12 @@ def hooks(text: str) -> tuple[Telling, ...]:
 @functools.lru_cache(maxsize=1024)
 def exits(text: str, through: ast.expr) -> tuple[Telling, ...]:
     """What may end the generators of a source that a loop goes through, before they are through."""
-    functions, _ = _functions(text)
     names = {
         called_name(one).rpartition(".")[2] for one in ast.walk(through) if isinstance(one, ast.Call)
     }
     return tuple(
         Telling(function, node)
-        for function in functions
+        for function in _functions(text)
         if function.name in names
         and any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(function))
         for node in _ifs(function)
@@ -57,11 +58,20 @@ def exits(text: str, through: ast.expr) -> tuple[Telling, ...]:
 
 
 @functools.lru_cache(maxsize=256)
-def _functions(text: str) -> tuple[tuple[_Function, ...], frozenset[str]]:
-    """The functions of a source, and the names of those that it calls."""
-    nodes = [*ast.walk(parsed(text) or ast.Module(body=[], type_ignores=[]))]
-    called = (called_name(node).rpartition(".")[2] for node in nodes if isinstance(node, ast.Call))
-    return tuple(node for node in nodes if isinstance(node, _Function)), frozenset(called)
+def _functions(text: str) -> tuple[_Function, ...]:
+    """The functions of a source."""
+    return tuple(node for node in _nodes(text) if isinstance(node, _Function))
+
+
+@functools.lru_cache(maxsize=256)
+def called(text: str) -> frozenset[str]:
+    """The names of the functions that a source calls."""
+    calls = (node for node in _nodes(text) if isinstance(node, ast.Call))
+    return frozenset(called_name(call).rpartition(".")[2] for call in calls)
+
+
+def _nodes(text: str) -> Iterator[ast.AST]:
+    return ast.walk(parsed(text) or ast.Module(body=[], type_ignores=[]))
 
 
 def _ifs(function: _Function) -> Iterator[ast.If]:

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from helpers.program.flow import EXIT, RAISED, UNHANDLED, Flow
-from helpers.program.hooks import exits, hooks
+from helpers.program.hooks import called, exits, hooks
 
 
 def flow(body: str) -> Flow:
@@ -114,8 +114,8 @@ for record in enumerate(records(read())):
 
 def test_what_is_told_to_a_library() -> None:
     """Not what a function keeps for itself, nor what one tells that the program calls."""
-    assert [one.statement.lineno for one in hooks(CALLBACKS)] == [3, 8, 15]
-    assert hooks("no Python at all (") == ()
+    assert [one.statement.lineno for one in hooks(CALLBACKS, called(CALLBACKS))] == [3, 8, 15]
+    assert hooks("no Python at all (", frozenset()) == ()
 
 
 def test_what_may_end_a_generator() -> None:

@@ -12,10 +12,11 @@ from ...model.frames import Frame
 from ...model.parting import Guard, Parting
 from ...program.blocks import label_of_part, parts, path
 from ...program.flow import AFTER, RAISED, Choice, asked_by
-from ...program.hooks import Telling, hooks
+from ...program.hooks import Telling, called, hooks
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
 from .divergence import Divergence, Divergences
+from .explanation import TooManyError
 from .told import guard, source_of, told
 from .trace import Trace, divergences
 
@@ -54,7 +55,10 @@ def parted(
         ),
     )
     pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
-    found = divergences(*pair.values())
+    try:
+        found = divergences(*pair.values())
+    except TooManyError:
+        found = None
     divergence = found.decision if found is not None else None
     if divergence is None:
         return _undecided(found, pair, first)
@@ -80,8 +84,11 @@ def _undecided(
 ) -> Parting | None:
     """What may have decided, where that is not known; what was told to a library, where that decided."""
     if found is None or not found.guards:
+        if not _in_library(*(trace.stack for trace in pair.values())):
+            return None
         frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
-        told_it = [(frame, one) for frame in frames.values() for one in hooks(frame.text)]
+        calls = frozenset[str]().union(*(called(frame.text) for frame in frames.values()))
+        told_it = [(frame, one) for frame in frames.values() for one in hooks(frame.text, calls)]
         guards = [
             _guard(frame, one, odd) for frame, one in told_it if found is None or not found.together
         ]
@@ -93,6 +100,12 @@ def _undecided(
         guards += [_guard(divergence.context.frame, one, odd) for one in divergence.exits]
         guards.append(guard(_decision(divergence, pair)[0], odd))
     return Parting(guards=tuple(guards[:MOST_GUARDS]))
+
+
+def _in_library(one: Stack, other: Stack) -> bool:
+    """True where it is in a library's code that two stacks come apart, and not in the user's."""
+    first = next((both for both in zip(one, other, strict=False) if both[0] != both[1]), None)
+    return first is None or not all(frame.user for frame in first)
 
 
 def _guard(frame: Frame, telling: Telling, odd: Sequence[int]) -> Guard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,8 +21,9 @@ from .divergence import Divergences, Together, gives_roles
 from .explanation import Explanation, TooManyError
 from .state import Seen
 
-LONGEST = 40
-"""Calls before the first that differs, and after it, through which ranks are followed."""
+WINDOWS = (40, 10, 3)
+"""Calls before the first that differs, and after it, through which ranks are followed. Fewer are taken
+where the ways through more of them are too many: what is known is the same, from a later start on."""
 
 MOST_GIVEN_UP = 3
 """How often there may be too many ways: an answer is wanted within a second."""
@@ -61,21 +62,45 @@ class Trace:
         return followed(self.stack), self.op, self.first + len(self.calls), tuple(calls), self.ended
 
 
+class _Assumption(NamedTuple):
+    """What is assumed of the calls that ranks make.
+
+    Attributes:
+        several: True where a library may make several at once.
+        each_time: file, function and step of what makes a call each time it is passed.
+    """
+
+    several: bool
+    each_time: frozenset[tuple[str, str, int]]
+
+    def holds_only_if(self, weaker: _Assumption) -> bool:
+        """True where this one cannot hold without the other."""
+        return self.several <= weaker.several and self.each_time >= weaker.each_time
+
+
 class _Question(NamedTuple):
     """Which ways lead two ranks to where they are.
 
     Attributes:
         starts: a context, a step of it, and whether its call has been made.
-        in_step: False where it is not known that both are in the same iteration of what is around it.
+        in_step: whether both are in the same iteration of what is around it; None where that is only
+            known if they make a call each time.
     """
 
     one: Seen
     other: Seen
     starts: Sequence[tuple[Context, int, bool]]
-    in_step: bool
+    in_step: bool | None
 
-    def answer(self) -> Divergences | None:
-        """The statements at which they may have parted; None where nothing leads there."""
+    def answer(self, refuted: set[_Assumption]) -> Divergences | None:
+        """The statements at which they may have parted; None where nothing leads there.
+
+        Args:
+            refuted: what is known to be wrong; what turns out to be so is added.
+
+        Raises:
+            TooManyError: there are more ways than can be looked at.
+        """
         sides = (self.one, self.other)
         made = Counter(place for side in sides for place in side.places[:-1])
         stops = frozenset(spot for side in sides for place in side.places for spot in place.spots)
@@ -85,17 +110,34 @@ class _Question(NamedTuple):
         for several, least in itertools.product((False, True), _shares(made)):
             often = [place for place, calls in made.items() if calls >= least]
             makers = frozenset(spot for place in often for spot in place.spots) if made else None
+            assumed = _Assumption(several, frozenset(_key(*spot) for spot in makers or ()))
+            if any(assumed.holds_only_if(one) for one in refuted):
+                continue
             try:
                 ways = [Explanation(side, self.starts, makers, stops, several, within) for side in sides]
                 found = Together(*ways).divergences()
             except TooManyError:
                 given_up += 1
                 if given_up == MOST_GIVEN_UP:
-                    return None
+                    break
                 continue
             if found.statements or found.elsewhere or found.together:
-                return found if self.in_step else found._replace(elsewhere=True)
+                in_step = self.in_step if self.in_step is not None else self._begins_at(makers)
+                return found if in_step else found._replace(elsewhere=True)
+            if not all(way.starts for way in ways):
+                refuted.add(assumed)
+        if given_up:
+            raise TooManyError
         return None
+
+
+    def _begins_at(self, makers: frozenset[tuple[Context, int]] | None) -> bool:
+        """True where ranks begin at what makes a call each time: then its number tells the iteration."""
+        return makers is not None and any((context, step) in makers for context, step, _ in self.starts)
+
+
+def _key(context: Context, step: int) -> tuple[str, str, int]:
+    return context.frame.file, context.frame.function, step
 
 
 def _shares(made: Mapping[Place, int]) -> Iterator[int]:
@@ -113,16 +155,31 @@ def divergences(one: Trace, other: Trace) -> Divergences | None:
 
     By what both have called, since the last call that they made together; where that is not known, by
     where they are.
+
+    Raises:
+        TooManyError: there are more ways than can be looked at.
     """
-    asks: tuple[Callable[[Trace, Trace], _Question | None], ...] = (_by_calls, _by_stacks)
-    for ask in asks:
-        question = ask(one, other)
-        found = question.answer() if question is not None else None
+    found = _answered(one, other)
+    decision = found.decision if found is not None and _have_met(one, other) else None
+    roles = decision is not None and gives_roles(decision, one.stack, other.stack)
+    return None if roles else found
+
+
+def _answered(one: Trace, other: Trace) -> Divergences | None:
+    refuted, asked = set[_Assumption](), False
+    for window in WINDOWS:
+        question = _by_calls(one, other, window)
+        asked = asked or question is not None
+        try:
+            found = question.answer(refuted) if question is not None else None
+        except TooManyError:
+            continue
         if found is not None:
-            decision = found.decision if _have_met(one, other) else None
-            roles = decision is not None and gives_roles(decision, one.stack, other.stack)
-            return None if roles else found
-    return None
+            return found
+        break
+    question = _by_stacks(one, other)
+    found = question.answer(set()) if question is not None else None
+    return found._replace(elsewhere=True) if found is not None and asked else found
 
 
 def _have_met(one: Trace, other: Trace) -> bool:
@@ -137,41 +194,53 @@ def _calls_of_both(one: Trace, other: Trace) -> list[Sequence[IssuedCall]]:
     return [trace.calls[first - trace.first :] for trace in (one, other)]
 
 
-def _by_calls(one: Trace, other: Trace) -> _Question | None:
+def _by_calls(one: Trace, other: Trace, window: int) -> _Question | None:
     first = max(one.first, other.first)
     calls = _calls_of_both(one, other)
     if not all(calls):
         return None
     alike = itertools.takewhile(lambda both: _same(*both), zip(*calls, strict=False))
     differs = sum(1 for _ in alike)
-    begin = max(differs - LONGEST, int(first > 1))
+    begin = max(differs - window, int(first > 1))
     if begin > differs:
         return None
     contexts = Contexts()
-    sides = [_seen(contexts, trace, first, begin, differs) for trace in (one, other)]
+    sides = [_seen(contexts, trace, first, begin, differs + window) for trace in (one, other)]
     if sides[0] is None or sides[1] is None:
         return None
     start = sides[0].start
     starts = [(root, ENTRY, False) for root in contexts.roots]
     if start is not None:
         starts = [(start.context, step, True) for step in start.steps]
-    return _Question(sides[0], sides[1], starts, True) if begin or len(starts) == 1 else None
+    if not begin and len(starts) > 1:
+        return None
+    made = [trace.made(first)[begin - 1][0] for trace in (one, other)] if begin else []
+    return _Question(sides[0], sides[1], starts, _in_step(start, *made) if start is not None else True)
 
 
-def _seen(contexts: Contexts, trace: Trace, first: int, begin: int, differs: int) -> Seen | None:
+def _in_step(at: Place, one: Stack, other: Stack) -> bool | None:
+    """Whether two ranks made a call together in the same iteration of all that repeats it."""
+    loops = list(_loops(at.context.lineage, followed(one), followed(other)))
+    counted = [turns.both(*frames) for turns, frames in loops]
+    if any(mine != its for both in counted for mine, its in both):
+        return False
+    return True if all(counted) else None
+
+
+def _seen(contexts: Contexts, trace: Trace, first: int, begin: int, end: int) -> Seen | None:
     """What is known of a rank since the start.
 
     Args:
         first: number of the first call that is known of both; begin: how many of them are left out;
-            differs: how many both have made alike.
+            end: how many are followed, with those.
     """
     made = trace.made(first)
     start = contexts.place(*made[begin - 1]) if begin else None
-    places = [contexts.place(*call) for call in made[begin : differs + LONGEST]]
+    places = [contexts.place(*call) for call in made[begin:end]]
     known = [place for place in places if place is not None]
     if begin and start is None:
         return None
-    if len(made) > differs + LONGEST:
+    if len(made) > end:
         return Seen(trace.rank, known, {}, start)
     if trace.ended:
         return Seen(trace.rank, [*known, None], _at_end(contexts), start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.facts import Verdict
-from ..model.slow import SlowKind
+from ..model.slow import Alike, Share, Slow, SlowKind
 from ..model.wording import place, spoken
 
 DOES: dict[SlowKind, str] = {
@@ -45,14 +45,12 @@ def slow_line(verdict: Verdict) -> str:
     """`rank 1, waited for 64 % of the time, mostly at data.py:31 (asleep)`; empty where nobody was."""
     slow, alike = verdict.slow, verdict.alike
     if slow is not None:
-        does = "asleep" if slow.asleep else DOES[slow.kind]
         at = f", mostly at {place(slow.where)}" if slow.where is not None else ""
-        why = does and f" ({does})"
-        return f"{spoken(slow.ranks)}, waited for {_percent(slow.share)} of the time{at}{why}"
+        why = does(slow) and f" ({does(slow)})"
+        return f"{spoken(slow.ranks)}, waited for {percent(slow.share)} of the time{at}{why}"
     if alike is None:
         return ""
-    does = "asleep" if alike.asleep else DOES[alike.kind]
-    return f"all ranks spend {_percent(alike.share)} of the time at {place(alike.where)} ({does})"
+    return f"all ranks spend {percent(alike.share)} of the time at {place(alike.where)} ({does(alike)})"
 
 
 def help_line(verdict: Verdict) -> str:
@@ -60,5 +58,18 @@ def help_line(verdict: Verdict) -> str:
     return HELPS[verdict.slow.kind] if verdict.slow is not None else ""
 
 
-def _percent(share: float) -> str:
+def shares(verdict: Verdict) -> tuple[Share, ...]:
+    """How the time of each rank went; nothing where nobody was waited for, or after a failure."""
+    if verdict.slow is None or verdict.outcome not in ("running", "ok"):
+        return ()
+    return verdict.slow.shares
+
+
+def does(of: Slow | Share | Alike) -> str:
+    """What takes the time: `asleep`, `it loads data`; empty where that is not known."""
+    return "asleep" if of.asleep else DOES[of.kind]
+
+
+def percent(share: float) -> str:
+    """`64 %`."""
     return f"{round(100 * share)} %"

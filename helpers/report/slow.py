@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ..model.facts import Verdict
 from ..model.slow import Alike, Share, Slow, SlowKind
-from ..model.wording import place, spoken
+from ..model.wording import place, plural, sentence, spoken
+from .alike import spread
 
 DOES: dict[SlowKind, str] = {
     "compute": "it computes",
@@ -65,9 +68,32 @@ def shares(verdict: Verdict) -> tuple[Share, ...]:
     return verdict.slow.shares
 
 
+SHARES = {
+    "awaited": "share of the time others wait for it",
+    "awaits": "it waits for others",
+}
+"""The parts of a bar of a rank, in the picture."""
+
+
+def share_line(shares: Sequence[Share]) -> str:
+    """`Rank 1: others wait for it 64 % of the time, it waits for others 2 %.`, of ranks with these."""
+    ranks = sorted(rank for share in shares for rank in share.ranks)
+    them, verb = plural(ranks, ("it", "it waits"), ("them", "they wait"))
+    return (
+        f"{sentence(spoken(ranks))}: others wait for {them}"
+        f" {percents(share.waited_for for share in shares)} of the time,"
+        f" {verb} for others {percents(share.waits for share in shares)}."
+    )
+
+
 def does(of: Slow | Share | Alike) -> str:
     """What takes the time: `asleep`, `it loads data`; empty where that is not known."""
     return "asleep" if of.asleep else DOES[of.kind]
+
+
+def percents(shares: Iterable[float]) -> str:
+    """`64 %`, or `3-99 %` where they differ."""
+    return f"{spread(100 * share for share in shares)} %"
 
 
 def percent(share: float) -> str:

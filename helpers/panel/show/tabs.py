@@ -22,6 +22,9 @@ from .templates import html
 MOST = 200
 """Processes shown in the tree, and bars; the rest is counted."""
 
+AWAITED = 0.01
+"""Share of the time from which on one of many ranks has a row of its own in the ranking."""
+
 
 def process_tree(snapshot: Snapshot) -> str:
     """Every process of the job below the one that started it."""
@@ -134,7 +137,8 @@ def ranking(shares: Sequence[Share], helps: str = "") -> str:
     """
     if not shares:
         return ""
-    alone = len(shares) if len(shares) <= MOST_ROWS else MOST_ROWS - 1
+    awaited = sum(share.waited_for >= AWAITED for share in shares)
+    alone = len(shares) if len(shares) <= MOST_ROWS else min(awaited, MOST_ROWS - 1)
     rows = [_standing([share]) for share in shares[:alone]]
     rows += [_standing(shares[alone:])] if shares[alone:] else []
     return html("ranking", rows, helps)

@@ -256,8 +256,7 @@ STEP = Frame("train.py", 12, "step")
             ],
             [
                 "rank 0 50 % data.py:31 decode 0 %",
-                *(f"rank {rank} 0 % {50 + rank / 10:.0f} % train.py:12 step" for rank in range(1, 15)),
-                "49 ranks 15-63 0 % 52-56 % train.py:12 step",
+                "63 ranks 1-63 0 % 50-56 % train.py:12 step",
             ],
         ),
     ],

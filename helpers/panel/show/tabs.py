@@ -111,18 +111,16 @@ class Standing:
     """A row of the ranking: a rank, the ranks that are waited for together, or many that are alike.
 
     Attributes:
-        numbers: of many ranks; waited_for, waits: as for `Share`, those of the rank with the most.
-        waited_for_text, waits_text: the same in percent, from the least to the most.
+        numbers: of many ranks.
+        waited_for, waits: as for `Share`: in percent, from the least to the most, and the most.
         at, does: the line at which it is waited for, and what takes the time there.
         waits_at: the line at which it waits, or how many lines.
     """
 
     name: str
     numbers: str
-    waited_for: float
-    waited_for_text: str
-    waits: float
-    waits_text: str
+    waited_for: tuple[str, float]
+    waits: tuple[str, float]
     at: str
     does: str
     waits_at: str
@@ -150,11 +148,13 @@ def _standing(shares: Sequence[Share]) -> Standing:
     return Standing(
         name=spoken(ranks) if len(shares) == 1 else f"{len(ranks)} ranks",
         numbers="" if len(shares) == 1 else spans(ranks),
-        waited_for=max(share.waited_for for share in shares),
-        waited_for_text=percents(share.waited_for for share in shares),
-        waits=max(share.waits for share in shares),
-        waits_text=percents(share.waits for share in shares),
+        waited_for=_percents([share.waited_for for share in shares]),
+        waits=_percents([share.waits for share in shares]),
         at=place_in(first.where) if first.where is not None else "",
         does=does(first) if first.where is not None else "",
         waits_at=shared((place_in(share.waits_at) for share in shares), "lines"),
     )
+
+
+def _percents(values: Sequence[float]) -> tuple[str, float]:
+    return percents(values), max(values)

@@ -98,9 +98,12 @@ def test_a_slow_job_waits_for_whom_its_collection_says(hang: Hang) -> None:
     _, job = CHOSEN[hang.name]
     known = toml_file.read(FOLDER / FILE, dict[str, Declared])[job.name]
     recording = hang.recording()
-    slow = report_of(tuple(recording.snapshots()), recording.watched.patience).verdict.slow
+    report = report_of(tuple(recording.snapshots()), recording.watched.patience)
+    slow = report.verdict.slow
     assert slow is not None and slow.where is not None
     assert slow.ranks == known.ranks and slow.kind in known.kind
+    _, where, _ = practised(report, Sources(None, recording.sources).line)
+    assert all(re.search(r"train\.py:\d+: \S", choice) for choice in where.choices)
     marked = {statement(job.folder, known.program, line) for line in known.lines()}
     assert (known.program, statement(hang.folder, slow.where.file, slow.where.line)[1]) in marked
 

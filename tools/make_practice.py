@@ -1,13 +1,14 @@
 """Makes the hangs of notebooks/practice: programs of tests/jobs, and how a run of each was looked at.
+Those of the level `slow` are of tests/slow.
 
     python tools/make_practice.py           every hang
     python tools/make_practice.py 03 17     these hangs
     python tools/make_practice.py --fixed   what a run of each repaired version does
 
 What would give an answer away is left out: names of files, docstrings, and the marks of the tests. A run
-that does not end as tests/jobs/jobs.toml says is an error, and keeps what was there. A repaired version,
-in `fixed` beside the program, is written by hand: only the files that differ. Hangs with one can be
-repaired in the panel.
+that does not end as jobs.toml says is an error, and keeps what was there; the tests hold who is slow to
+slow.toml. A repaired version, in `fixed` beside the program, is written by hand: only the files that
+differ. Hangs with one can be repaired in the panel.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from make_slow import FILE, FOLDER
+from make_slow import Declared as DeclaredSlow
 from recorded_run import run_recorded
 from score import jobs
 from score.jobs import Job
 
+from helpers.labs import toml_file
 from helpers.labs.practice import PROGRAM, RECORDING, WORK, Declared, Hang
 from helpers.labs.repair import judge_repair, work_of
 from helpers.observe.logs import KEEP
@@ -38,8 +42,14 @@ ROOT = Path(__file__).resolve().parents[1]
 CHOSEN = ROOT / "tools" / "practice.toml"
 PRACTICE = ROOT / "notebooks" / "practice"
 
-MARK = re.compile(r" *# <- .*$", re.M)
-NOTE = re.compile(r"^ *(from marks import .*|about_to_block\(\).*)\n", re.M)
+MARK = re.compile(r" *# (<- |noqa).*$", re.M)
+NOTE = re.compile(
+    r"^ *(from marks import .*|about_to_block\(\).*"
+    r"|import ledger|ledger\.joined\(\)|backward = ledger\.Backward\(model\))\n",
+    re.M,
+)
+NOTED = re.compile(r"^( *)with (?:ledger\.\w+\(.*\)|backward):\n((?:\1    .*\n)+)", re.M)
+"""A block of which a program of tests/slow notes how long it takes."""
 
 
 def stripped(source: str) -> str:
@@ -56,6 +66,7 @@ def stripped(source: str) -> str:
 def program(source: str) -> str:
     """A Python file of tests/jobs without the tests' notes."""
     text = NOTE.sub("", MARK.sub("", source))
+    text = NOTED.sub(lambda block: re.sub(r"^    ", "", block[2], flags=re.M), text)
     command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", "train.py", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     return done.stdout
@@ -78,11 +89,20 @@ def files_of(job: Job) -> dict[str, str]:
 
 def chosen() -> Iterator[tuple[str, str, Job]]:
     """Number, level and job of every hang, in the order of their numbers."""
-    known = jobs.read(ROOT / "tests" / "jobs")
+    known = jobs.read(ROOT / "tests" / "jobs") | slow_jobs()
     levels: dict[str, dict[str, str]] = tomllib.loads(CHOSEN.read_text())
     hangs = [(number, level, name) for level, named in levels.items() for number, name in named.items()]
     for number, level, name in sorted(hangs):
         yield number, level, known[name]
+
+
+def slow_jobs() -> dict[str, Job]:
+    """The programs of tests/slow, all of which end well."""
+    ends = {"outcome": "ok", "cause": "none", "culprits": (), "where": "elsewhere"}
+    named = toml_file.read(FOLDER / FILE, dict[str, DeclaredSlow])
+    return {
+        name: Job(name=name, folder=FOLDER, command=one.command, **ends) for name, one in named.items()
+    }
 
 
 def declared(level: str, job: Job) -> Declared:

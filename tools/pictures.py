@@ -17,6 +17,7 @@ from helpers.labs.declaration import MINE
 from helpers.labs.lab import Lab, all_labs, find_lab
 from helpers.labs.machine import PIN
 from helpers.model.facts import Snapshot
+from helpers.report.slow import shares
 from helpers.report.timeline import timeline
 from helpers.session import Event, Sample
 
@@ -34,7 +35,13 @@ def picture(lab: Lab) -> str:
     session = lab.session(lab.file.turns[MINE].copy_of)
     session.subscribe(keep)
     report = session.start().wait()
-    return timeline(snapshots, report.verdict, width=WIDTH, verdict_at=report.verdict_at)
+    return timeline(
+        snapshots,
+        report.verdict,
+        width=WIDTH,
+        verdict_at=report.verdict_at,
+        shares=shares(report.verdict),
+    )
 
 
 def main(names: Sequence[str]) -> int:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from ..model.facts import RankView, Snapshot, Verdict
 from ..model.samples import Sample
-from ..model.slow import Alike, Slow
+from ..model.slow import Alike, Share, Slow
 from .activity import Activity
-from .windows import Ranks, Windows
+from .windows import LEAST, Ranks, Windows
 
 KEPT = 64
 """Samples of a rank that are kept until those of the others are known."""
@@ -93,6 +93,8 @@ class Accounting:
         self._ran = ran
         for rank, activity in self._activities.items():
             activity.count(tick, done[rank] or "", waited_for=rank in alone)
+            if alone and rank not in alone:
+                activity.wait(tick)
 
     def _is_behind(self, tick: int, acting: Ranks) -> bool:
         """False where those who act have come wherever the others are: these only wake up late."""
@@ -119,19 +121,35 @@ class Accounting:
         found = self._windows.outstanding(len(self._known))
         if found is None or self._begun is None:
             return None
-        ranks, share = found
+        ranks, _ = found
+        first = self._share(ranks)
+        others = [self._share(Ranks([rank])) for rank in sorted(self._activities.keys() - ranks)]
+        return Slow(
+            ranks=first.ranks,
+            share=first.waited_for,
+            kind=first.kind,
+            seconds=first.waited_for * (self._now - self._begun),
+            where=first.where,
+            asleep=first.asleep,
+            shares=(first, *sorted(others, key=lambda share: -share.waited_for)),
+        )
+
+    def _share(self, ranks: Ranks) -> Share:
+        """How their time went; why and where they were waited for only if that was for long enough."""
         activities = [self._activities[rank] for rank in sorted(ranks)]
+        waits = max(activities, key=lambda activity: activity.waits)
+        share = Share(
+            ranks=tuple(sorted(ranks)),
+            waited_for=self._windows.share(ranks),
+            waits=waits.waits / max(1, waits.ticks),
+            waits_at=waits.waits_at(),
+        )
+        if share.waited_for < LEAST:
+            return share
         longest = max(activities, key=lambda activity: activity.waited_for)
         others = [one for rank, one in self._activities.items() if rank not in ranks]
         where, asleep = longest.place()
-        return Slow(
-            ranks=tuple(sorted(ranks)),
-            share=share,
-            kind=longest.kind(others),
-            seconds=share * (self._now - self._begun),
-            where=where,
-            asleep=asleep,
-        )
+        return replace(share, where=where, kind=longest.kind(others), asleep=asleep)
 
     def alike(self) -> Alike | None:
         """The line at which all ranks spend much of their time; None where there is none."""

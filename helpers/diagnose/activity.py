@@ -69,16 +69,17 @@ class Activity:
 
     Attributes:
         stops: seconds at which a signal stopped it, the newest ones.
-        waited_for: at how many ticks all others waited for it.
+        waited_for: at how many ticks all others waited for it; waits: at how many it waited for others.
     """
 
     def __init__(self) -> None:
         self.stops: deque[float] = deque(maxlen=KEPT)
-        self.waited_for = 0
+        self.waited_for = self.waits = 0
         self.ticks = 0
         self.at_lines: Counter[Frame] = Counter()
         self._all_lines: Counter[Line] = Counter()
         self._waited_lines: Counter[Line] = Counter()
+        self._waits_lines: Counter[Frame] = Counter()
         self._samples: deque[Sample] = deque(maxlen=KEPT)
         self._first: Sample | None = None
         self._traits: Counter[str] = Counter()
@@ -111,6 +112,15 @@ class Activity:
             self._see(shown, before, after, unable=done == "unable")
         for counted in (self._all_lines, self._waited_lines, self.at_lines):
             _bound(counted)
+
+    def wait(self, tick: int) -> None:
+        """Note that it waited for others at a tick."""
+        self.waits += 1
+        before, after = self._around(tick)
+        where = next((one.where for one in (after, before) if one is not None and one.where), None)
+        if where is not None:
+            self._waits_lines[where] += 1
+        _bound(self._waits_lines)
 
     def _around(self, tick: int) -> tuple[Sample | None, Sample | None]:
         """The samples before a tick, and at it or after it."""
@@ -148,6 +158,10 @@ class Activity:
             n for (frame, _, sleeps), n in self._waited_lines.items() if frame == where and sleeps
         )
         return where, asleep > HALF * frames[where]
+
+    def waits_at(self) -> Frame | None:
+        """The line at which it waited for others the longest; None where none is known."""
+        return next((frame for frame, _ in self._waits_lines.most_common(1)), None)
 
     def lines(self) -> dict[Line, float]:
         """Of lines at which it did not compute: the share of all its time."""

@@ -110,6 +110,10 @@ class Windows:
         lead = [_share(block, first) - _share(block, second) for block in blocks]
         return (first, share) if _lower_bound(lead) > 0 else None
 
+    def share(self, ranks: Ranks) -> float:
+        """The share of all ticks at which these, or some of these, were waited for by all others."""
+        return _share(_joined(self._all), ranks)
+
     def _blocks(self, ranks: Ranks) -> list[Window]:
         """The windows that are full, two by two where there are more than `BLOCKS`, the oldest first.
 

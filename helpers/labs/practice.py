@@ -20,7 +20,8 @@ from . import toml_file
 from .lab import LabError, beside_python, labs_folder, set_aside
 from .repair import Work, work_of
 
-Level = Literal["easy", "medium", "hard", "large"]
+Level = Literal["easy", "medium", "hard", "large", "slow"]
+"""How hard a hang is to find; `slow` has jobs that end well, but wait for one of their ranks."""
 
 PROGRAM, RECORDING, WORK, FIXED = "train.py", "run.jsonl.gz", "work.json", "fixed"
 """In the folder of a hang: its program, and how a run of it was looked at; where it can be repaired,
@@ -64,6 +65,11 @@ class Hang:
     def level(self) -> Level:
         """How hard it is."""
         return self.declared.level
+
+    @property
+    def title(self) -> str:
+        """What it is called: `hang 01`, `slow job 66`."""
+        return f"{'slow job' if self.level == 'slow' else 'hang'} {self.name}"
 
     @property
     def command(self) -> str:

@@ -12,9 +12,11 @@ from ..model.frames import Frame
 from ..model.wording import by_number, doing, one_line, sentence, spoken, stack_of, where_of
 from ..report.parts import matters
 from ..report.report import to_json
+from ..report.slow import shares
 from .asked import Asked
 from .declaration import Predict
 from .statements import deciding
+from .stragglers import straggler_questions
 
 NOBODY = "no rank: the cause lies outside the job"
 """The answer for a report without a culprit."""
@@ -68,7 +70,13 @@ def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) 
 
 
 def practised(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
-    """What is asked about a hang of which nothing is known before; `source` as for `questions`."""
+    """What is asked about a hang, or a slow job, of which nothing is known before.
+
+    Args:
+        source: as for `questions`.
+    """
+    if shares(report.verdict):
+        return straggler_questions(report, source)
     asked = (odd_one_out(report), _calls(report), _line(report, source), _cause(report))
     return tuple(one for one in asked if one is not None and _open(one))
 

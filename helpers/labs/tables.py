@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from html import escape
 
 from ..model.facts import Report
-from ..model.wording import spans
+from ..model.frames import Frame
+from ..model.wording import spans, spoken
 from ..report.markdown import inline
+from ..report.slow import does, shares
 from ..report.stable import chosen_by_chance
 from .declaration import BY_CHANCE, Document
 from .lab import Lab
@@ -130,6 +132,21 @@ def measured(runs: Sequence[tuple[str, Sequence[Mapping[str, object]]]], key: st
     return Table((key, *(f"rank {number}" for number in range(ranks))), rows)
 
 
+def waited_for(runs: Sequence[tuple[str, Report]]) -> Table:
+    """For whom the others waited in some runs, where, and what took the time: a row a run."""
+    rows = tuple((name, *_waited_for(report)) for name, report in runs)
+    return Table(("", "waited for", "at", "what takes the time", "the others wait at"), rows)
+
+
+def _waited_for(report: Report) -> tuple[str, str, str, str]:
+    found = shares(report.verdict)
+    if not found:
+        return "nobody", "", "", ""
+    first, *others = found
+    lines = {_line(share.waits_at) for share in others}
+    return spoken(first.ranks), _line(first.where), does(first), ", ".join(sorted(lines))
+
+
 Compared = tuple[str, Report, Stage]
 """The name of a run, its report, and how much of it may be shown."""
 
@@ -179,8 +196,11 @@ def _facts(report: Report) -> dict[str, str]:
 
 
 def _where(report: Report) -> str:
-    frame = report.verdict.where
-    return f"{frame.file}:{frame.line}" if frame else "none"
+    return _line(report.verdict.where) or "none"
+
+
+def _line(frame: Frame | None) -> str:
+    return f"{frame.file}:{frame.line}" if frame else ""
 
 
 def _diff_line(line: str) -> str:

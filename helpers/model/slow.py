@@ -16,6 +16,26 @@ searches for garbage; it compiles; it does more than the others at the same line
 
 
 @dataclass(frozen=True)
+class Share:
+    """How the time since all ranks had joined went on a rank, or on the group that was waited for.
+
+    Attributes:
+        waited_for: the share of it for which all others waited for these; waits: for which they waited
+            for others.
+        where, kind, asleep: as for `Slow`, of those who were waited for long enough to tell.
+        waits_at: the line at which they waited the longest; None where none is known.
+    """
+
+    ranks: tuple[int, ...]
+    waited_for: float
+    waits: float
+    where: Frame | None = None
+    kind: SlowKind = "unknown"
+    asleep: bool = False
+    waits_at: Frame | None = None
+
+
+@dataclass(frozen=True)
 class Slow:
     """The rank, or the group of ranks, for which all others have waited.
 
@@ -24,6 +44,7 @@ class Slow:
             data; None where none is known.
         share: of the time since all ranks had joined; seconds: the same.
         asleep: True where most of the time went in a sleep.
+        shares: of all ranks, those who were waited for the longest first.
     """
 
     ranks: tuple[int, ...]
@@ -32,6 +53,7 @@ class Slow:
     seconds: float
     where: Frame | None = None
     asleep: bool = False
+    shares: tuple[Share, ...] = ()
 
     @property
     def rank(self) -> int | None:

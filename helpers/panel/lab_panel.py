@@ -137,6 +137,10 @@ class LabPanel(RunPanel):
         runs = ((first.name, first.report, first.stage), (second.name, second.report, second.stage))
         return lab_text.comparison(*runs)
 
+    def waited_for(self, *runs: LessonResult) -> lab_text.Table:
+        """For whom the others waited in some runs that ended well, a row for each run."""
+        return lab_text.waited_for([(run.name, run.report) for run in runs])
+
     def measured(self, key: str, *runs: LessonResult) -> lab_text.Table:
         """What the ranks wrote under a key of their results, a row for each run."""
         return lab_text.measured([(run.name, run.results) for run in runs], key)

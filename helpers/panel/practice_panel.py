@@ -16,8 +16,10 @@ from ..labs.prediction import practised
 from ..labs.progress import Progress, ProgressError
 from ..labs.repair import Work, judge_repair
 from ..labs.stage import Stage
+from ..model.wording import sentence
 from ..observe.logs import KEEP
 from ..report.history import History
+from ..report.slow import shares
 from ..report.source_lines import Sources
 from ..session import Session, report_of
 from .learn import learn_view
@@ -124,11 +126,12 @@ class PracticePanel(RunPanel):
 
     def _show_recorded(self, hang: Hang) -> None:
         recording, history = hang.recording(), History()
-        for snapshot in recording.snapshots():
+        snapshots = tuple(recording.snapshots())
+        for snapshot in snapshots:
             history.add(snapshot)
-        report = report_of(history.snapshots, recording.watched.patience)
+        report = report_of(snapshots, recording.watched.patience)
         finished = Finished(
-            name=f"Hang {hang.name}",
+            name=sentence(hang.title),
             report=report,
             snapshots=tuple(history.snapshots),
             logs=RecordedLogs(recording),
@@ -141,7 +144,8 @@ class PracticePanel(RunPanel):
             Moment(finished.snapshots, report.verdict, finished.logs, finished.sources, report)
         )
         self._export.offer(finished)
-        self._screen.say("A recording of a run, as it was when it hung.")
+        at = "when it hung" if report.verdict.outcome == "hang" else "at its end"
+        self._screen.say(f"A recording of a run, as it was {at}.")
         self._ask(finished)
 
     def _run_live(self) -> None:
@@ -151,7 +155,7 @@ class PracticePanel(RunPanel):
             return hang.session(folder.path)
 
         with self._lock:
-            self._begin(f"hang {hang.name}", make, folder.remove)
+            self._begin(hang.title, make, folder.remove)
             self._held = self._hold()
 
     def _try(self) -> None:
@@ -191,8 +195,9 @@ class PracticePanel(RunPanel):
             self._count()
 
     def _ask(self, finished: Finished) -> None:
-        hung = not finished.report.interrupted and finished.report.verdict.outcome == "hang"
-        asked = practised(finished.report, finished.sources.line) if hung else ()
+        verdict = finished.report.verdict
+        asks = not finished.report.interrupted and (verdict.outcome == "hang" or shares(verdict))
+        asked = practised(finished.report, finished.sources.line) if asks else ()
         if not asked:
             self._held.answered()
         elif self._held.stage < Stage.FIX:
@@ -236,7 +241,7 @@ class PracticePanel(RunPanel):
         hang = self.hang
         own = OwnCopy(
             TASK,
-            f"hang {hang.name}",
+            hang.title,
             hang.own,
             hang.my_copy,
             hang.start_over,
@@ -256,7 +261,7 @@ class PracticePanel(RunPanel):
             f" of {sum(h.level == level for h in self._hangs)}"
             for level in LEVELS
         )
-        said = f"**Hang {self.hang.name}** ({self.hang.level}). Solved: {counted}."
+        said = f"**{sentence(self.hang.title)}** ({self.hang.level}). Solved: {counted}."
         if self._repaired:
             said += f" Repaired: {len(self._repaired)} of {sum(h.repairable for h in self._hangs)}."
         self._tally.value = learn_view.note(said)

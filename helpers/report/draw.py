@@ -6,9 +6,11 @@ import math
 from collections.abc import Collection, Sequence
 from html import escape
 
+from ..model.slow import Share
 from ..model.wording import spans
 from .lanes import Kind, Lane, Segment
-from .layout import CHARACTER, CROSS, LETTERS, Area, box, px, room, spot, text
+from .layout import BAR, CHARACTER, CROSS, LETTERS, Area, box, px, room, spot, text
+from .slow import percent, share_line
 
 
 def axis(area: Area) -> str:
@@ -129,6 +131,28 @@ def _end_mark(segment: Segment, left: float, height: float) -> str:
     return f'<path class="mark" d="{lines}"/>'
 
 
+def share_bar(shares: Sequence[Share], index: int, area: Area) -> str:
+    """A bar right of a lane: for how much of the time others waited for its ranks, and these for others.
+
+    Args:
+        shares: of its ranks, at least one; those of the rank with the most are drawn.
+    """
+    waited_for, waits = max(share.waited_for for share in shares), max(share.waits for share in shares)
+    left, height = area.width - BAR - 4, area.height(index)
+    first, second = (min(part, 1.0) * BAR for part in (waited_for, waits))
+    second = min(second, BAR - first)
+    parts = (
+        f'<path class="awaited" d="{box(left, 0, first, height)}"/>'
+        f'<path class="awaits" d="{box(left + first, 0, second, height)}"/>'
+        f'<path class="whole" d="{box(left, 0, BAR, height)}"/>'
+        f'<text class="on" x="{px(left + 5)}" y="{px(height / 2 + 4.5)}">'
+        f"{percent(max(waited_for, waits))}</text>"
+    )
+    said = text(share_line(shares), 300)
+    shift = f'transform="translate(0 {px(area.tops[index])})"'
+    return f'<g class="share" {shift}><title>{said}</title>{parts}</g>'
+
+
 def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
 
@@ -183,6 +207,9 @@ _RULES = """
 #P .pin{stroke:var(--text);stroke-width:1;stroke-dasharray:5 3}
 #P .over{stroke-width:1.5;stroke-dasharray:none}
 #P .end{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:none}
+#P .awaited{fill:var(--bad);fill-opacity:.75}
+#P .awaits{fill:var(--wait);fill-opacity:.3}
+#P .whole{fill:none;stroke:var(--line);stroke-width:.5;pointer-events:all}
 #P .arrow{fill:none;stroke:var(--text);stroke-width:1;opacity:.8;marker-end:url(#P-tip)}
 #P-tip path{fill:var(--text)}
 """

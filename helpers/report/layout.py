@@ -24,6 +24,9 @@ LETTERS = 13
 CHARACTER = 7.3
 """Pixels of a character of that size, on average."""
 
+BAR = 62
+"""Width of a bar right of a lane."""
+
 CROSS = 9
 """Pixels from the end of a process to the name of its failure."""
 

@@ -15,6 +15,7 @@ from .alike import on_several_nodes
 from .markdown import section
 from .parted import parted_html
 from .parts import fits, table
+from .slow import shares
 from .text import HEAD, facts, headline, lists
 from .timeline import timeline
 
@@ -41,7 +42,13 @@ def to_html(report: Report, snapshots: Sequence[Snapshot] = ()) -> str:
     """
     picture = ""
     if snapshots:
-        picture = timeline(snapshots, report.verdict, width=960, verdict_at=report.verdict_at)
+        picture = timeline(
+            snapshots,
+            report.verdict,
+            width=960,
+            verdict_at=report.verdict_at,
+            shares=shares(report.verdict),
+        )
     rows, processes = table(report), list(_processes(report))
     return _PAGE.render(
         report=report,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ..model.facts import Verdict
-from ..model.slow import SlowKind
-from ..model.wording import place, spoken
+from ..model.slow import Alike, Share, Slow, SlowKind
+from ..model.wording import place, plural, sentence, spoken
+from .alike import spread
 
 DOES: dict[SlowKind, str] = {
     "compute": "it computes",
@@ -45,14 +48,12 @@ def slow_line(verdict: Verdict) -> str:
     """`rank 1, waited for 64 % of the time, mostly at data.py:31 (asleep)`; empty where nobody was."""
     slow, alike = verdict.slow, verdict.alike
     if slow is not None:
-        does = "asleep" if slow.asleep else DOES[slow.kind]
         at = f", mostly at {place(slow.where)}" if slow.where is not None else ""
-        why = does and f" ({does})"
-        return f"{spoken(slow.ranks)}, waited for {_percent(slow.share)} of the time{at}{why}"
+        why = does(slow) and f" ({does(slow)})"
+        return f"{spoken(slow.ranks)}, waited for {percent(slow.share)} of the time{at}{why}"
     if alike is None:
         return ""
-    does = "asleep" if alike.asleep else DOES[alike.kind]
-    return f"all ranks spend {_percent(alike.share)} of the time at {place(alike.where)} ({does})"
+    return f"all ranks spend {percent(alike.share)} of the time at {place(alike.where)} ({does(alike)})"
 
 
 def help_line(verdict: Verdict) -> str:
@@ -60,5 +61,41 @@ def help_line(verdict: Verdict) -> str:
     return HELPS[verdict.slow.kind] if verdict.slow is not None else ""
 
 
-def _percent(share: float) -> str:
+def shares(verdict: Verdict) -> tuple[Share, ...]:
+    """How the time of each rank went; nothing where nobody was waited for, or after a failure."""
+    if verdict.slow is None or verdict.outcome not in ("running", "ok"):
+        return ()
+    return verdict.slow.shares
+
+
+SHARES = {
+    "awaited": "share of the time others wait for it",
+    "awaits": "it waits for others",
+}
+"""The parts of a bar of a rank, in the picture."""
+
+
+def share_line(shares: Sequence[Share]) -> str:
+    """`Rank 1: others wait for it 64 % of the time, it waits for others 2 %.`, of ranks with these."""
+    ranks = sorted(rank for share in shares for rank in share.ranks)
+    them, verb = plural(ranks, ("it", "it waits"), ("them", "they wait"))
+    return (
+        f"{sentence(spoken(ranks))}: others wait for {them}"
+        f" {percents(share.waited_for for share in shares)} of the time,"
+        f" {verb} for others {percents(share.waits for share in shares)}."
+    )
+
+
+def does(of: Slow | Share | Alike) -> str:
+    """What takes the time: `asleep`, `it loads data`; empty where that is not known."""
+    return "asleep" if of.asleep else DOES[of.kind]
+
+
+def percents(shares: Iterable[float]) -> str:
+    """`64 %`, or `3-99 %` where they differ."""
+    return f"{spread(100 * share for share in shares)} %"
+
+
+def percent(share: float) -> str:
+    """`64 %`."""
     return f"{round(100 * share)} %"

@@ -16,11 +16,13 @@ from ..diagnose.matching import Divergence, divergence
 from ..diagnose.scene import minority
 from ..model.clauses import grouped
 from ..model.facts import Job, Snapshot, Verdict
+from ..model.slow import Share
 from ..model.waits import OnChild
 from ..model.wording import group_name, plural, spoken, verdict_line
-from .draw import axis, captions, full_name, head, lane, names
+from .draw import axis, captions, full_name, head, lane, names, share_bar
 from .lanes import LASTING, WORDS, Lane, Segment, folded, lanes, meetings, without_errors
 from .layout import CHARACTER, LINE, Area, Pin, box, px, room, spot, text
+from .slow import SHARES, share_line
 
 SEGMENTS = 1500
 """Segments that a picture holds; short ones are folded until no more are left."""
@@ -32,7 +34,7 @@ NAMES_ROOM = 80
 """Pixels left of the lanes at least."""
 
 ARROWS_ROOM = 74
-"""Pixels right of the lanes where there are arrows."""
+"""Pixels right of the lanes where there are arrows, or bars."""
 
 
 def timeline(
@@ -43,6 +45,7 @@ def timeline(
     verdict_at: float | None = None,
     until: float | None = None,
     reveal: bool = True,
+    shares: Sequence[Share] = (),
 ) -> str:
     """Draw what every rank did from when to when, as one self-contained SVG.
 
@@ -53,35 +56,38 @@ def timeline(
         verdict_at: seconds at which the verdict was reached; the newest snapshot's unless given.
         until: seconds at which the axis ends at least, so that a replay does not change its scale.
         reveal: False shows what was seen and nothing that gives the answer away: no verdict, no first
-            difference, no arrows of waiting, no error.
+            difference, no arrows of waiting, no shares, no error.
+        shares: how the time of each rank went, where some were waited for: a bar right of its lane, in
+            place of arrows, which are of the end alone.
 
     Returns:
         One `<svg>` element with a title and a description.
     """
-    verdict = verdict if reveal else None
-    culprits = verdict.culprits if verdict else ()
+    verdict, shares = (verdict, shares) if reveal else (None, ())
+    culprits = (*(verdict.culprits if verdict else ()), *(shares[0].ranks if shares else ()))
     found = lanes(snapshots, culprits) if reveal else without_errors(lanes(snapshots))
     graph = Graph.of(snapshots[-1] if snapshots else Snapshot(0.0, Job(())))
     odd = divergence(graph.ranks) if reveal else None
     place = odd[:2] if odd else None
-    waited_for = _waited_for(graph, found) if reveal else {}
-    waits = bool(waited_for)
+    waited_for = _waited_for(graph, found) if reveal and not shares else {}
     now = snapshots[-1].time if snapshots else 1.0
     pins = _pins(found, now if verdict_at is None else verdict_at, verdict, odd)
-    area = _area(found, now, until, max(width, NARROWEST), waits=waits)
+    area = _area(found, now, until, max(width, NARROWEST), beside=bool(waited_for or shares))
     timed = not snapshots or snapshots[-1].timed
     area = replace(area, top=area.top + LINE * len(pins), timed=timed)
     drawn = folded(found, SHORT * area.seconds / area.plot, SEGMENTS)
     arrivals = met(drawn, area, place)
     lines = [("met", "arrivals at one collective")] if 'class="met"' in arrivals else []
-    lines += [("arrow", "waits for, at the end")] if waits else []
-    explained, bottom = legend(drawn, area, lines)
+    lines += [("arrow", "waits for, at the end")] if waited_for else []
+    shared = _shared(drawn, shares)
+    explained, bottom = legend(drawn, area, lines, SHARES.items() if shared else ())
     body = [
         f'<rect class="back" width="{area.width}" height="{bottom}"/>',
         axis(area),
         *(lane(entry, index, area) for index, entry in enumerate(drawn)),
         arrivals,
         arrows(drawn, waited_for, area),
+        *(share_bar(own, index, area) for index, own in shared.items()),
         pinned(pins, area),
         names(drawn, area, culprits),
         *(captions(entry, index, area) for index, entry in enumerate(drawn)),
@@ -93,7 +99,7 @@ def timeline(
     count = sum(len(entry.ranks) for entry in drawn if not entry.child)
     times = f", {area.begin:.1f} s to {area.end:.1f} s" if timed else ""
     title = f"Timeline of {count:,} rank{'' if count == 1 else 's'}{times}"
-    said = _description(found, verdict, odd, timed=timed)
+    said = " ".join([_description(found, verdict, odd, timed=timed), *map(share_line, shared.values())])
     prefix = (
         "timeline-" + hashlib.sha256(f"{title}{said}{inside}".encode(errors="replace")).hexdigest()[:10]
     )
@@ -106,6 +112,17 @@ def timeline(
         f'<desc id="{prefix}-desc">{text(said, 6000)}</desc>\n'
         f"{head(prefix, kinds)}\n{inside}\n</svg>\n"
     )
+
+
+def _shared(drawn: Sequence[Lane], shares: Sequence[Share]) -> dict[int, list[Share]]:
+    """Lane -> how the time of its ranks went, of those of which that is known."""
+    owners = {rank: share for share in shares for rank in share.ranks}
+    found = {
+        index: [owners[rank] for rank in entry.ranks if rank in owners]
+        for index, entry in enumerate(drawn)
+        if not entry.child
+    }
+    return {index: list(dict.fromkeys(own)) for index, own in found.items() if own}
 
 
 @dataclass(frozen=True)
@@ -142,11 +159,11 @@ def _waited_for(graph: Graph, found: Sequence[Lane]) -> dict[int, Waits]:
     return {index: told for index, told in waits.items() if told.lanes}
 
 
-def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *, waits: bool) -> Area:
+def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *, beside: bool) -> Area:
     """The lanes' place: from the first thing seen to the newest snapshot, and room right of them.
 
-    That is for arrows, and for the names of failures, which often come last; in a replay it is always
-    the same.
+    That is for arrows or bars, and for the names of failures, which often come last; in a replay it is
+    always the same.
     """
     headings = [entry.heading for entry in found]
     begin = min([now, *(entry.segments[0].start for entry in found)])
@@ -157,7 +174,7 @@ def _area(found: Sequence[Lane], now: float, until: float | None, width: int, *,
         end=end,
         width=width,
         left=max([NAMES_ROOM, *(9 * len(entry.name) for entry in found if len(entry.ranks) > 1)]),
-        right=ARROWS_ROOM if waits or until is not None else 14,
+        right=ARROWS_ROOM if beside or until is not None else 14,
         top=8,
         children=tuple(entry.child for entry in found),
         headed=tuple(
@@ -301,17 +318,23 @@ def arrows(lanes: Sequence[Lane], waited_for: Mapping[int, Waits], area: Area) -
     return "".join(parts)
 
 
-def legend(lanes: Sequence[Lane], area: Area, extra: Iterable[tuple[str, str]]) -> tuple[str, int]:
+def legend(
+    lanes: Sequence[Lane],
+    area: Area,
+    extra: Iterable[tuple[str, str]],
+    parts_of_bars: Iterable[tuple[str, str]],
+) -> tuple[str, int]:
     """What each pattern and line means, and the y at which the picture ends.
 
     Args:
-        extra: class and meaning of the lines that are drawn.
+        extra: class and meaning of the lines that are drawn; parts_of_bars: the same of these.
     """
     shown = {segment.kind for lane in lanes for segment in lane.segments}
     entries = [
         (f'<g class="s">{_swatch(kind)}</g>', word) for kind, word in WORDS.items() if kind in shown
     ]
     entries += [(f'<path class="{look}" d="M0 -4H18"/>', word) for look, word in extra]
+    entries += [(_swatch(look), word) for look, word in parts_of_bars]
     x, y = area.left, area.tops[-1] + 40
     parts = []
     for swatch, word in entries:

@@ -68,5 +68,21 @@ def test_which_runs_are_limited(
     assert bool(limit and limit.stall) == stall
 
 
+@pytest.mark.nightly
+@pytest.mark.real
+@pytest.mark.parametrize(("who", "awaited"), [("zero", ((0,), "compute")), ("all", None)])
+def test_the_job_that_stutters_waits_for_the_rank_that_measures(
+    who: str, awaited: tuple[tuple[int, ...], str] | None
+) -> None:
+    session = find_lab("03").session("stutter", measures=who)
+    verdict = session.start().wait(300).verdict
+    assert verdict.outcome == "ok"
+    slow = verdict.slow
+    assert (None if slow is None else (slow.ranks, slow.kind)) == awaited
+    if slow is not None:
+        assert slow.where is not None
+        assert (slow.where.file, slow.where.function) == ("stutter.py", "accuracy")
+
+
 def test_a_machine_without_two_gpus_says_so() -> None:
     assert "needs 2 GPUs" in find_lab("03").lacking("p2p", {})

@@ -1,8 +1,9 @@
-"""The tabs below the picture: ranks, ports, processes, memory, stacks, output."""
+"""The tabs below the picture: ranks, ports, processes, memory, stacks, output, who is waited for."""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from ipywidgets import HTML, Tab, VBox
 
@@ -17,6 +18,9 @@ from .moment import Moment
 
 TITLES = ("Ranks", "Ports", "Processes", "Memory", "Stacks", "Output")
 
+SLOW = "Slow"
+"""The last tab, there only while somebody is waited for."""
+
 
 class Details(Tab):
     """Shows a run in tabs. Until the run is over only the open one is filled.
@@ -25,6 +29,9 @@ class Details(Tab):
         lock: held by whoever calls a method: no two threads may draw at once.
     """
 
+    children: Any
+    selected_index: Any
+
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self._moment: Moment | None = None
@@ -32,24 +39,28 @@ class Details(Tab):
         self._ranks, self._ports, self._tree, self._memory = _pane(), _pane(), _pane(), _pane()
         self._which, self._stack = Choice("Stack of", self._refresh), _pane()
         self._logs = LogView(self._refresh)
-        super().__init__(
-            [
-                self._ranks,
-                self._ports,
-                self._tree,
-                self._memory,
-                VBox([self._which, self._stack]),
-                self._logs,
-            ],
-            titles=TITLES,
-            selected_index=0,
+        self._ranking = _pane()
+        self._always = (
+            self._ranks,
+            self._ports,
+            self._tree,
+            self._memory,
+            VBox([self._which, self._stack]),
+            self._logs,
         )
+        super().__init__(self._always, titles=TITLES, selected_index=0)
         self.observe(lambda _: self._refresh(), "selected_index")
 
-    def show(self, moment: Moment, *, reveal: bool = True) -> None:
-        """Show a run as it is now; `reveal` as for the screen."""
+    def show(self, moment: Moment, slow: str = "", *, reveal: bool = True) -> None:
+        """Show a run as it is now.
+
+        Args:
+            slow: who is waited for, as HTML; empty where that is nobody.
+            reveal: False leaves out what gives the answer away.
+        """
         self._moment, self._reveal = moment, reveal
         self.layout.display = None
+        self._rank(slow)
         for index in range(len(TITLES)) if moment.report else (self.selected_index,):
             self._fill(index, moment)
 
@@ -57,10 +68,20 @@ class Details(Tab):
         """Show nothing, not even the tabs."""
         self._moment = None
         self.layout.display = "none"
+        self._rank("")
         self._which.forget()
         self._logs.clear()
         for part in (self._ranks, self._ports, self._tree, self._memory, self._stack):
             part.value = ""
+
+    def _rank(self, slow: str) -> None:
+        """Show the tab of who is waited for, or take it away."""
+        self._ranking.value = slow
+        if bool(slow) != (self._ranking in self.children):
+            if self.selected_index == len(TITLES):
+                self.selected_index = 0
+            self.children = (*self._always, self._ranking) if slow else self._always
+            self.titles = (*TITLES, SLOW) if slow else TITLES
 
     def _refresh(self) -> None:
         """Show what a person has chosen at once."""

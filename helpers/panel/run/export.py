@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from ipywidgets import HTML, VBox
 from markupsafe import Markup
 
 from ...model.facts import Report, Snapshot
+from ...model.frames import Frame
 from ...observe.recording import Recording, pack, provenance
 from ...report.files import write_atomically
 from ...report.page import to_html
+from ...report.slow import shares
 from ...report.source_lines import Sources
 from ..show.templates import html
 from ..widgets.controls import button, row
@@ -64,13 +66,20 @@ def page(run: Finished) -> bytes:
 
 def recording(run: Finished) -> bytes:
     """The run for a replay, with the last lines that each process printed."""
+    for frame in _frames(run):
+        run.sources.line(frame)
+    logs = {label: run.logs.tail(label, LINES) for label in run.logs.labels()}
+    return pack(replace(run.recording(), name=run.name, logs=logs, sources=run.sources.known()))
+
+
+def _frames(run: Finished) -> Iterator[Frame]:
+    """Lines that a replay shows: of the stacks at the end, and where ranks wait or are waited for."""
     for snapshot in run.snapshots[-1:]:
         for view in snapshot.ranks:
             for process in [view.process, *(child.process for child in view.children)]:
-                for frame in process.stack if process else ():
-                    run.sources.line(frame)
-    logs = {label: run.logs.tail(label, LINES) for label in run.logs.labels()}
-    return pack(replace(run.recording(), name=run.name, logs=logs, sources=run.sources.known()))
+                yield from process.stack if process else ()
+    for share in shares(run.report.verdict):
+        yield from filter(None, (share.where, share.waits_at))
 
 
 @dataclass(frozen=True)

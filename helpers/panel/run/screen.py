@@ -11,6 +11,7 @@ from ipywidgets import HTML, HBox, VBox
 from ...diagnose.pages import page
 from ...labs.stage import Stage
 from ...model.facts import Report
+from ...report.slow import shares
 from ..show import view
 from ..widgets.file_link import FileLink
 from ..widgets.native import Picture, Spoken
@@ -84,7 +85,8 @@ class Screen(VBox):
         if picture:
             self._lanes.show(partial(self._picture, moment, self._stage))
         self._advise(report)
-        self._details.show(moment, reveal=self._stage >= Stage.CULPRITS)
+        slow = view.who_is_waited_for(moment.verdict, self._stage)
+        self._details.show(moment, slow, reveal=self._stage >= Stage.CULPRITS)
 
     @staticmethod
     def _picture(moment: Moment, stage: Stage, room: int) -> str:
@@ -96,6 +98,7 @@ class Screen(VBox):
             until=moment.until,
             reveal=stage >= Stage.STATEMENT,  # it is read out with the sentence of the verdict
             width=room,
+            shares=shares(moment.verdict),
         )
 
     def _advise(self, report: Report | None) -> None:
@@ -111,4 +114,4 @@ class Screen(VBox):
     def _said(self, moment: Moment) -> str:
         if moment.report:
             return view.final_verdict(moment.report, self._stage)
-        return view.live_verdict(moment.verdict) if self._stage >= Stage.STATEMENT else ""
+        return view.live_verdict(moment.verdict, self._stage)

@@ -1,20 +1,29 @@
-"""What each tab below the picture shows: processes, memory, a stack. Others are in `ranks`, `ports`."""
+"""What each tab below the picture shows: processes, memory, a stack, who is waited for. Others are in
+`ranks`, `ports`."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from ...model.facts import ProcessView, Snapshot
-from ...model.wording import activities, megabytes, stack_of
+from ...model.slow import Share
+from ...model.wording import activities, megabytes, place_in, spans, spoken, stack_of
+from ...report.alike import MOST as MOST_ROWS
+from ...report.alike import shared
+from ...report.slow import does, percents
 from ...report.source_lines import Sources
 from .family import family
 from .templates import html
 
 MOST = 200
 """Processes shown in the tree, and bars; the rest is counted."""
+
+AWAITED = 0.01
+"""Share of the time from which on one of many ranks has a row of its own in the ranking."""
 
 
 def process_tree(snapshot: Snapshot) -> str:
@@ -95,3 +104,57 @@ def own_stack(name: str, process: ProcessView, sources: Sources) -> str:
     """Where a process is in the user's code; arguments as for `stack`."""
     own = [(frame, sources.line(frame)) for frame in stack_of(process) if frame.user]
     return html("stack", name, process, "; ".join(activities(process)), own, own)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A row of the ranking: a rank, the ranks that are waited for together, or many that are alike.
+
+    Attributes:
+        numbers: of many ranks.
+        waited_for, waits: as for `Share`: in percent, from the least to the most, and the most.
+        at, does: the line at which it is waited for, and what takes the time there.
+        waits_at: the line at which it waits, or how many lines.
+    """
+
+    name: str
+    numbers: str
+    waited_for: tuple[str, float]
+    waits: tuple[str, float]
+    at: str
+    does: str
+    waits_at: str
+
+
+def ranking(shares: Sequence[Share], helps: str = "") -> str:
+    """For whom the others wait, and how long each rank waits for others; nothing without shares.
+
+    Args:
+        shares: of all ranks, those who are waited for the longest first.
+        helps: what makes it faster, in Markdown.
+    """
+    if not shares:
+        return ""
+    awaited = sum(share.waited_for >= AWAITED for share in shares)
+    alone = len(shares) if len(shares) <= MOST_ROWS else min(awaited, MOST_ROWS - 1)
+    rows = [_standing([share]) for share in shares[:alone]]
+    rows += [_standing(shares[alone:])] if shares[alone:] else []
+    return html("ranking", rows, helps)
+
+
+def _standing(shares: Sequence[Share]) -> Standing:
+    ranks = sorted(rank for share in shares for rank in share.ranks)
+    first = shares[0]
+    return Standing(
+        name=spoken(ranks) if len(shares) == 1 else f"{len(ranks)} ranks",
+        numbers="" if len(shares) == 1 else spans(ranks),
+        waited_for=_percents([share.waited_for for share in shares]),
+        waits=_percents([share.waits for share in shares]),
+        at=place_in(first.where) if first.where is not None else "",
+        does=does(first) if first.where is not None else "",
+        waits_at=shared((place_in(share.waits_at) for share in shares), "lines"),
+    )
+
+
+def _percents(values: Sequence[float]) -> tuple[str, float]:
+    return percents(values), max(values)

@@ -8,14 +8,17 @@ from markupsafe import Markup
 
 from ...labs.stage import Stage, shown
 from ...model.facts import Report, Snapshot, Verdict
+from ...model.slow import Share
 from ...model.wording import one_line, spoken
 from ...report.parts import table
 from ...report.slow import help_line, slow_line
+from ...report.slow import shares as shares_of
 from ...report.stable import stable
 from ...report.text import HEAD
 from ...report.timeline import timeline
 from .ranks import rank_table
 from .style import INLINE, OUTCOMES
+from .tabs import ranking
 from .templates import html, inline
 
 WIDEST = 900
@@ -45,6 +48,7 @@ def lanes(
     until: float | None = None,
     reveal: bool = True,
     width: int = WIDEST,
+    shares: Sequence[Share] = (),
 ) -> str:
     """What every rank did from when to when, as a picture; arguments as for `timeline`."""
     if not any(view.process for snapshot in snapshots for view in snapshot.ranks):
@@ -56,15 +60,18 @@ def lanes(
         verdict_at=verdict_at,
         until=until,
         reveal=reveal,
+        shares=shares,
     )
     return f'<div class="sr-lanes" tabindex="0">{picture}</div>'
 
 
-def live_verdict(verdict: Verdict) -> str:
-    """What is known while the run goes on: the verdict, or a suspicion."""
+def live_verdict(verdict: Verdict, stage: Stage = Stage.FIX) -> str:
+    """What is known while the run goes on, as far as a stage shows it: the verdict, or a suspicion."""
+    if stage < Stage.STATEMENT:
+        return ""
     if verdict.outcome in ("error", "hang"):
         return _verdict(verdict)
-    said = verdict.suspicion or _slow(verdict)
+    said = verdict.suspicion or _slow(verdict, stage)
     return html("announced", said) if said else ""
 
 
@@ -72,16 +79,27 @@ def final_verdict(report: Report, stage: Stage = Stage.FIX) -> str:
     """The verdict of a run that is over, as far as a stage shows it."""
     verdict = report.verdict
     if stage >= Stage.STATEMENT:
-        slow = _slow(verdict)
+        slow = _slow(verdict, stage)
         return _verdict(verdict) + (html("announced", slow) if slow else "")
-    cause, odd = (verdict.cause, spoken(verdict.culprits)) if stage >= Stage.CULPRITS else ("", "")
+    cause = odd = ""
+    if stage >= Stage.CULPRITS:
+        told = shares_of(verdict)
+        cause, odd = verdict.cause, spoken(told[0].ranks if told else verdict.culprits)
     return html("partly", verdict, *OUTCOMES[verdict.outcome], cause, odd)
 
 
-def _slow(verdict: Verdict) -> str:
+def who_is_waited_for(verdict: Verdict, stage: Stage) -> str:
+    """How the time of each rank went, as far as a stage shows it; nothing where nobody is waited for."""
+    if stage < Stage.STATEMENT:
+        return ""
+    return ranking(shares_of(verdict), help_line(verdict) if stage >= Stage.FIX else "")
+
+
+def _slow(verdict: Verdict, stage: Stage) -> str:
     """For whom the others wait, in a job that goes on or has ended well."""
     said = slow_line(verdict) if verdict.outcome in ("running", "ok") else ""
-    return said and f"Slow: {said}. {help_line(verdict)}".strip()
+    helps = help_line(verdict) if stage >= Stage.FIX else ""
+    return said and f"Slow: {said}. {helps}".strip()
 
 
 def advice(report: Report, stage: Stage = Stage.FIX) -> str:

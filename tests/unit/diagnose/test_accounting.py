@@ -82,6 +82,42 @@ def test_a_group_is_waited_for_together() -> None:
     assert (slow.rank, slow.ranks) == (None, (2, 3))
 
 
+def test_the_time_of_each_rank_is_shared_out() -> None:
+    steps = Steps(3, straggler(0.3, 0.1), meets=0.04)
+    slow = slow_of(steps)
+    assert slow is not None
+    first, *others = slow.shares
+    assert (first.ranks, first.waited_for, first.kind) == ((1,), slow.share, slow.kind)
+    assert (first.where, first.waits, first.waits_at) == (slow.where, 0.0, None)
+    assert [share.ranks for share in others] == [(0,), (2,)]
+    for share in others:
+        assert share.waits == pytest.approx(steps.shares[1], abs=0.09)
+        assert share.waits_at is not None and share.waits_at.line == 99
+        assert (share.waited_for, share.where, share.kind) == (0.0, None, "unknown")
+
+
+def test_who_comes_second_has_a_line_where_it_was_waited_for_long_enough() -> None:
+    def work(step: int, own: int) -> list[tuple[int, float, str]]:
+        late, line, seconds, call = (2, 8, 0.35, "fsync") if step % 4 == 0 else (1, 7, 0.45, "")
+        return [(5, 0.05, ""), *([(line, seconds, call)] if own == late else [])]
+
+    slow = slow_of(Steps(3, work, seconds=60))
+    assert slow is not None
+    assert [share.ranks for share in slow.shares] == [(1,), (2,), (0,)]
+    second = slow.shares[1]
+    assert second.where is not None and second.where.line == 8
+    assert second.kind == "io" and second.waits > second.waited_for
+
+
+def test_a_group_has_a_share_together() -> None:
+    def work(step: int, own: int) -> list[tuple[int, float, str]]:
+        return [(5, 0.05, ""), *([(8, 0.2, "")] if own >= 2 else [])]
+
+    slow = slow_of(Steps(4, work))
+    assert slow is not None
+    assert [share.ranks for share in slow.shares] == [(2, 3), (0,), (1,)]
+
+
 def test_whoever_is_fast_makes_no_group_of_the_others() -> None:
     def work(step: int, own: int) -> list[tuple[int, float, str]]:
         return [(5, 0.05 if own == 1 else 0.2 + 0.05 * ((step + own) % 3), "")]

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from make_practice import MARK, chosen, files_of
+from make_slow import FILE, FOLDER, Declared
 
 from helpers.labs import lab as labs
+from helpers.labs import toml_file
 from helpers.labs.lab import LabError
 from helpers.labs.practice import LEVELS, Hang, all_hangs
 from helpers.labs.prediction import practised
@@ -60,7 +62,7 @@ def test_no_cause_is_behind_more_than_a_third() -> None:
 
 def test_the_lesson_says_how_long_they_are() -> None:
     large = [lines_of(hang) for hang in HANGS if hang.level == "large"]
-    others = [lines_of(hang) for hang in HANGS if hang.level != "large"]
+    others = [lines_of(hang) for hang in HANGS if hang.level not in ("large", "slow")]
     assert f"it has {min(others)} to {max(others)} lines" in LESSON
     assert f"a job of {min(large)} to {max(large)} lines" in LESSON
 
@@ -89,6 +91,23 @@ def test_a_large_one_is_large_and_a_configuration_and_a_library_are_part_of_it(h
         assert suffixes & {".toml", ".yaml", ".json"}
 
 
+@pytest.mark.parametrize(
+    "hang", [hang for hang in HANGS if hang.level == "slow"], ids=lambda hang: hang.name
+)
+def test_a_slow_job_waits_for_whom_its_collection_says(hang: Hang) -> None:
+    _, job = CHOSEN[hang.name]
+    known = toml_file.read(FOLDER / FILE, dict[str, Declared])[job.name]
+    recording = hang.recording()
+    report = report_of(tuple(recording.snapshots()), recording.watched.patience)
+    slow = report.verdict.slow
+    assert slow is not None and slow.where is not None
+    assert slow.ranks == known.ranks and slow.kind in known.kind
+    _, where, _ = practised(report, Sources(None, recording.sources).line)
+    assert all(re.search(r"train\.py:\d+: \S", choice) for choice in where.choices)
+    marked = {statement(job.folder, known.program, line) for line in known.lines()}
+    assert (known.program, statement(hang.folder, slow.where.file, slow.where.line)[1]) in marked
+
+
 @every_repairable
 def test_its_repaired_version_changes_a_few_lines(hang: Hang) -> None:
     program = texts(hang)
@@ -106,7 +125,8 @@ def test_its_recording_is_judged_as_its_job_and_asks_something(hang: Hang) -> No
     verdict = report.verdict
     assert (verdict.outcome, verdict.cause, verdict.culprits) == (job.outcome, job.cause, job.culprits)
     asked = practised(report, Sources(None, recording.sources).line)
-    assert "What is the cause?" in {one.text for one in asked}
+    last = "What takes the time there?" if hang.level == "slow" else "What is the cause?"
+    assert last in {one.text for one in asked}
     assert len(asked) >= 2
     assert not re.search(rf"\b{job.name}\b", f"{recording.sources} {recording.logs}")
     parted = job.lines().get("parted")

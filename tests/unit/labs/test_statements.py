@@ -21,7 +21,7 @@ GAIN = 0.1
 
 @cache
 def reports() -> dict[str, Report]:
-    recordings = {hang.name: hang.recording() for hang in all_hangs()}
+    recordings = {hang.name: hang.recording() for hang in all_hangs() if hang.level != "slow"}
     return {
         name: report_of(tuple(recording.snapshots()), recording.watched.patience)
         for name, recording in recordings.items()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from helpers.labs.declaration import Document
 from helpers.labs.lab import find_lab
 from helpers.labs.questions import Claim
@@ -12,6 +14,7 @@ from helpers.labs.tables import (
     comparison,
     difference,
     measured,
+    waited_for,
 )
 from helpers.model.facts import (
     ChildView,
@@ -24,6 +27,7 @@ from helpers.model.facts import (
     Verdict,
 )
 from helpers.model.frames import Frame
+from helpers.model.slow import Share, Slow
 
 
 def report(failed: bool) -> Report:
@@ -117,3 +121,17 @@ def test_a_comparison_leaves_out_what_the_kernel_chose() -> None:
         for row in comparison(("first", chosen, Stage.FIX), ("second", report(False), Stage.FIX)).rows
     }
     assert (rows["culprits"], rows["where"]) == ("by chance", "not the same each time")
+
+
+def test_who_was_waited_for_in_each_run() -> None:
+    at, step = Frame("stutter.py", 15, "accuracy"), Frame("stutter.py", 41, "main")
+    shares = (Share((0,), 0.6, 0.0, at, "compute"), Share((1,), 0.0, 0.6, waits_at=step))
+    slow = Slow((0,), 0.6, "compute", 9.0, at, shares=shares)
+    calm = report(False)
+    stutters = replace(calm, verdict=replace(calm.verdict, slow=slow))
+    assert waited_for([("stutter", stutters), ("even", calm)]).rows == (
+        ("stutter", "rank 0", "stutter.py:15", "it computes", "stutter.py:41"),
+        ("even", "nobody", "", "", ""),
+    )
+    failed = replace(stutters, verdict=replace(stutters.verdict, outcome="error"))
+    assert waited_for([("failed", failed)]).rows == (("failed", "nobody", "", "", ""),)

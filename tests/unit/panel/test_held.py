@@ -17,7 +17,7 @@ from helpers.panel.practice_panel import PracticePanel
 from helpers.report.markdown import inline
 from helpers.session import report_of
 
-HANGS = all_hangs()
+HANGS = [hang for hang in all_hangs() if hang.level != "slow"]
 every_hang = pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.name)
 
 

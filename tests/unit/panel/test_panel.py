@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ from panel_fakes import (
 
 from helpers.labs.stage import Stage
 from helpers.model.facts import Report, Verdict
+from helpers.model.frames import Frame
+from helpers.model.slow import Share, Slow
 from helpers.panel.run.job_panel import JobPanel
 from helpers.panel.run.moment import Moment
 from helpers.panel.run.pace import PER_SECOND, SHARE
@@ -111,6 +114,56 @@ def test_a_verdict_that_is_held_back_is_nowhere_until_it_is_revealed() -> None:
     screen.stage = Stage.STATEMENT
     shown = html_of(screen)
     assert "It was rank 1." in shown and "hang (proved): missing-rank" in shown
+
+
+SLOW = Slow(
+    (1,),
+    0.5,
+    "input",
+    10.0,
+    Frame("data.py", 31, "decode"),
+    shares=(Share((1,), 0.5, 0.0, Frame("data.py", 31, "decode"), "input"), Share((0,), 0.0, 0.5)),
+)
+
+
+def test_who_is_waited_for_has_a_tab_while_there_is_somebody() -> None:
+    screen = Screen(threading.RLock())
+    [tabs] = [found for found in every_widget(screen) if isinstance(found, Tab)]
+    seen, logs, sources = [snapshot()], FakeLogs(), Sources(None)
+    calm, slow = Verdict("running", "none"), Verdict("running", "none", slow=SLOW)
+    screen.show(Moment(seen, calm, logs, sources))
+    assert "Slow" not in tabs.titles and len(tabs.children) == len(tabs.titles)
+    screen.show(Moment(seen, slow, logs, sources))
+    assert tabs.titles[-1] == "Slow" and tabs.selected_index == 0
+    assert "data.py:31" in html_of(tabs.children[-1])
+    tabs.selected_index = len(tabs.titles) - 1
+    screen.show(Moment(seen, slow, logs, sources))
+    assert tabs.selected_index == len(tabs.titles) - 1, "a tab that is open stays open"
+    screen.show(Moment(seen, calm, logs, sources))
+    assert "Slow" not in tabs.titles and tabs.selected_index == 0
+    failed = replace(slow, outcome="error", cause="error")
+    screen.show(Moment(seen, failed, logs, sources, Report(failed, seen[0])))
+    assert "Slow" not in tabs.titles, "after a failure the failure matters"
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_who_is_waited_for_is_held_back_like_a_verdict(over: bool) -> None:
+    screen = Screen(threading.RLock())
+    seen = [snapshot()]
+    verdict = Verdict("ok" if over else "running", "none", slow=SLOW)
+    report = Report(verdict, seen[0]) if over else None
+    screen.stage = Stage.OUTCOME
+    screen.show(Moment(seen, verdict, FakeLogs(), Sources(None), report))
+    for stage, line, helps in (
+        (Stage.OUTCOME, False, False),
+        (Stage.CULPRITS, False, False),
+        (Stage.STATEMENT, True, False),
+        (Stage.FIX, True, True),
+    ):
+        screen.stage = stage
+        shown = html_of(screen)
+        assert ("data.py:31" in shown, "workers" in shown) == (line, helps), stage
+        assert ("waited for 50 %" in shown) == line
 
 
 def test_only_the_open_tab_is_sent_until_the_end() -> None:

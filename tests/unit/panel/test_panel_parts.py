@@ -29,10 +29,11 @@ from helpers.diagnose.diagnose import diagnose
 from helpers.job_files import LARGEST
 from helpers.model.facts import Blocker, Port, RankView, Snapshot
 from helpers.model.frames import Frame
+from helpers.model.slow import Share
 from helpers.panel.run.log_view import EVERY, LogView, found
 from helpers.panel.show import words
 from helpers.panel.show.ports import APART, entries, port_map
-from helpers.panel.show.tabs import MOST, memory_bars, process_tree, stack
+from helpers.panel.show.tabs import MOST, memory_bars, process_tree, ranking, stack
 from helpers.report.source_lines import Sources
 
 IN_USE = error("DistNetworkError", "port: 29500, code: -98, name: EADDRINUSE", "train.py:3 main")
@@ -219,3 +220,54 @@ def test_a_rank_without_a_line_is_importing_not_in_brackets() -> None:
     early = replace(late(working(1, at=None), "importing"))
     suspicion = diagnose([snapshot(waiting, early, time=20.0)]).suspicion
     assert suspicion == "Rank 0 waits for rank 1, which is importing."
+
+
+def ranked(html: str) -> list[str]:
+    """The text of each row of the ranking, without its head."""
+    return [text_of(row) for row in re.findall(r"<tr.*?</tr>", html.partition("<tbody>")[2], re.S)]
+
+
+DATA = Frame("data.py", 31, "decode")
+STEP = Frame("train.py", 12, "step")
+
+
+@pytest.mark.parametrize(
+    ("shares", "rows"),
+    [
+        ([], []),
+        (
+            [
+                Share((1,), 0.637, 0.02, DATA, "input", waits_at=STEP),
+                Share((0,), 0.004, 0.64, waits_at=STEP),
+            ],
+            [
+                "rank 1 64 % data.py:31 decode it loads data 2 % train.py:12 step",
+                "rank 0 0 % 64 % train.py:12 step",
+            ],
+        ),
+        (
+            [Share((2, 3), 0.5, 0.0, DATA, "unknown", asleep=True), Share((0,), 0.0, 0.5)],
+            ["ranks 2 and 3 50 % data.py:31 decode asleep 0 %", "rank 0 0 % 50 %"],
+        ),
+        (
+            [
+                Share((0,), 0.5, 0.0, DATA, "unknown"),
+                *(Share((rank,), 0.0, 0.5 + rank / 1000, waits_at=STEP) for rank in range(1, 64)),
+            ],
+            [
+                "rank 0 50 % data.py:31 decode 0 %",
+                "63 ranks 1-63 0 % 50-56 % train.py:12 step",
+            ],
+        ),
+    ],
+)
+def test_the_ranking_of_those_who_are_waited_for(shares: list[Share], rows: list[str]) -> None:
+    assert ranked(ranking(shares)) == rows
+
+
+def test_the_ranking_says_what_helps_where_that_may_be_said() -> None:
+    shares = [Share((1,), 0.5, 0.0, Frame("<b>.py", 1, "f"), "input"), Share((0,), 0.0, 0.5)]
+    assert "What helps" not in ranking(shares)
+    assert "What helps. Load `x`" not in ranking(shares, "Load `x` ahead.")
+    assert "<code>x</code> ahead" in ranking(shares, "Load `x` ahead.")
+    assert "<b>" not in ranking(shares)

@@ -76,6 +76,18 @@ def test_a_wrong_answer_shows_the_verdict_and_solves_nothing(panel: PracticePane
     assert "Evidence" in text_of(html_of(panel))
 
 
+def test_a_slow_job_is_asked_about_before_its_ranks_are_ranked(panel: PracticePanel) -> None:
+    panel.show_hang("67")
+    shown = text_of(html_of(panel))
+    assert "Slow job 67 (slow)" in shown and "A recording of a run, as it was at its end." in shown
+    assert "For which rank do the others wait?" in shown and "What takes the time there?" in shown
+    assert "waited for" not in shown and "Share of the time" not in shown
+    answer(panel, right=True)
+    shown = text_of(html_of(panel))
+    assert panel.solved == ("67",)
+    assert "Slow: rank 2, waited for" in shown and "Share of the time" in shown
+
+
 def test_the_next_hang_is_of_the_chosen_level_and_unsolved(panel: PracticePanel) -> None:
     answer(panel, right=True)
     click(panel, "Next hang")

@@ -35,6 +35,8 @@ from histories import (
 )
 
 from helpers.model.facts import RankView, Snapshot, Verdict
+from helpers.model.frames import Frame
+from helpers.model.slow import Share
 from helpers.report.lanes import Lane, folded, lanes, meetings
 from helpers.report.timeline import ARROWS, timeline
 
@@ -701,3 +703,68 @@ def test_a_process_that_nobody_numbers_has_a_lane_of_its_own() -> None:
 
     assert [(lane.ranks, lane.name) for lane in found] == [((0,), "rank 0"), ((None,), "rank ?")]
     assert "rank ?: running" in described(timeline([snapshot(view, working(0))]))
+
+
+AT = Frame("data.py", 31, "decode")
+
+
+def bars(svg: str) -> list[tuple[str, str]]:
+    """Title and number of each bar right of a lane."""
+    found = [group for group in parsed(svg).iter(f"{SVG}g") if group.get("class") == "share"]
+    return [(g.findtext(f"{SVG}title", ""), g.findtext(f"{SVG}text", "")) for g in found]
+
+
+def slow_run(ranks: int) -> list[Snapshot]:
+    both = tuple(range(ranks))
+    waiting = [in_collective(n, "all_reduce", members=both, still=0.2) for n in both if n != 1]
+    return run(*([waiting[0], working(1), *waiting[1:]] for _ in range(4)))
+
+
+def waited_for(ranks: int, share: float = 0.64) -> list[Share]:
+    others = [Share((rank,), 0.0, share + rank / 10000) for rank in range(ranks) if rank != 1]
+    return [Share((1,), share, 0.02, AT, "input"), *others]
+
+
+def test_a_bar_right_of_each_lane_says_how_the_time_of_its_rank_went() -> None:
+    svg = timeline(slow_run(3), shares=waited_for(3))
+    assert bars(svg) == [
+        ("Rank 0: others wait for it 0 % of the time, it waits for others 64 %.", "64 %"),
+        ("Rank 1: others wait for it 64 % of the time, it waits for others 2 %.", "64 %"),
+        ("Rank 2: others wait for it 0 % of the time, it waits for others 64 %.", "64 %"),
+    ]
+    assert "share of the time others wait for it" in texts(svg)
+    assert bars(svg)[1][0] in described(svg)
+    assert 'class="arrow"' not in svg, "arrows are of the end alone"
+
+
+def test_without_shares_there_is_no_bar_and_the_picture_is_as_it_was() -> None:
+    assert bars(timeline(slow_run(3))) == []
+    held_back = timeline(slow_run(3), shares=waited_for(3), reveal=False)
+    assert held_back == timeline(slow_run(3), reveal=False)
+
+
+@pytest.mark.parametrize("width", [520, 900])
+@pytest.mark.parametrize("ranks", [2, 16, 64])
+def test_bars_have_their_room_at_any_width_and_number_of_ranks(width: int, ranks: int) -> None:
+    svg = timeline(slow_run(ranks), shares=waited_for(ranks), width=width)
+    shown = bars(svg)
+    assert 2 <= len(shown) <= 16
+    assert any(title.startswith("Rank 1: others wait for it 64 %") for title, _ in shown)
+    if ranks == 64:
+        assert any("they wait for others 64-65 %." in title for title, _ in shown)
+    drawn = re.findall(r'<path class="(?:awaited|awaits|whole)" d="M([\d.]+) 0h([\d.]+)', svg)
+    assert len(drawn) == 3 * len(shown)
+    for left, wide in drawn:
+        assert width - 74 < float(left) and float(left) + float(wide) <= width
+    lanes_end = max(
+        float(re.findall(r"[\d.]+", path.get("d", ""))[-1])
+        for path in parsed(svg).iter(f"{SVG}path")
+        if path.get("class") == "row"
+    )
+    assert lanes_end <= width - 74
+
+
+def test_a_group_that_is_waited_for_has_lanes_of_its_own() -> None:
+    shares = [Share((1, 2), 0.5, 0.1), *(Share((rank,), 0.0, 0.5) for rank in (0, *range(3, 64)))]
+    said = [title for title, _ in bars(timeline(slow_run(64), shares=shares))]
+    assert "Ranks 1 and 2: others wait for them 50 % of the time, they wait for others 10 %." in said

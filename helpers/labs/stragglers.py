@@ -1,0 +1,100 @@
+"""Questions about a job that waits for one of its ranks, whose answers its report knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+from ..model.facts import Report
+from ..model.frames import Frame
+from ..model.slow import Share, SlowKind
+from ..model.wording import one_line, plural, sentence, spoken
+from ..report.slow import DOES, share_line, shares, slow_line
+from .asked import Asked
+
+KINDS = 4
+"""What may take the time, offered as choices."""
+
+SEEN: dict[SlowKind, str] = {
+    "compute": "its main thread would be on a processor, in no system call",
+    "input": "it would be in a DataLoader, or wait for a worker of one",
+    "io": "it would be in a call that reads or writes",
+    "gil": "another thread of its process would use the processor in its place",
+    "quota": "it would be ready to run, and wait for a processor",
+    "stopped": "its state would be stopped",
+    "gc": "it would collect garbage just then",
+    "compile": "its stack would lead through torch's compiler",
+    "data": "the others would spend time at the same line, only less",
+}
+"""What is seen of each kind."""
+
+
+def straggler_questions(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
+    """For whom the others wait, where, and what takes the time; nothing where they wait for nobody.
+
+    Args:
+        report: of a job that goes on or has ended well.
+        source: gives the text of a line of the job's code, empty when it cannot be read.
+    """
+    found = shares(report.verdict)
+    if not found:
+        return ()
+    said = sentence(slow_line(report.verdict)) + "."
+    asked = (_who(found, said), _where(found, source, said), _kind(found[0], said))
+    return tuple(one for one in asked if one is not None)
+
+
+def _who(found: Sequence[Share], said: str) -> Asked:
+    ranks = {rank: share for share in found for rank in share.ranks}
+    right = frozenset(spoken([rank]) for rank in found[0].ranks)
+    return Asked(
+        "For which rank do the others wait? If they wait for several together, tick all of them.",
+        tuple(spoken([rank]) for rank in sorted(ranks)),
+        right,
+        said,
+        several=True,
+        instead={
+            spoken([rank]): share_line([share])
+            for rank, share in ranks.items()
+            if rank not in found[0].ranks
+        },
+    )
+
+
+def _where(found: Sequence[Share], source: Callable[[Frame], str], said: str) -> Asked | None:
+    """The line that is waited for, among those at which the ranks wait."""
+    right = found[0].where
+    waits: dict[Frame, list[int]] = {}
+    for share in found:
+        if share.waits_at not in (None, right):
+            waits.setdefault(share.waits_at, []).extend(share.ranks)
+    if right is None or not waits:
+        return None
+    named = {at: one_line(f"{at.file}:{at.line}: {source(at)}") for at in (right, *waits)}
+    return Asked(
+        "At which line does most of that time go?",
+        tuple(named[at] for at in sorted(named, key=lambda at: (at.file, at.line))),
+        frozenset([named[right]]),
+        said,
+        instead={
+            named[at]: f"There {spoken(sorted(ranks))} {plural(ranks, 'waits', 'wait')} for others."
+            for at, ranks in waits.items()
+        },
+    )
+
+
+def _kind(first: Share, said: str) -> Asked | None:
+    """What takes the time, and other kinds that chance chooses, for each job in its own way."""
+    if first.kind == "unknown":
+        return None
+    kinds = sorted(SEEN, key=lambda kind: crc32(f"{kind}, {said}".encode()))
+    offered = [*dict.fromkeys((first.kind, *kinds))][:KINDS]
+    named = {kind: f"{kind}: {DOES[kind]}" for kind in SEEN if kind in offered}
+    right = named[first.kind]
+    return Asked(
+        "What takes the time there?",
+        tuple(named.values()),
+        frozenset([right]),
+        said,
+        instead={text: f"Then {SEEN[kind]}." for kind, text in named.items() if text != right},
+    )

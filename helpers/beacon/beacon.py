@@ -24,7 +24,6 @@ from . import (
     joining,
     nccl,
     output,
-    samples,
     signal_handlers,
     single_thread,
     ticks,
@@ -143,7 +142,7 @@ class Beacon:
         Args:
             tick: the newest one; due: the one at which it was to be done.
         """
-        if self._process.sample(tick, due) and tick % samples.WRITTEN == 0:
+        if self._process.sample(tick, due):
             with contextlib.suppress(OSError):
                 files.write(self._samples_path, self._process.samples.told())
 

@@ -127,7 +127,7 @@ class Process:
             tick: the newest one; due: the one at which that was to be done.
 
         Returns:
-            Whether it was.
+            Whether it is time to write the samples again.
         """
         return bool(self._joined() and self._part("its samples", False, self._sample, tick, due))
 
@@ -138,7 +138,7 @@ class Process:
             return False
         status = torch_names.flight_status()
         issued = {} if status is None else torch_names.issued(status)
-        self.samples.take(
+        return self.samples.take(
             tick,
             due,
             frame,
@@ -147,7 +147,6 @@ class Process:
             issued={} if self.log.sends else {name: enqueued for name, (enqueued, _) in issued.items()},
             on_device=torch_names.accelerator() != "cpu",
         )
-        return True
 
     def _judged(self) -> Optional[Thread]:
         """The main thread, or else the first one, that was in the user's code when last looked at."""

@@ -49,6 +49,7 @@ class SampleLog:
 
     def __init__(self) -> None:
         self._newest: Deque[Tuple[Sample, Optional[FrameEntry]]] = deque(maxlen=KEPT)
+        self._write_at = 0
 
     def take(
         self,
@@ -60,8 +61,11 @@ class SampleLog:
         pending: bool,
         issued: Dict[str, int],
         on_device: bool,
-    ) -> None:
-        """Take a sample.
+    ) -> bool:
+        """Take a sample; return whether it is time to write them again.
+
+        Whoever misses the tick at which all write does so at the next: samples that come late enough
+        are taken for ticks at which the process could not run.
 
         Args:
             tick: number of the moment; due: of the one at which the sample was to be taken.
@@ -92,6 +96,10 @@ class SampleLog:
             "collections": gc.get_stats()[-1]["collections"],
         }
         self._newest.append((sample, place))
+        is_due = tick >= self._write_at
+        if is_due:
+            self._write_at = tick - tick % WRITTEN + WRITTEN
+        return is_due
 
     def told(self) -> Samples:
         """The newest samples, oldest first, and the user's lines at which they were taken."""

@@ -182,8 +182,8 @@ class Activity:
             ("compile", lambda: self._is("compile")),
             ("io", lambda: self._is("io")),
             ("gc", lambda: self._is("gc")),
-            ("quota", lambda: self._is_starved(others)),
             ("gil", self._is_behind_thread),
+            ("quota", lambda: self._is_starved(others)),
         )
 
     def _is(self, trait: str) -> bool:
@@ -203,9 +203,10 @@ class Activity:
         return (last.wanted - first.wanted) / (last.ran - first.ran)
 
     def _is_behind_thread(self) -> bool:
-        """True where it did not sleep, and another thread of the process ran in its place."""
+        """True where it could have run, with a processor, and another thread of the process ran."""
         free = self._traits["compute"] >= HALF * max(1, self.waited_for)
-        return free and self._besides > max(self._ran, MUCH * self._seconds)
+        could = self._seconds - self._wanted
+        return free and min(self._besides, could - self._ran) > MUCH * could > 0
 
 
 def _kind(sample: Sample) -> SlowKind:

@@ -48,11 +48,14 @@ class Alignment:
             self._newest = tick
 
     def _next(self, now: float) -> int | None:
-        newer = [[s for s in samples if s.tick > self._newest] for samples in self._known.values()]
-        first = min((samples[0] for samples in newer if samples), key=lambda s: s.tick, default=None)
-        if first is None or (not all(newer) and now - first.at < LATE):
+        newer = [
+            next((sample for sample in samples if sample.tick > self._newest), None)
+            for samples in self._known.values()
+        ]
+        known = [sample for sample in newer if sample is not None]
+        if not known or (len(known) < len(newer) and now - min(sample.at for sample in known) < LATE):
             return None
-        return first.tick
+        return max(self._newest + 1, min(sample.due for sample in known))
 
     def time_of(self, tick: int, default: float) -> float:
         """Seconds at which a tick was, by a sample that was taken at it."""

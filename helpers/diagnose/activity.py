@@ -203,10 +203,10 @@ class Activity:
         return (last.wanted - first.wanted) / (last.ran - first.ran)
 
     def _is_behind_thread(self) -> bool:
-        """True where it could have run, with a processor, and another thread of the process ran."""
+        """True where it had a processor, and did not run, while another thread of the process did."""
         free = self._traits["compute"] >= HALF * max(1, self.waited_for)
         could = self._seconds - self._wanted
-        return free and min(self._besides, could - self._ran) > MUCH * could > 0
+        return free and could - self._ran > MUCH * could and self._besides > HALF * self._ran
 
 
 def _kind(sample: Sample) -> SlowKind:

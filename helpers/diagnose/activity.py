@@ -25,6 +25,9 @@ STARVED = 0.7
 MUCH = 0.3
 """Share of the time from which on it matters that a process did not run, or another thread did."""
 
+HOLDS = 0.2
+"""Share of a wait for which a thread that has the interpreter lock meanwhile runs, on a busy machine."""
+
 SAME_LINE = 0.15
 """Share of its time at a line that others must spend there who do the same, and less of it."""
 
@@ -206,7 +209,8 @@ class Activity:
         """True where it had a processor, and did not run, while another thread of the process did."""
         free = self._traits["compute"] >= HALF * max(1, self.waited_for)
         could = self._seconds - self._wanted
-        return free and could - self._ran > MUCH * could and self._besides > HALF * self._ran
+        rest = could - self._ran
+        return free and rest > MUCH * could and self._besides > max(HALF * self._ran, HOLDS * rest)
 
 
 def _kind(sample: Sample) -> SlowKind:

@@ -71,6 +71,7 @@ def activity(rates: Rates, line: int = 5) -> Activity:
         pytest.param(Rates(ran=0.06, wanted=0.63, besides=0.2), "gil", id="on a busier machine"),
         pytest.param(Rates(ran=0.01, wanted=0.38, besides=0.18), "gil", id="where both get too little"),
         pytest.param(Rates(ran=0.06, wanted=0.89, besides=0.02), "quota", id="a core of nine"),
+        pytest.param(Rates(ran=0.02, wanted=0.63, besides=0.02), "quota", id="waits for others, too"),
         pytest.param(Rates(ran=0.2), "unknown", id="waits for a page of memory"),
         pytest.param(Rates(ran=0.0, call="futex"), "unknown", id="waits for a thread"),
         pytest.param(Rates(ran=0.0, besides=0.9, call="futex"), "unknown", id="for one that computes"),

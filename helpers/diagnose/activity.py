@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from ..model.frames import Frame
-from ..model.samples import Sample
+from ..model.samples import Line, Sample
 from ..model.slow import SlowKind
 
 KEPT = 64
@@ -30,41 +30,6 @@ HOLDS = 0.2
 
 SAME_LINE = 0.15
 """Share of its time at a line that others must spend there who do the same, and less of it."""
-
-SLEEPS = "nanosleep"
-
-READS = frozenset(
-    (
-        *(
-            "read",
-            "write",
-            "pread",
-            "readv",
-            "writev",
-            "fsync",
-            "open",
-            "lseek",
-            "ioctl",
-            "flock",
-            "fcntl",
-        ),
-        *(
-            "connect",
-            "accept",
-            "sendto",
-            "recvfrom",
-            "sendmsg",
-            "recvmsg",
-            "poll",
-            "select",
-            "epoll_wait",
-        ),
-    )
-)
-"""System calls that read, write, or wait for what is outside."""
-
-Line = tuple[Frame, SlowKind, bool]
-"""A line, what takes the time there as far as a single sample shows it, and whether it is a sleep."""
 
 
 class Activity:
@@ -103,7 +68,7 @@ class Activity:
         shown = after if after is not None and after.doing != "waits" else before
         if done == "waits" or shown is None:
             return
-        line = None if shown.where is None else (shown.where, _kind(shown), shown.call == SLEEPS)
+        line = shown.line
         if line is not None:
             self.at_lines[line[0]] += 1
             self._all_lines[line] += 1
@@ -123,8 +88,7 @@ class Activity:
 
     def _see(self, shown: Sample, before: Sample | None, after: Sample | None, *, unable: bool) -> None:
         """Note what tells of which kind the time is."""
-        kind = _kind(shown)
-        self._traits[kind] += 1
+        self._traits[shown.kind] += 1
         since = before.at if before is not None else 0.0
         until = after.at if after is not None else math.inf
         self._traits["stopped"] += unable and any(since <= at <= until for at in self.stops)
@@ -211,17 +175,6 @@ class Activity:
         could = self._seconds - self._wanted
         rest = could - self._ran
         return free and rest > MUCH * could and self._besides > max(HALF * self._ran, HOLDS * rest)
-
-
-def _kind(sample: Sample) -> SlowKind:
-    """What takes the time, as far as a single sample shows it."""
-    if sample.doing == "child" or sample.within == "loader":
-        return "input"
-    if sample.within == "compiler":
-        return "compile"
-    if sample.within == "storage" or sample.call in READS:
-        return "io"
-    return "unknown" if sample.call else "compute"
 
 
 def _bound(counted: Counter[Line] | Counter[Frame]) -> None:

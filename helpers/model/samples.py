@@ -7,9 +7,36 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .frames import Frame
+from .slow import SlowKind
 
 Doing = Literal["waits", "child", "works", "device"]
 """It waits for other ranks, for a child that loads data, for neither, or perhaps for its device."""
+
+SLEEPS = "nanosleep"
+
+READS = frozenset(
+    (
+        *(
+            "read",
+            "write",
+            "pread",
+            "readv",
+            "writev",
+            "fsync",
+            "open",
+            "lseek",
+            "ioctl",
+            "flock",
+            "fcntl",
+        ),
+        *("connect", "accept", "sendto", "recvfrom", "sendmsg", "recvmsg"),
+        *("poll", "select", "epoll_wait"),
+    )
+)
+"""System calls that read, write, or wait for what is outside."""
+
+Line = tuple[Frame, SlowKind, bool]
+"""A line, what takes the time there as far as a single sample shows it, and whether it is a sleep."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +69,19 @@ class Sample:
     wanted: float = 0.0
     used: float = 0.0
     collections: int = 0
+
+    @property
+    def kind(self) -> SlowKind:
+        """What takes the time, as far as a single sample shows it."""
+        if self.doing == "child" or self.within == "loader":
+            return "input"
+        if self.within == "compiler":
+            return "compile"
+        if self.within == "storage" or self.call in READS:
+            return "io"
+        return "unknown" if self.call else "compute"
+
+    @property
+    def line(self) -> Line | None:
+        """Where it was; None where that is not known."""
+        return None if self.where is None else (self.where, self.kind, self.call == SLEEPS)

@@ -89,7 +89,7 @@ class Pacing:
         self._ticks += 1
         issued = self._alignment.issued(tick)
         acting = {rank for rank, what in done.items() if what != "waits"}
-        for group in {group for numbers in issued.values() for group in numbers}:
+        for group in sorted({group for numbers in issued.values() for group in numbers}):
             if group in self._groups or len(self._groups) < MOST_GROUPS:
                 blocks = self._groups.setdefault(group, _Blocks())
                 blocks.add(*_next_of(group, issued, acting))
@@ -98,9 +98,7 @@ class Pacing:
         """What they did; None where nothing tells it."""
         if not self._ticks:
             return None
-        groups = {
-            name: Numbered(blocks.width, dict(blocks.counts)) for name, blocks in self._groups.items()
-        }
+        groups = {name: blocks.numbered() for name, blocks in self._groups.items()}
         lines = {rank: dict(lines) for rank, lines in self._lines.items()}
         return Pace(self._ticks, self._times[-1] - self._times[0], groups, lines)
 
@@ -109,22 +107,26 @@ class _Blocks:
     """The ticks of one group by the numbers of its collectives."""
 
     def __init__(self) -> None:
-        self.width = 1
-        self.counts: dict[int, Counter[Ranks]] = {}
+        self._width = 1
+        self._counts: dict[int, Counter[Ranks]] = {}
 
     def add(self, number: int, ranks: Ranks) -> None:
         """Count a tick on the way to a collective."""
-        self._count(number // self.width, Counter([ranks]))
-        while len(self.counts) > MOST_BLOCKS:
-            earlier, self.counts = self.counts, {}
-            self.width *= 2
+        self._count(number // self._width, Counter([ranks]))
+        while len(self._counts) > MOST_BLOCKS:
+            earlier, self._counts = self._counts, {}
+            self._width *= 2
             for block, counted in earlier.items():
                 self._count(block // 2, counted)
 
     def _count(self, block: int, counted: Counter[Ranks]) -> None:
-        counts = self.counts.setdefault(block, Counter())
+        counts = self._counts.setdefault(block, Counter())
         counts.update(counted)
         _bound(counts, MOST_SETS)
+
+    def numbered(self) -> Numbered:
+        """All that was counted."""
+        return Numbered(self._width, {block: dict(counted) for block, counted in self._counts.items()})
 
 
 def _next_of(group: str, issued: Mapping[int, Mapping[str, int]], acting: set[int]) -> tuple[int, Ranks]:

@@ -16,7 +16,7 @@ class Statistics(Callback):
 
     def on_train_batch_end(self, trainer, module, outputs, batch, index):
         with torch.no_grad():
-            values = module.layer(batch[0]).flatten().tolist() * 40
+            values = module.layer(batch[0]).flatten().tolist() * 300
         for value in values:
             tenth = round(value, 1)
             self.counts[tenth] = self.counts.get(tenth, 0) + 1
@@ -53,4 +53,4 @@ if __name__ == "__main__":
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(Regression(), DataLoader(TensorDataset(torch.randn(8192, 64)), batch_size=64))
+    trainer.fit(Regression(), DataLoader(TensorDataset(torch.randn(5120, 64)), batch_size=64))

@@ -213,8 +213,11 @@ class Beacon:
             while not self._woken(ticks.moment(due) - time.monotonic()):
                 begun, used_before = time.monotonic(), time.thread_time()
                 tick = ticks.met(due, begun)
-                self._sample(tick, due)
-                due = tick + 1
+                if self._process.joined():
+                    self._sample(tick, due)
+                    due = tick + 1
+                else:
+                    due = tick + LOOKS - tick % LOOKS
                 if begun < look_at or tick % LOOKS:
                     continue
                 if self._guardian and not _alive(self._guardian):

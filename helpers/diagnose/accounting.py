@@ -110,14 +110,16 @@ class Accounting:
         """The line at which all ranks spend much of their time; None where there is none."""
         if self._windows.ticks < SOON or not self._activities:
             return None
-        lines = [activity.lines() for activity in self._activities.values()]
-        common = [line for line in lines[0] if all(line in one for one in lines)]
-        line = max(common, key=lambda line: min(one[line] for one in lines), default=None)
-        if line is None:
+        activities = [*self._activities.values()]
+        shares = {
+            line: min(activity.share(line) for activity in activities)
+            for line in activities[0].lines(ALIKE)
+        }
+        line = max(shares, key=lambda line: shares[line], default=None)
+        if line is None or shares[line] < ALIKE:
             return None
         where, kind, asleep = line
-        share = min(one[line] for one in lines)
-        return Alike(where, share, kind, asleep) if share >= ALIKE else None
+        return Alike(where, shares[line], kind, asleep)
 
 
 def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:

@@ -116,13 +116,17 @@ class Activity:
         )
         return where, asleep > HALF * frames[where]
 
-    def lines(self) -> dict[Line, float]:
-        """Of lines at which it did not compute: the share of all its time."""
-        return {
-            line: times / self.ticks
-            for line, times in self._all_lines.items()
-            if line[1] != "compute" or line[2]
-        }
+    def lines(self, least: float) -> list[Line]:
+        """Those at which it did not compute, for this share of all its time at least."""
+        return [
+            line
+            for line in self._all_lines
+            if (line[1] != "compute" or line[2]) and self.share(line) >= least
+        ]
+
+    def share(self, line: Line) -> float:
+        """The share of all its time that it spent at a line."""
+        return self._all_lines[line] / max(1, self.ticks)
 
     def kind(self, others: Iterable[Activity]) -> SlowKind:
         """What takes the time for which it was waited for.

@@ -7,6 +7,7 @@ was so at one time.
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Sequence, Tuple
@@ -94,6 +95,7 @@ class SampleLog:
             "wanted": round(wanted, 4),
             "used": round(time.process_time(), 4),
             "collections": gc.get_stats()[-1]["collections"],
+            "load": round(os.getloadavg()[0] / (os.cpu_count() or 1), 2),
         }
         self._newest.append((sample, place))
         is_due = tick >= self._write_at

@@ -161,9 +161,13 @@ class Activity:
         return self._traits[trait] >= HALF * max(1, self.waited_for)
 
     def _is_starved(self, others: Sequence[Activity]) -> bool:
-        """True where it was ready to run, and got no processor, for longer than the others."""
+        """True where it was ready to run, and got no processor, for longer than the others, and than
+        whoever has a fair share of the machine."""
         wanted = self._wanted > max(STARVED * self._ran, MUCH * self._seconds)
-        return wanted and all(one.starved < HALF * self.starved for one in others)
+        fair = max(0.0, self._samples[-1].load - 1.0) if self._samples else 0.0
+        return wanted and all(
+            wait < HALF * self.starved for wait in (fair, *(o.starved for o in others))
+        )
 
     @property
     def starved(self) -> float:

@@ -55,6 +55,7 @@ class Sample:
         ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
         used: seconds of processor time that the whole process has used so far.
         collections: how often all its objects have been searched for garbage so far.
+        load: threads of the whole machine that run or could run, for each core, in the last minute.
     """
 
     tick: int
@@ -69,6 +70,7 @@ class Sample:
     wanted: float = 0.0
     used: float = 0.0
     collections: int = 0
+    load: float = 0.0
 
     @property
     def kind(self) -> SlowKind:

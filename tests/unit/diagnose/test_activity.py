@@ -21,6 +21,7 @@ class Rates:
         ran, wanted: seconds in which its thread runs, and in which it waits for a processor.
         besides: processor seconds of the other threads of its process.
         call: the system call in which it is; within: as in a sample.
+        load: of the machine, for each core.
         collects: whether all its objects are searched for garbage while it cannot be sampled.
     """
 
@@ -29,6 +30,7 @@ class Rates:
     besides: float = 0.0
     call: str = ""
     within: str = ""
+    load: float = 0.0
     collects: bool = False
 
 
@@ -48,6 +50,7 @@ def activity(rates: Rates, line: int = 5) -> Activity:
                 ran=0.1 * tick * rates.ran,
                 wanted=0.1 * tick * rates.wanted,
                 used=0.1 * tick * (rates.ran + rates.besides),
+                load=rates.load,
                 collections=tick if rates.collects else 0,
             )
         )
@@ -63,6 +66,8 @@ def activity(rates: Rates, line: int = 5) -> Activity:
         pytest.param(Rates(ran=0.98, besides=2.9), "compute", id="computes with several threads"),
         pytest.param(Rates(ran=0.5, wanted=0.48), "quota", id="gets half of a core"),
         pytest.param(Rates(ran=0.25, wanted=0.74, besides=0.02), "quota", id="a core of four"),
+        pytest.param(Rates(ran=0.25, wanted=0.74, load=4.5), "compute", id="a fair part of four"),
+        pytest.param(Rates(ran=0.05, wanted=0.94, load=4.5), "quota", id="an unfair part"),
         pytest.param(Rates(ran=0.02, besides=0.97), "gil", id="another thread has the lock"),
         pytest.param(Rates(ran=0.49, besides=0.49), "gil", id="takes turns with another thread"),
         pytest.param(

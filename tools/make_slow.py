@@ -454,7 +454,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         interrupted = True
     score = Score(trials)
-    made_with = f"{len(trials)} runs, made with {made()}, at commit {commit()}."
+    made_with = f"Runs: {len(trials)}, made with {made()}, at commit {commit()}."
     section = score.to_markdown(_condition(options), made_with)
     print(section, end="", flush=True)
     if options.markdown:

@@ -16,7 +16,7 @@ class Statistics(Callback):
 
     def on_train_batch_end(self, trainer, module, outputs, batch, index):
         with torch.no_grad():
-            values = module.layer(batch[0]).flatten().tolist() * 300
+            values = module.layer(batch[0]).flatten().tolist() * 200
         for value in values:
             tenth = round(value, 1)
             self.counts[tenth] = self.counts.get(tenth, 0) + 1
@@ -29,6 +29,7 @@ class Regression(lightning.LightningModule):
 
     def on_fit_start(self):
         ledger.joined()
+        ledger.note("broadcast")  # the Trainer's own, of each step
         self.backward_pass = ledger.Backward(self.layer)
 
     def on_after_backward(self):

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from ..model.alignment import Alignment
 from ..model.facts import RankView, Snapshot, Verdict
+from ..model.pace import Ranks
 from ..model.slow import Alike, Slow
 from .activity import Activity
-from .windows import Ranks, Windows
+from .windows import Windows
 
 MOST_RANKS = 256
 """Ranks of a job up to which it is told who is waited for."""

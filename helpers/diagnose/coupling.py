@@ -17,6 +17,7 @@ from ..model.frames import Frame
 from ..model.pace import Numbered, Pace, Ranks
 from ..model.samples import Line
 from ..model.slow import Slow, SlowKind
+from .accounting import MOST_RANKS
 from .activity import SAME_LINE
 from .windows import BLOCKS, Windows
 
@@ -26,9 +27,6 @@ a few of them make a difference that is none."""
 
 QUANTILE = 5.408
 """Of Student's distribution with seven degrees of freedom, 99.95 %: chance has two sides here."""
-
-MOST_RANKS = 256
-"""Ranks of a job up to which it is told who is waited for."""
 
 
 def slow(paces: Sequence[Pace], number: int) -> Slow | None:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..model.pace import Ranks
+
 SHORTEST = 0.8
 """Seconds of a window at first: longer than most steps, so that one says little of the next."""
 
@@ -25,8 +27,6 @@ STANDS_OUT = 3.0
 
 MOST_SETS = 32
 """Sets of ranks that are counted in a window; the rarest are forgotten."""
-
-Ranks = frozenset[int]
 
 
 @dataclass

@@ -67,8 +67,8 @@ def one_outlier(at: int, seconds: float) -> Work:
     return work
 
 
-@pytest.mark.parametrize("shift", range(len(CLOCKS)))
-@pytest.mark.parametrize("period", [0.05, 0.2, 0.6, 1.7])
+@pytest.mark.parametrize("shift", [0, 2])
+@pytest.mark.parametrize("period", [0.05, 0.6, 1.7])
 @pytest.mark.parametrize("part", [0.25, 0.6])
 @pytest.mark.parametrize(
     "machines",
@@ -112,7 +112,7 @@ def test_what_takes_the_time_is_what_the_others_do_not_do(work: Work, line: int,
     assert (found.where.line, found.kind) == (line, kind)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("scale", [0.02, 0.1, 0.4])
 @pytest.mark.parametrize("machines", [[[0], [1]], [[0, 1], [2, 3]]])
 def test_noise_blames_nobody(machines: Sequence[Sequence[int]], scale: float, seed: int) -> None:
@@ -121,7 +121,7 @@ def test_noise_blames_nobody(machines: Sequence[Sequence[int]], scale: float, se
     assert slow_of(steps, machines, seed) is None or first > 1.5 * second
 
 
-@pytest.mark.parametrize("shift", range(len(CLOCKS)))
+@pytest.mark.parametrize("shift", [0, 2])
 @pytest.mark.parametrize(
     "work",
     [

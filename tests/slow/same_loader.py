@@ -25,7 +25,8 @@ def main():
     with ledger.around():
         model = DistributedDataParallel(nn.Linear(256, 16))
     backward = ledger.Backward(model)
-    for batch in DataLoader(Frames(), batch_size=2, num_workers=1):
+    # Nothing is loaded ahead: else a worker that has started later stays late, and its rank is waited for.
+    for batch in DataLoader(Frames(), batch_size=2, num_workers=1, prefetch_factor=1):
         with backward:
             model(batch).pow(2).mean().backward()
         model.zero_grad()

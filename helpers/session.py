@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
+from .diagnose import coupling
 from .diagnose.accounting import Accounting
 from .diagnose.diagnose import diagnose
 from .diagnose.nodes import judge, with_rest
@@ -504,7 +505,9 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest, verdict))
     newest = replace(newest, not_seen=missing, timed=False)
     quotes = () if verdict.evidence == newest.telling else artifacts.quotes(verdict.culprits)
-    verdict = replace(verdict, since=None, evidence=quotes or verdict.evidence)
+    paces = [part.pace for part in parts if part.pace is not None]
+    slow = coupling.slow(paces, newest.job.world_size or 0) if verdict.outcome != "hang" else None
+    verdict = replace(verdict, since=None, evidence=quotes or verdict.evidence, slow=slow)
     if (verdict.outcome, verdict.cause) == ("running", "none"):
         verdict = replace(verdict, summary=NOTHING_WRONG)
     return reports.build(verdict, newest), (replace(newest, time=newest.time - 1.0), newest)

@@ -1,6 +1,9 @@
 """Run jobs in which one rank is slow, or none is, and say how often the instrument names the right one.
 
-    python tools/make_slow.py --markdown benchmarks/slow.md
+    python tools/make_slow.py --kept idle.jsonl --markdown benchmarks/slow.md
+    python tools/make_slow.py --busy --kept busy.jsonl --markdown benchmarks/slow.md
+
+An interrupted command is resumed by the same one. Each condition has a section of the page.
 
 The truth is measured in the same run, by what the ranks note of their calls: see slow_truth.py. A run in
 which that is not what the program was written for, as on a machine too busy for it, is void: it counts
@@ -21,13 +24,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import slow_truth
 from msgspec import Meta, Struct
+from score.score import commit, made
+from sections import put
 
 from helpers.labs import toml_file
 from helpers.launch.processes import free_port
@@ -36,6 +42,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests" / "slow"
 FILE = "slow.toml"
 MARK = "# <- slow"
+TITLE = "For whom the others wait"
 LEDGER = "SLOW_LEDGER"
 """The environment variable that names the folder in which the ranks note their calls."""
 
@@ -198,10 +205,14 @@ class Score:
             "void: a tenth at most": sum(one.void for one in self.trials) <= len(self.trials) / 10,
         }
 
-    def to_markdown(self, title: str) -> str:
-        """The result as a page."""
+    def to_markdown(self, title: str, made: str) -> str:
+        """The result as a section of a page.
+
+        Args:
+            made: when, where and with what the runs were made.
+        """
         controls = self.of(slow=False)
-        page = [f"# {title}", "", "| measure | result |", "|---|---|"]
+        page = [f"## {title}", "", made, "", "| measure | result |", "|---|---|"]
         for check, words in (("rank", "rank right"), ("line", "line right"), ("kind", "kind right")):
             page.append(f"| {words} | {_ratio(self.right(check))} |")
         named = [one for one in self.of(slow=True) if one.rank_right]
@@ -217,8 +228,6 @@ class Score:
             "| program | slow ranks | named | true share | share | line | kind | outcome | wrong |",
             "|---|---|---|---|---|---|---|---|---|",
             *map(_row, self.trials),
-            "",
-            *(f"- {one.name}: {one.declared.says}" for one in self.trials),
         ]
         return "\n".join(page) + "\n"
 
@@ -252,6 +261,51 @@ def _share(of: tuple[int, int]) -> float:
 
 def _ratio(of: tuple[int, int]) -> str:
     return f"{of[0]} of {of[1]} ({_share(of):.0%})"
+
+
+class KeptRun(Struct, frozen=True):
+    """A trial as a line of a file.
+
+    Attributes:
+        shares: of the truth: ranks and their share.
+    """
+
+    name: str
+    seconds: float
+    shares: list[tuple[tuple[int, ...], float]]
+    report: dict[str, Any]
+
+
+class KeptRuns:
+    """The trials that a command has made so far, if it is to be resumed.
+
+    Args:
+        file: in which they are kept; None for nowhere.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    def trials(self, programs: Mapping[str, Declared]) -> list[Trial]:
+        """Those of these programs; a line that was cut off is left out."""
+        lines = self._file.read_bytes().splitlines() if self._file and self._file.exists() else []
+        found: list[Trial] = []
+        for line in lines:
+            with suppress(msgspec.DecodeError):
+                kept = msgspec.json.decode(line, type=KeptRun)
+                if kept.name in programs:
+                    truth = slow_truth.Truth(kept.seconds, dict(kept.shares))
+                    found.append(Trial(kept.name, programs[kept.name], truth, kept.report))
+        return found
+
+    def add(self, trial: Trial) -> None:
+        """Keep one more."""
+        if self._file is not None:
+            report = {key: trial.report.get(key) for key in ("outcome", "cause", "slow")}
+            truth = trial.truth
+            kept = KeptRun(trial.name, truth.seconds, list(truth.shares.items()), report)
+            with self._file.open("ab") as file:
+                file.write(b"\n" + msgspec.json.encode(kept))  # the last line may have been cut off
 
 
 def diagnosed(declared: Declared, place: Path) -> tuple[dict[str, Any], slow_truth.Truth]:
@@ -340,16 +394,24 @@ def _busy(wanted: bool) -> Iterator[None]:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = argparse.ArgumentParser(
+    found = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--names", metavar="A,B", help="only these programs")
-    made.add_argument(
+    found.add_argument("--names", metavar="A,B", help="only these programs")
+    found.add_argument(
         "--attach", action="store_true", help=f"have `attach` look at each for {LOOKS} s instead"
     )
-    made.add_argument("--busy", action="store_true", help="run a busy loop beside each")
-    made.add_argument("--markdown", type=Path, metavar="FILE", help="write the result as a page, too")
-    return made
+    found.add_argument("--busy", action="store_true", help="run a busy loop beside each")
+    found.add_argument(
+        "--kept",
+        type=Path,
+        metavar="FILE",
+        help="keep each run there; what is in it is not run again",
+    )
+    found.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="put the result into a page, as a section of it"
+    )
+    return found
 
 
 def select(names: str | None) -> dict[str, Declared]:
@@ -378,24 +440,35 @@ def main(words: Sequence[str] | None = None) -> int:
         print(problem, file=sys.stderr)
         return 64
     run = attached if options.attach else diagnosed
-    trials: list[Trial] = []
+    kept = KeptRuns(options.kept)
+    trials = kept.trials(programs)
+    missing = programs.keys() - {trial.name for trial in trials}
     interrupted = False
     try:
-        for name, declared in programs.items():
+        for name in (name for name in programs if name in missing):
             with tempfile.TemporaryDirectory(prefix="slow-") as place, _busy(options.busy):
-                report, truth = run(declared, Path(place))
-            trials.append(Trial(name, declared, truth, report))
+                report, truth = run(programs[name], Path(place))
+            trials.append(Trial(name, programs[name], truth, report))
+            kept.add(trials[-1])
             print(f"{name}: {', '.join(trials[-1].wrong()) or 'right'}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         interrupted = True
     score = Score(trials)
-    page = score.to_markdown("Slow ranks" + (", with `attach`" if options.attach else ""))
-    print(page, end="", flush=True)
+    made_with = f"Runs: {len(trials)}, made with {made()}, at commit {commit()}."
+    section = score.to_markdown(_condition(options), made_with)
+    print(section, end="", flush=True)
     if options.markdown:
-        options.markdown.write_text(page)
+        put(options.markdown, TITLE, section)
+        says = (f"- {name}: {declared.says}" for name, declared in programs.items())
+        put(options.markdown, TITLE, "\n".join(("## The programs", "", *says)))
     if interrupted:
         return 130
     return int(not all(score.bar().values()))
+
+
+def _condition(options: argparse.Namespace) -> str:
+    looks = "With `attach`" if options.attach else "With `diagnose`"
+    return looks + (", beside a busy loop" if options.busy else ", on a machine with nothing else to do")
 
 
 if __name__ == "__main__":

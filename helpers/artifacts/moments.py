@@ -17,6 +17,7 @@ from ..model.issued import IssuedCall
 from ..model.part import Part
 from ..observe.look import Look
 from ..observe.observer import Observer
+from ..observe.pacing import Pacing, RankSamples
 from ..observe.recording import RecordingError, Stream
 
 FACTS = model.__name__.rpartition(".")[0]
@@ -34,6 +35,7 @@ def moments(path: Path) -> Part:
     """
     stream = Stream(path)
     observer = Observer(stream.label.watched)
+    samples, pacing = RankSamples(observer), Pacing()
     looks = stream.looks()
     look: Look | None = next(looks)
     last = before = None
@@ -41,6 +43,7 @@ def moments(path: Path) -> Part:
         following = next(looks, None)
         try:
             observer.note(look)
+            pacing.take(samples.new(), look.time - observer.start)
             # A rank has failed only where some process has: those moments are compared one by one.
             near_end = following is None or observer.hurt or _may_hurt(look, following)
             if before is None or near_end:
@@ -59,6 +62,7 @@ def moments(path: Path) -> Part:
         attached=watched.attached,
         name=path.name,
         begun=stream.label.made.get("date", ""),
+        pace=pacing.pace(),
     )
 
 

@@ -24,7 +24,6 @@ from . import (
     joining,
     nccl,
     output,
-    samples,
     signal_handlers,
     single_thread,
     ticks,
@@ -143,7 +142,7 @@ class Beacon:
         Args:
             tick: the newest one; due: the one at which it was to be done.
         """
-        if self._process.sample(tick, due) and tick % samples.WRITTEN == 0:
+        if self._process.sample(tick, due):
             with contextlib.suppress(OSError):
                 files.write(self._samples_path, self._process.samples.told())
 
@@ -214,8 +213,11 @@ class Beacon:
             while not self._woken(ticks.moment(due) - time.monotonic()):
                 begun, used_before = time.monotonic(), time.thread_time()
                 tick = ticks.met(due, begun)
-                self._sample(tick, due)
-                due = tick + 1
+                if self._process.joined():
+                    self._sample(tick, due)
+                    due = tick + 1
+                else:
+                    due = tick + LOOKS - tick % LOOKS
                 if begun < look_at or tick % LOOKS:
                     continue
                 if self._guardian and not _alive(self._guardian):

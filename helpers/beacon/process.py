@@ -121,15 +121,15 @@ class Process:
         return record
 
     def sample(self, tick: int, due: int) -> bool:
-        """Note what the thread does by which this process is judged, if it is a rank.
+        """Note what the thread does by which this process, a rank, is judged.
 
         Args:
             tick: the newest one; due: the one at which that was to be done.
 
         Returns:
-            Whether it was.
+            Whether it is time to write the samples again.
         """
-        return bool(self._joined() and self._part("its samples", False, self._sample, tick, due))
+        return bool(self._part("its samples", False, self._sample, tick, due))
 
     def _sample(self, tick: int, due: int) -> bool:
         judged = self._judged()
@@ -138,16 +138,15 @@ class Process:
             return False
         status = torch_names.flight_status()
         issued = {} if status is None else torch_names.issued(status)
-        self.samples.take(
+        return self.samples.take(
             tick,
             due,
             frame,
             judged.get("native_id"),
-            pending=any(enqueued != completed for enqueued, completed in issued.values()),
+            pending=torch_names.pending(issued),
             issued={} if self.log.sends else {name: enqueued for name, (enqueued, _) in issued.items()},
             on_device=torch_names.accelerator() != "cpu",
         )
-        return True
 
     def _judged(self) -> Optional[Thread]:
         """The main thread, or else the first one, that was in the user's code when last looked at."""
@@ -166,16 +165,17 @@ class Process:
             return default
 
     def _groups(self) -> Optional[Groups]:
-        return torch_names.process_groups() if self._joined() else None
+        return torch_names.process_groups() if self.joined() else None
 
-    def _joined(self) -> bool:
+    def joined(self) -> bool:
+        """True for a rank: a process that has joined a process group itself."""
         default = torch_names.default_group()
         return default is not None and default is not self._inherited
 
     def _see_unseen(self) -> List[Unseen]:
         """Asked at each look until the process has joined: by then all of torch is loaded."""
         if not self._unseen_is_final:
-            self._unseen_is_final = self._joined()
+            self._unseen_is_final = self.joined()
             self._unseen = torch_names.unseen(self._unseen_is_final)
         return self._unseen
 
@@ -206,7 +206,7 @@ class Process:
         Reading them takes up to 0.1 s. It happens once for a stall, while the rank waits anyway;
         `READ_SHARE` bounds how much of the time it may take on short stalls.
         """
-        status = torch_names.flight_status() if self._joined() else None
+        status = torch_names.flight_status() if self.joined() else None
         now = time.monotonic()
         if status != self._flight_status:
             self._flight_status, self._flight_since, self._flight = status, now, None
@@ -215,7 +215,7 @@ class Process:
             return
         main = (thread.entry for thread in self._threads.values() if thread.entry["main"])
         since = max((entry["since"] for entry in main), default=now)
-        soon = torch_names.pending(status) and now >= self._flight_next
+        soon = torch_names.pending(torch_names.issued(status)) and now >= self._flight_next
         if now - max(since, self._flight_since) < (READ_AFTER if soon else READ_AT_LAST):
             return
         entries, calls, issued = flight.read()

@@ -496,6 +496,7 @@ class Sample(TypedDict):
         ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
         used: seconds of processor time that the whole process has used so far.
         collections: how often all its objects have been searched for garbage so far.
+        load: threads of the whole machine that run or could run, for each core, in the last minute.
     """
 
     tick: int
@@ -509,6 +510,7 @@ class Sample(TypedDict):
     wanted: float
     used: float
     collections: int
+    load: float
 
 
 class Samples(TypedDict):

@@ -7,6 +7,7 @@ was so at one time.
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Deque, Dict, List, Optional, Sequence, Tuple
@@ -49,6 +50,7 @@ class SampleLog:
 
     def __init__(self) -> None:
         self._newest: Deque[Tuple[Sample, Optional[FrameEntry]]] = deque(maxlen=KEPT)
+        self._write_at = 0
 
     def take(
         self,
@@ -60,8 +62,11 @@ class SampleLog:
         pending: bool,
         issued: Dict[str, int],
         on_device: bool,
-    ) -> None:
-        """Take a sample.
+    ) -> bool:
+        """Take a sample; return whether it is time to write them again.
+
+        Whoever misses the tick at which all write does so at the next: samples that come late enough
+        are taken for ticks at which the process could not run.
 
         Args:
             tick: number of the moment; due: of the one at which the sample was to be taken.
@@ -90,8 +95,13 @@ class SampleLog:
             "wanted": round(wanted, 4),
             "used": round(time.process_time(), 4),
             "collections": gc.get_stats()[-1]["collections"],
+            "load": round(os.getloadavg()[0] / (os.cpu_count() or 1), 2),
         }
         self._newest.append((sample, place))
+        is_due = tick >= self._write_at
+        if is_due:
+            self._write_at = tick - tick % WRITTEN + WRITTEN
+        return is_due
 
     def told(self) -> Samples:
         """The newest samples, oldest first, and the user's lines at which they were taken."""

@@ -456,13 +456,16 @@ def flight_status() -> Optional[bytes]:
     return _dump(False)
 
 
-def pending(status: bytes) -> bool:
-    """True when a group's status shows a collective that is enqueued and not completed.
+def pending(issued: Dict[str, Tuple[int, int]]) -> bool:
+    """True where a collective is enqueued and not completed.
 
     Point-to-point operations stay enqueued for ever (gloo, torch 2.13), so this may be True without
     need, never False by mistake.
+
+    Args:
+        issued: what `issued` has found.
     """
-    return any(enqueued != completed for enqueued, completed in issued(status).values())
+    return any(enqueued != completed for enqueued, completed in issued.values())
 
 
 def issued(status: bytes) -> Dict[str, Tuple[int, int]]:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
+from ..model.alignment import Alignment
 from ..model.facts import RankView, Snapshot, Verdict
-from ..model.samples import Sample
+from ..model.pace import Ranks
 from ..model.slow import Alike, Share, Slow
 from .activity import Activity
-from .windows import LEAST, Ranks, Windows
-
-KEPT = 64
-"""Samples of a rank that are kept until those of the others are known."""
-
-LATE = 3.0
-"""Seconds after which a sample does not come any more."""
+from .windows import LEAST, Windows
 
 MOST_RANKS = 256
 """Ranks of a job up to which it is told who is waited for."""
@@ -24,18 +18,17 @@ MOST_RANKS = 256
 ALIKE = 0.5
 """Share of the time that all ranks spend at a line of which that is worth a word."""
 
-UNABLE = "unable"
-"""What a rank did that could not run at a tick."""
+SOON = 64
+"""Ticks before which nothing is said of all ranks."""
 
 
 class Accounting:
     """Takes in the samples of a run, tick by tick."""
 
     def __init__(self) -> None:
-        self._known: dict[int, deque[Sample]] = {}
+        self._alignment = Alignment()
         self._activities: dict[int, Activity] = {}
         self._windows = Windows()
-        self._newest = -1
         self._begun: float | None = None
         self._now = 0.0
         self._ran: dict[int, float] = {}
@@ -50,55 +43,36 @@ class Accounting:
             self._begun = snapshot.time
         for rank, view in views.items():
             self._take_in(rank, view)
-        while (tick := self._due()) is not None:
+        for tick in self._alignment.due(self._now):
             self._count(tick)
-            self._newest = tick
 
     def _take_in(self, rank: int, view: RankView) -> None:
         assert view.process is not None, "the ranks are complete"
-        known = self._known.setdefault(rank, deque(maxlen=KEPT))
         activity = self._activities.setdefault(rank, Activity())
-        newest = known[-1].tick if known else -1
-        for sample in view.process.samples:
-            if sample.tick > newest:
-                known.append(sample)
-                activity.take(sample)
+        for sample in self._alignment.take(rank, view.process.samples):
+            activity.take(sample)
         if view.process.state == "stopped":
             activity.stops.append(self._now)
 
-    def _due(self) -> int | None:
-        """The next tick of which everything is known that will be."""
-        newer = [[s for s in samples if s.tick > self._newest] for samples in self._known.values()]
-        first = min((samples[0] for samples in newer if samples), key=lambda one: one.tick, default=None)
-        if first is None or (not all(newer) and self._now - first.at < LATE):
-            return None
-        return first.tick
-
-    def _time_of(self, tick: int) -> float:
-        """Seconds at which a tick was, by a sample that was taken at it."""
-        times = (one.at for samples in self._known.values() for one in samples if one.tick >= tick)
-        return min(times, default=self._now)
-
     def _count(self, tick: int) -> None:
         """Take in one tick; nothing where nothing tells what one of the ranks did."""
-        done = {rank: _at(tick, samples) for rank, samples in self._known.items()}
-        if any(what is None or what == "device" for what in done.values()):
+        done = self._alignment.at(tick)
+        if done is None:
             return
         acting = frozenset(rank for rank, what in done.items() if what != "waits")
         alone = acting if 0 < len(acting) < len(done) and self._is_behind(tick, acting) else Ranks()
-        ran = {
-            rank: _ran_until(tick, samples) for rank, samples in self._known.items() if rank not in alone
-        }
-        self._windows.note(alone, self._time_of(tick), same_wait=ran == self._ran)
+        ran = {rank: ran for rank, ran in self._alignment.ran(tick).items() if rank not in alone}
+        at = self._alignment.time_of(tick, self._now)
+        self._windows.note(alone, at, same_wait=ran == self._ran)
         self._ran = ran
         for rank, activity in self._activities.items():
-            activity.count(tick, done[rank] or "", waited_for=rank in alone)
+            activity.count(tick, done[rank], waited_for=rank in alone)
             if alone and rank not in alone:
                 activity.wait(tick)
 
     def _is_behind(self, tick: int, acting: Ranks) -> bool:
         """False where those who act have come wherever the others are: these only wake up late."""
-        issued = {rank: _issued(tick, samples) for rank, samples in self._known.items()}
+        issued = self._alignment.issued(tick)
         waiting = [numbers for rank, numbers in issued.items() if rank not in acting]
         if not all(issued.values()):
             return True
@@ -118,7 +92,7 @@ class Accounting:
 
     def slow(self) -> Slow | None:
         """Who was waited for; None where nobody stands out."""
-        found = self._windows.outstanding(len(self._known))
+        found = self._windows.outstanding(len(self._activities))
         if found is None or self._begun is None:
             return None
         ranks, _ = found
@@ -153,16 +127,18 @@ class Accounting:
 
     def alike(self) -> Alike | None:
         """The line at which all ranks spend much of their time; None where there is none."""
-        if self._windows.ticks < KEPT or not self._activities:
+        if self._windows.ticks < SOON or not self._activities:
             return None
-        lines = [activity.lines() for activity in self._activities.values()]
-        common = [line for line in lines[0] if all(line in one for one in lines)]
-        line = max(common, key=lambda line: min(one[line] for one in lines), default=None)
-        if line is None:
+        activities = [*self._activities.values()]
+        shares = {
+            line: min(activity.share(line) for activity in activities)
+            for line in activities[0].lines(ALIKE)
+        }
+        line = max(shares, key=lambda line: shares[line], default=None)
+        if line is None or shares[line] < ALIKE:
             return None
         where, kind, asleep = line
-        share = min(one[line] for one in lines)
-        return Alike(where, share, kind, asleep) if share >= ALIKE else None
+        return Alike(where, shares[line], kind, asleep)
 
 
 def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:
@@ -173,30 +149,3 @@ def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:
     processes = [view.process for view in views.values()]
     joined = any(view.joined for view in views.values())
     return joined and all(one is not None and one.alive and one.samples for one in processes)
-
-
-def _at(tick: int, samples: Sequence[Sample]) -> str | None:
-    """What a rank did at a tick; `UNABLE` where it could not run, None where nothing tells."""
-    after = next((sample for sample in samples if sample.tick >= tick), None)
-    if after is None:
-        return UNABLE if samples else None
-    if after.tick == tick:
-        return after.doing
-    before = next((sample for sample in reversed(samples) if sample.tick < tick), None)
-    if before is None or after.due > tick:
-        return None  # it was not to be looked at then
-    if before.doing == after.doing == "waits" and after.ran == before.ran:
-        return "waits"
-    return UNABLE
-
-
-def _issued(tick: int, samples: Sequence[Sample]) -> Mapping[str, int]:
-    """The newest collective of each group that a rank had issued by then; of one that could not run, as
-    far as it had come before."""
-    known = [sample for sample in samples if sample.tick <= tick]
-    return known[-1].issued if known else {}
-
-
-def _ran_until(tick: int, samples: Sequence[Sample]) -> float:
-    """Seconds that the thread of a rank had had a processor: one that waits on has had no more."""
-    return next((sample.ran for sample in samples if sample.tick >= tick), 0.0)

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from ..model.frames import Frame
-from ..model.samples import Sample
+from ..model.samples import Line, Sample
 from ..model.slow import SlowKind
 
 KEPT = 64
@@ -25,43 +25,11 @@ STARVED = 0.7
 MUCH = 0.3
 """Share of the time from which on it matters that a process did not run, or another thread did."""
 
+HOLDS = 0.2
+"""Share of a wait for which a thread that has the interpreter lock meanwhile runs, on a busy machine."""
+
 SAME_LINE = 0.15
 """Share of its time at a line that others must spend there who do the same, and less of it."""
-
-SLEEPS = "nanosleep"
-
-READS = frozenset(
-    (
-        *(
-            "read",
-            "write",
-            "pread",
-            "readv",
-            "writev",
-            "fsync",
-            "open",
-            "lseek",
-            "ioctl",
-            "flock",
-            "fcntl",
-        ),
-        *(
-            "connect",
-            "accept",
-            "sendto",
-            "recvfrom",
-            "sendmsg",
-            "recvmsg",
-            "poll",
-            "select",
-            "epoll_wait",
-        ),
-    )
-)
-"""System calls that read, write, or wait for what is outside."""
-
-Line = tuple[Frame, SlowKind, bool]
-"""A line, what takes the time there as far as a single sample shows it, and whether it is a sleep."""
 
 
 class Activity:
@@ -101,7 +69,7 @@ class Activity:
         shown = after if after is not None and after.doing != "waits" else before
         if done == "waits" or shown is None:
             return
-        line = None if shown.where is None else (shown.where, _kind(shown), shown.call == SLEEPS)
+        line = shown.line
         if line is not None:
             self.at_lines[line[0]] += 1
             self._all_lines[line] += 1
@@ -130,8 +98,7 @@ class Activity:
 
     def _see(self, shown: Sample, before: Sample | None, after: Sample | None, *, unable: bool) -> None:
         """Note what tells of which kind the time is."""
-        kind = _kind(shown)
-        self._traits[kind] += 1
+        self._traits[shown.kind] += 1
         since = before.at if before is not None else 0.0
         until = after.at if after is not None else math.inf
         self._traits["stopped"] += unable and any(since <= at <= until for at in self.stops)
@@ -163,13 +130,17 @@ class Activity:
         """The line at which it waited for others the longest; None where none is known."""
         return next((frame for frame, _ in self._waits_lines.most_common(1)), None)
 
-    def lines(self) -> dict[Line, float]:
-        """Of lines at which it did not compute: the share of all its time."""
-        return {
-            line: times / self.ticks
-            for line, times in self._all_lines.items()
-            if line[1] != "compute" or line[2]
-        }
+    def lines(self, least: float) -> list[Line]:
+        """Those at which it did not compute, for this share of all its time at least."""
+        return [
+            line
+            for line in self._all_lines
+            if (line[1] != "compute" or line[2]) and self.share(line) >= least
+        ]
+
+    def share(self, line: Line) -> float:
+        """The share of all its time that it spent at a line."""
+        return self._all_lines[line] / max(1, self.ticks)
 
     def kind(self, others: Iterable[Activity]) -> SlowKind:
         """What takes the time for which it was waited for.
@@ -196,17 +167,21 @@ class Activity:
             ("compile", lambda: self._is("compile")),
             ("io", lambda: self._is("io")),
             ("gc", lambda: self._is("gc")),
-            ("quota", lambda: self._is_starved(others)),
             ("gil", self._is_behind_thread),
+            ("quota", lambda: self._is_starved(others)),
         )
 
     def _is(self, trait: str) -> bool:
         return self._traits[trait] >= HALF * max(1, self.waited_for)
 
     def _is_starved(self, others: Sequence[Activity]) -> bool:
-        """True where it was ready to run, and got no processor, for longer than the others."""
+        """True where it was ready to run, and got no processor, for longer than the others, and than
+        whoever has a fair share of the machine."""
         wanted = self._wanted > max(STARVED * self._ran, MUCH * self._seconds)
-        return wanted and all(one.starved < HALF * self.starved for one in others)
+        fair = max(0.0, self._samples[-1].load - 1.0) if self._samples else 0.0
+        return wanted and all(
+            wait < HALF * self.starved for wait in (fair, *(o.starved for o in others))
+        )
 
     @property
     def starved(self) -> float:
@@ -217,20 +192,11 @@ class Activity:
         return (last.wanted - first.wanted) / (last.ran - first.ran)
 
     def _is_behind_thread(self) -> bool:
-        """True where it did not sleep, and another thread of the process ran in its place."""
+        """True where it had a processor, and did not run, while another thread of the process did."""
         free = self._traits["compute"] >= HALF * max(1, self.waited_for)
-        return free and self._besides > max(self._ran, MUCH * self._seconds)
-
-
-def _kind(sample: Sample) -> SlowKind:
-    """What takes the time, as far as a single sample shows it."""
-    if sample.doing == "child" or sample.within == "loader":
-        return "input"
-    if sample.within == "compiler":
-        return "compile"
-    if sample.within == "storage" or sample.call in READS:
-        return "io"
-    return "unknown" if sample.call else "compute"
+        could = self._seconds - self._wanted
+        rest = could - self._ran
+        return free and rest > MUCH * could and self._besides > max(HALF * self._ran, HOLDS * rest)
 
 
 def _bound(counted: Counter[Line] | Counter[Frame]) -> None:

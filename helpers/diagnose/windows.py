@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..model.pace import Ranks
+
 SHORTEST = 0.8
 """Seconds of a window at first: longer than most steps, so that one says little of the next."""
 
@@ -25,8 +27,6 @@ STANDS_OUT = 3.0
 
 MOST_SETS = 32
 """Sets of ranks that are counted in a window; the rarest are forgotten."""
-
-Ranks = frozenset[int]
 
 
 @dataclass
@@ -63,22 +63,23 @@ class Windows:
         """How many ticks there are."""
         return sum(window.ticks for window in self._all)
 
-    def note(self, ranks: Ranks, at: float, *, same_wait: bool = False) -> None:
-        """Take in a tick.
+    def note(self, ranks: Ranks, at: float, *, same_wait: bool = False, ticks: int = 1) -> None:
+        """Take in a tick, or some that follow each other in one wait.
 
         Args:
             at: seconds at which it was.
             ranks: for which all others waited; empty where that was nobody.
             same_wait: whether the others have waited ever since the tick before.
+            ticks: how many.
         """
-        before, ticks = self._current
-        self._current = ranks, ticks + 1 if same_wait and ranks == before else 1
+        before, earlier = self._current
+        self._current = ranks, ticks + (earlier if same_wait and ranks == before else 0)
         if ranks:
             self._longest[ranks] = max(self._longest[ranks], self._current[1])
         _bound(self._longest)
         if not self._all or at - self._all[-1].begun >= self._length:
             self._begin(at)
-        self._all[-1].add(Window(at, 1, Counter([ranks] if ranks else [])))
+        self._all[-1].add(Window(at, ticks, Counter({ranks: ticks} if ranks else {})))
 
     def _begin(self, at: float) -> None:
         if len(self._all) >= 2 * BLOCKS:
@@ -87,11 +88,12 @@ class Windows:
             self._length *= 2
         self._all.append(Window(at))
 
-    def outstanding(self, number: int) -> tuple[Ranks, float] | None:
+    def outstanding(self, number: int, quantile: float = QUANTILE) -> tuple[Ranks, float] | None:
         """Those who were waited for far more than any others, and for which share; None for nobody.
 
         Args:
             number: of all ranks, of which they are half at most: where it is more, a few are fast.
+            quantile: of Student's distribution, how far the lead has to be above nothing.
 
         What was so once may be chance: the longest single wait has to leave enough. So may what comes
         and goes: the 95 % confidence interval of the lead over whoever comes next is above nothing.
@@ -108,7 +110,7 @@ class Windows:
         if repeated < LEAST or share < STANDS_OUT * _share(total, second):
             return None
         lead = [_share(block, first) - _share(block, second) for block in blocks]
-        return (first, share) if _lower_bound(lead) > 0 else None
+        return (first, share) if _lower_bound(lead, quantile) > 0 else None
 
     def share(self, ranks: Ranks) -> float:
         """The share of all ticks at which these, or some of these, were waited for by all others."""
@@ -150,8 +152,8 @@ def _share(window: Window, ranks: Ranks) -> float:
     return counted / window.ticks if window.ticks else 0.0
 
 
-def _lower_bound(values: Sequence[float]) -> float:
+def _lower_bound(values: Sequence[float], quantile: float) -> float:
     """The lower end of the confidence interval of the mean."""
     mean = sum(values) / len(values)
     spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return mean - QUANTILE * spread / math.sqrt(len(values))
+    return mean - quantile * spread / math.sqrt(len(values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .facts import Snapshot
+from .pace import Pace
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Part:
         attached: True for a job that was running before anybody looked.
         name: of the file that tells it; begun: when that was begun, by the clock of its machine, as
             ISO 8601 in UTC. Empty for what several files tell.
+        pace: what the ranks did on their way to each collective; None where nothing tells it.
     """
 
     last: Snapshot
@@ -27,3 +29,4 @@ class Part:
     attached: bool = False
     name: str = ""
     begun: str = ""
+    pace: Pace | None = None

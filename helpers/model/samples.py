@@ -7,9 +7,36 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .frames import Frame
+from .slow import SlowKind
 
 Doing = Literal["waits", "child", "works", "device"]
 """It waits for other ranks, for a child that loads data, for neither, or perhaps for its device."""
+
+SLEEPS = "nanosleep"
+
+READS = frozenset(
+    (
+        *(
+            "read",
+            "write",
+            "pread",
+            "readv",
+            "writev",
+            "fsync",
+            "open",
+            "lseek",
+            "ioctl",
+            "flock",
+            "fcntl",
+        ),
+        *("connect", "accept", "sendto", "recvfrom", "sendmsg", "recvmsg"),
+        *("poll", "select", "epoll_wait"),
+    )
+)
+"""System calls that read, write, or wait for what is outside."""
+
+Line = tuple[Frame, SlowKind, bool]
+"""A line, what takes the time there as far as a single sample shows it, and whether it is a sleep."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +55,7 @@ class Sample:
         ran, wanted: seconds for which its thread has had a processor, and has waited for one, so far.
         used: seconds of processor time that the whole process has used so far.
         collections: how often all its objects have been searched for garbage so far.
+        load: threads of the whole machine that run or could run, for each core, in the last minute.
     """
 
     tick: int
@@ -42,3 +70,20 @@ class Sample:
     wanted: float = 0.0
     used: float = 0.0
     collections: int = 0
+    load: float = 0.0
+
+    @property
+    def kind(self) -> SlowKind:
+        """What takes the time, as far as a single sample shows it."""
+        if self.doing == "child" or self.within == "loader":
+            return "input"
+        if self.within == "compiler":
+            return "compile"
+        if self.within == "storage" or self.call in READS:
+            return "io"
+        return "unknown" if self.call else "compute"
+
+    @property
+    def line(self) -> Line | None:
+        """Where it was; None where that is not known."""
+        return None if self.where is None else (self.where, self.kind, self.call == SLEEPS)

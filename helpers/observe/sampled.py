@@ -43,6 +43,7 @@ def of_beacon(
             wanted=sample["wanted"],
             used=sample["used"],
             collections=sample["collections"],
+            load=sample["load"],
         )
         for sample, place in noted
     )

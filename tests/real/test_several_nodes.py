@@ -63,6 +63,18 @@ while not enough:
     time.sleep(0.01)
 """
 
+STEPS = f"""{BEGIN}
+def augment():
+    time.sleep(0.15)
+
+for step in range(120):
+    time.sleep(0.1)
+    if rank == SLOW:
+        augment()
+    dist.all_reduce(x)
+"""
+"""A job in which one rank has more to do, if there is a rank of that number."""
+
 LOADER = f"""{BEGIN}
 class Data(torch.utils.data.Dataset):
     def __len__(self):
@@ -237,6 +249,23 @@ def test_a_mismatch_is_found_though_each_node_sees_a_part(tmp_path: Path, hosts:
     assert [view["state"] for view in whole["ranks"]] == ["waiting"] * 3
     assert whole["job"]["nodes_seen"] == 2
     assert f"Odd one out:     rank 1 on node 0 (host {hosts[0]})" in text
+
+
+@pytest.mark.parametrize("slow", [2, -1], ids=["a slow rank", "none"])
+def test_who_is_waited_for_is_told_by_all_recordings(tmp_path: Path, slow: int) -> None:
+    with cluster(tmp_path, STEPS.replace("SLOW", str(slow)), ("n0", "n1")) as job:
+        job.start(0, 2)
+        job.start(1, 1)
+        each = [job.ended(number) for number in (0, 1)]
+        whole, _ = job.together()
+    assert [one["slow"] for one in each] == [None, None]
+    assert found(whole) == ("ok", "none", [])
+    if slow < 0:
+        assert whole["slow"] is None
+        return
+    told = whole["slow"]
+    assert (told["rank"], told["where"]["function"]) == (2, "augment")
+    assert 0.4 < told["share"] < 0.7
 
 
 def test_a_mismatch_of_four_nodes_is_found_by_attaching_to_each(tmp_path: Path) -> None:

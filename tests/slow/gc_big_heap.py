@@ -1,6 +1,7 @@
 """One rank keeps an index of all samples as Python objects, and collects garbage after each step."""
 
 import gc
+import os
 
 import ledger
 import torch
@@ -22,9 +23,9 @@ def train_step(model, optimizer, backward):
 
 def main():
     index = []
-    dist.init_process_group("gloo")
-    if dist.get_rank() == 1:
+    if os.environ["RANK"] == "1":
         index = [{"id": number, "tags": [number]} for number in range(700_000)]
+    dist.init_process_group("gloo")
     ledger.joined()
     with ledger.around():
         model = DistributedDataParallel(nn.Linear(256, 256))

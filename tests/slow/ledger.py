@@ -64,6 +64,17 @@ def message(source, target):
         _write(**call, there=before, before=before, after=time.monotonic())
 
 
+def note(name):
+    """Note the calls of a function of torch.distributed, by whichever library: all ranks take part."""
+    call = getattr(dist, name)
+
+    def noted(*given, **named):
+        with around():
+            return call(*given, **named)
+
+    setattr(dist, name, noted)
+
+
 class Backward:
     """Note the backward passes of a model whose gradients DDP averages.
 

@@ -26,8 +26,8 @@ def main():
         loss.backward()  # <- slow
         for parameter in model.parameters():
             with ledger.around():
-                dist.all_reduce(parameter.grad)
-            parameter.data -= 0.01 * parameter.grad
+                dist.all_reduce(parameter.grad)  # <- slow
+            parameter.data -= 0.01 * parameter.grad  # <- slow
         model.zero_grad()
     for other in others:
         other.kill()

@@ -17,6 +17,8 @@ EVERY = 6
 Work = Callable[[int, int], Sequence[tuple[int, float, str]]]
 """Step and rank -> what it does before all meet: line, seconds, system call (none: it computes)."""
 
+Clock = Callable[[float], float]
+
 
 @dataclass
 class Steps:
@@ -36,7 +38,7 @@ class Steps:
 
     def __post_init__(self) -> None:
         self._starts: list[list[float]] = [[] for _ in range(self.ranks)]
-        self._does: list[list[tuple[int, str, float]]] = [[] for _ in range(self.ranks)]
+        self._does: list[list[tuple[int, str, float, int]]] = [[] for _ in range(self.ranks)]
         self._ran = [0.0] * self.ranks
         self.alone = [0.0] * self.ranks
         now, step = self.begins, 0
@@ -51,18 +53,22 @@ class Steps:
     def _one(self, rank: int, now: float, step: int) -> float:
         for line, seconds, call in self.work(step, rank):
             self._starts[rank].append(now)
-            self._does[rank].append((line, call, self._ran[rank]))
+            self._does[rank].append((line, call, self._ran[rank], step))
             now += seconds
             self._ran[rank] += 0.001 if call else seconds
         self._starts[rank].append(now)
-        self._does[rank].append((0, "futex", self._ran[rank]))
+        self._does[rank].append((0, "futex", self._ran[rank], step + 1))
         return now
 
-    def sample(self, rank: int, tick: int, due: int) -> Sample:
-        """What a rank does at a tick."""
-        at = moment(tick)
+    def sample(self, rank: int, tick: int, due: int, clock: Clock = lambda time: time) -> Sample:
+        """What a rank does at a tick.
+
+        Args:
+            clock: time of its machine -> time of the job.
+        """
+        at = clock(moment(tick))
         index = bisect_right(self._starts[rank], at) - 1
-        line, call, ran = self._does[rank][index]
+        line, call, ran, issued = self._does[rank][index]
         return Sample(
             tick=tick,
             due=due,
@@ -70,6 +76,7 @@ class Steps:
             doing="works" if line else "waits",
             where=Frame("train.py", line or 99, "train"),
             call=call,
+            issued={"0": issued},
             ran=ran + (at - self._starts[rank][index] if line and not call else 0.0),
         )
 

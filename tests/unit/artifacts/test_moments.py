@@ -18,8 +18,11 @@ from helpers.artifacts import artifacts
 from helpers.artifacts.moments import LARGE, Unpacker, moments, packed
 from helpers.diagnose.nodes import together
 from helpers.model.facts import Snapshot
+from helpers.model.frames import Frame
 from helpers.model.part import Part
+from helpers.model.samples import Sample
 from helpers.observe.look import Look
+from helpers.observe.pacing import Pacing
 from helpers.observe.recording import Recorder, RecordingError, load, pack
 from helpers.session import report_of_artifacts
 
@@ -156,3 +159,17 @@ def test_a_recording_that_cannot_be_read_is_refused_alone(tmp_path: Path) -> Non
         artifacts.read([str(tmp_path)]).parts()
     with pytest.raises(RecordingError, match=r"^holds no look"):
         moments(tmp_path / "n0.rec")
+
+
+def test_the_pace_of_ranks_arrives_as_it_was() -> None:
+    frame = Frame("train.py", 7, "augment")
+    samples = [
+        Sample(tick, tick, 0.1 * tick, "works" if tick % 2 else "waits", frame, issued={"0": tick // 2})
+        for tick in range(60)
+    ]
+    pacing = Pacing()
+    pacing.take(dict.fromkeys((0, 1), samples), 12.0)
+    part = replace(moments(RECORDINGS / "skips_a_turn.jsonl.gz"), pace=pacing.pace())
+    assert part.pace is not None
+    assert part.pace.groups["0"].blocks[0] == {frozenset(): 1}
+    assert Unpacker().part(packed(part)).pace == part.pace

@@ -766,7 +766,7 @@ PENDING = [
 
 @pytest.mark.parametrize(("status", "expected"), PENDING)
 def test_whether_something_is_pending(status: dict[str, Any], expected: bool) -> None:
-    assert torch_names.pending(json.dumps(status).encode()) is expected
+    assert torch_names.pending(torch_names.issued(json.dumps(status).encode())) is expected
 
 
 def test_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:

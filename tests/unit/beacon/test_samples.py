@@ -76,6 +76,19 @@ def test_the_newest_samples_are_told_with_their_lines() -> None:
     assert told["samples"][-1]["issued"] == {"0": samples.KEPT + 2}
 
 
+def test_they_are_written_again_at_the_first_tick_that_is_met() -> None:
+    log, frame = samples.SampleLog(), inspect.currentframe()
+    assert frame is not None
+    met = (3, 7, 8, 9, 21, 23, 24)
+    due = [
+        tick
+        for tick in met
+        if log.take(tick, tick, frame, None, pending=False, issued={}, on_device=False)
+    ]
+    assert samples.WRITTEN == 8
+    assert due == [3, 8, 21, 24]
+
+
 def test_the_time_of_a_thread_is_told() -> None:
     held, known, frame = threading.Event(), [0], inspect.currentframe()
     assert frame is not None

@@ -160,7 +160,7 @@ def test_everything_is_found_in_each_version(stand_in: Callable[..., StandIn], v
     assert groups is not None
     assert (groups["rank"], groups["world_size"], groups["groups"][0]["ranks"]) == (1, 2, [0, 1])
     status = torch_names.flight_status()
-    assert status is not None and torch_names.pending(status)
+    assert status is not None and torch_names.pending(torch_names.issued(status))
     (entry,), (call,), (issued,) = flight.read()
     assert (entry["group"], entry["seq"], entry["op"], entry["done"]) == ("0", 2, "all_reduce", False)
     assert (call["op"], issued["group"], issued["first"], issued["calls"]) == ("all_reduce", "0", 2, [0])

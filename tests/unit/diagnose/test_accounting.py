@@ -163,6 +163,18 @@ def test_a_rank_that_cannot_run_is_waited_for() -> None:
     assert slow.rank == 1
 
 
+def test_time_in_which_no_rank_can_run_counts() -> None:
+    def unable(rank: int, time: float) -> bool:
+        return time % 1.0 < (0.8 if rank == 1 else 0.5)
+
+    def work(step: int, own: int) -> list[tuple[int, float, str]]:
+        return [(5, 0.5, ""), *([(6, 0.3, "")] if own == 1 else [])]
+
+    slow = slow_of(Steps(2, work, unable=unable, meets=0.2))
+    assert slow is not None
+    assert slow.share == pytest.approx(0.3, abs=0.05)
+
+
 def test_a_line_at_which_all_spend_their_time() -> None:
     accounting = accounted(Steps(3, lambda step, own: [(5, 0.05, ""), (6, 0.3, "read")]))
     alike = accounting.alike()

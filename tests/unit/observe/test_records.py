@@ -172,6 +172,7 @@ def test_samples_are_told_once(folder: Path) -> None:
                 "wanted": 0.0,
                 "used": 0.5,
                 "collections": 0,
+                "load": 0.0,
             }
             for number in numbers
         ]

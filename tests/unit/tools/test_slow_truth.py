@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import slow_truth
-from make_slow import FOLDER, Declared, Score, Trial, select
+from make_slow import FOLDER, Declared, KeptRuns, Score, Trial, select
+from sections import put
 from slow_truth import Call, Ledger, Truth, truth
 
 
@@ -136,3 +137,28 @@ def test_every_program_is_declared_and_every_slow_line_marked() -> None:
     declared = select(None)
     assert {one.program for one in declared.values() if one.can_run} <= programs
     assert all(f"[{Path(name).stem}]" in (FOLDER / "slow.toml").read_text() for name in programs)
+
+
+def test_an_interrupted_pass_goes_on_where_it_was(tmp_path: Path) -> None:
+    file, made = tmp_path / "idle.jsonl", trial(slow=told())
+    kept, programs = KeptRuns(file), {"job": made.declared}
+    assert kept.trials(programs) == []
+    file.write_bytes(b'{"name": "other", "sec')
+    kept.add(made)
+    (read,) = kept.trials(programs)
+    assert (read.name, read.truth, read.slow, read.wrong()) == ("job", made.truth, made.slow, ())
+    assert kept.trials({}) == []
+
+
+def test_each_condition_is_a_section_of_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "slow.md"
+    for title in ("Idle", "Busy", "Idle"):
+        put(page, "Slow", Score([trial(slow=told())]).to_markdown(title, f"Made for {title}."))
+    text = page.read_text()
+    heads = [line for line in text.splitlines() if line.startswith("#")]
+    assert heads == [
+        "# Slow",
+        "## Idle",
+        "## Busy",
+    ]
+    assert text.count("| job | 1 | 1 | 0.50 | 0.55 |") == 2

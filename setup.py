@@ -1,4 +1,10 @@
-"""Installed in place, by `pip install -e`, the package can be imported as `helpers`, too."""
+"""What pyproject.toml cannot say.
+
+Installed in place, by `pip install -e`, the package can be imported as `helpers`, too. A build leaves
+nothing in the checkout: what it copies would be found by tools, and by the next build when it is old.
+"""
+
+from tempfile import TemporaryDirectory
 
 from setuptools import setup
 from setuptools.command.editable_wheel import editable_wheel
@@ -13,4 +19,5 @@ class InPlace(editable_wheel):
         super().run()
 
 
-setup(cmdclass={"editable_wheel": InPlace})
+with TemporaryDirectory(prefix="stuck-ranks-build-") as folder:
+    setup(cmdclass={"editable_wheel": InPlace}, options={"build": {"build_base": folder}})

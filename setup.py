@@ -1,13 +1,34 @@
 """What pyproject.toml cannot say.
 
-Installed in place, by `pip install -e`, the package can be imported as `helpers`, too. A build leaves
-nothing in the checkout: what it copies would be found by tools, and by the next build when it is old.
+Installed in place, by `pip install -e`, the package can be imported as `helpers`, too. A wheel has the
+guide in an archive. A build leaves no folder in the checkout: tools, and the next build, would find in it
+what is old.
 """
 
+from pathlib import Path
+from runpy import run_path
 from tempfile import TemporaryDirectory
+from zipfile import ZIP_LZMA, ZipFile, ZipInfo
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
+
+
+class WithGuide(build_py):
+    """Adds the archive of the guide to the files of the package."""
+
+    def run(self) -> None:
+        """Copy the modules, then pack the guide."""
+        super().run()
+        if self.editable_mode:
+            return
+        guide = run_path("helpers/labs/guide_copy.py")
+        archive = Path(self.build_lib, "stuck_ranks", guide["ARCHIVE"].name)
+        with ZipFile(archive, "w", ZIP_LZMA) as packed:
+            for place, content in guide["guide_files"]():
+                # An entry has a date of its own; this one is the same in every build.
+                packed.writestr(ZipInfo(place.as_posix()), content, ZIP_LZMA)
 
 
 class InPlace(editable_wheel):
@@ -20,4 +41,7 @@ class InPlace(editable_wheel):
 
 
 with TemporaryDirectory(prefix="stuck-ranks-build-") as folder:
-    setup(cmdclass={"editable_wheel": InPlace}, options={"build": {"build_base": folder}})
+    setup(
+        cmdclass={"build_py": WithGuide, "editable_wheel": InPlace},
+        options={"build": {"build_base": folder}},
+    )

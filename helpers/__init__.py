@@ -121,7 +121,11 @@ def __getattr__(name: str) -> Any:
         return version("stuck-ranks")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name], __name__), name)
+    try:
+        return getattr(import_module(_MODULES[name], __name__), name)
+    except ModuleNotFoundError as absent:
+        needs = f"{name} needs {absent.name}: install stuck-ranks[labs]"
+        raise ModuleNotFoundError(needs, name=absent.name) from absent
 
 
 def __dir__() -> list[str]:

@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
         copied = copy_guide(folder, overwrite=options.overwrite)
     except OSError as problem:
         raise UsageError(f"{problem.filename or folder} cannot be written: {problem.strerror}") from None
-    print(f"The guide is in {folder}: {len(copied.written)} files written.")
+    files = "1 file" if len(copied.written) == 1 else f"{len(copied.written)} files"
+    print(f"The guide is in {folder}: {files} written.")
     if copied.kept:
         print("Left as they are, since they differ from the guide's (--overwrite replaces them):")
         print("".join(f"    {path}\n" for path in copied.kept), end="")

@@ -1,25 +1,30 @@
-"""The files of the guide: where they came with the package, and a copy of them that is a user's own."""
+"""The files of the guide, as they came with the package, and a copy of them that is a user's own.
+
+In a checkout they lie beside the package. A wheel has them in one archive, which setup.py makes of what
+`guide_files` finds: the tool alone is to stay small, and lessons are not run where packages are.
+"""
 
 from __future__ import annotations
 
-import filecmp
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from zipfile import ZipFile
 
 PACKAGE = Path(__file__).resolve().parents[1]
+CHECKOUT = PACKAGE.parent
+ARCHIVE = PACKAGE / "guide.zip"
 
 START = "notebooks/index.ipynb"
 """The page of a copy that is read first."""
 
-PAGES = ("diagnose/causes", "diagnose/topics")
-"""Folders of the package whose pages the lessons link to, as `helpers/diagnose/...`."""
+FOLDERS = ("notebooks", "docs", "helpers/diagnose/causes", "helpers/diagnose/topics")
+"""Folders of a checkout that a copy has, too: the lessons, and what they link to."""
 
-MADE_BY_RUNS = (".*", "__pycache__", "your_turn*", "stuck-ranks-saved", "*.py[co]")
-"""Names of files and folders in a checkout that are a learner's, and not the guide's."""
+LEFT_OUT = (".*", "__pycache__", "your_turn*", "stuck-ranks-saved", "*.png")
+"""Names in `notebooks` that are a learner's and not the guide's; and pictures of the README."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,6 @@ class Copied:
     kept: tuple[Path, ...]
 
 
-def shipped(name: str) -> Path:
-    """A folder that came with this package: inside it when it is installed, beside it in a checkout."""
-    inside = PACKAGE / name
-    return inside if inside.is_dir() else PACKAGE.parent / name
-
-
 def copy_guide(folder: Path, *, overwrite: bool = False) -> Copied:
     """Copy the guide to a folder, with the pages that its lessons link to.
 
@@ -52,15 +51,15 @@ def copy_guide(folder: Path, *, overwrite: bool = False) -> Copied:
         OSError: something cannot be written; what has been copied stays.
     """
     written, kept = list[Path](), list[Path]()
-    for source, place in _files():
+    for place, content in guide_files():
         target = folder / place
-        if target.exists() and filecmp.cmp(source, target, shallow=False):
+        if target.is_file() and target.read_bytes() == content:
             continue
-        if target.exists() and not overwrite:
+        if os.path.lexists(target) and not overwrite:
             kept.append(place)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
+        target.write_bytes(content)
         written.append(place)
     return Copied(tuple(written), tuple(kept))
 
@@ -74,18 +73,21 @@ def copy_around(folder: Path) -> Path | None:
     return None
 
 
-def _files() -> Iterator[tuple[Path, Path]]:
-    """Each file of the guide, and its place in a copy."""
-    roots = [(shipped(name), Path(name)) for name in ("notebooks", "docs")]
-    roots += [(PACKAGE / name, Path("helpers", name)) for name in PAGES]
-    for root, place in roots:
-        for folder, folders, names in os.walk(root):
+def guide_files() -> Iterator[tuple[Path, bytes]]:
+    """Each file of the guide: its place in a copy, and its content."""
+    if ARCHIVE.is_file():
+        with ZipFile(ARCHIVE) as archive:
+            for name in archive.namelist():
+                yield Path(name), archive.read(name)
+        return
+    for root in FOLDERS:
+        for folder, folders, names in os.walk(CHECKOUT / root):
             folders[:] = sorted(filter(_is_guide, folders))
             for name in sorted(filter(_is_guide, names)):
-                source = Path(folder, name)
-                if place.parts[0] != "helpers" or source.suffix == ".md":
-                    yield source, place / source.relative_to(root)
+                file = Path(folder, name)
+                if file.suffix == ".md" or not root.startswith("helpers"):
+                    yield file.relative_to(CHECKOUT), file.read_bytes()
 
 
 def _is_guide(name: str) -> bool:
-    return not any(fnmatch(name, pattern) for pattern in MADE_BY_RUNS)
+    return not any(fnmatch(name, pattern) for pattern in LEFT_OUT)

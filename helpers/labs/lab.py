@@ -20,7 +20,7 @@ from ..launch.memory_limit import Limit
 from . import calls, machine, toml_file
 from .conditions import watched
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Turn, Value
-from .guide_copy import copy_around, shipped
+from .guide_copy import CHECKOUT, copy_around
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -352,15 +352,18 @@ def labs_folder() -> Path:
     """The folder that holds the labs.
 
     That is what the variable says, else the copy of the guide in which the current folder is, as that
-    of an open notebook, else what came with this package.
+    of an open notebook, else that of this checkout.
 
     Raises:
         LabError: it is not there.
     """
     given = os.environ.get(NOTEBOOKS)
-    folder = Path(given) if given else copy_around(_current()) or shipped("notebooks")
+    folder = Path(given) if given else copy_around(_current()) or CHECKOUT / "notebooks"
     if not folder.is_dir():
-        raise LabError(f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder")
+        raise LabError(
+            f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder, or run this in a "
+            "copy of the guide (`stuck-ranks guide` makes one)"
+        )
     return folder
 
 

@@ -18,6 +18,7 @@ from repository import RECORDINGS, ROOT
 
 import helpers
 from helpers.cli.main import main
+from helpers.labs.guide_copy import guide_files
 from helpers.model.facts import Report
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -123,7 +124,7 @@ def test_every_room_is_installed_under_the_name_of_the_package() -> None:
     listed = PYPROJECT["tool"]["setuptools"]["packages"]
     rooms = {path.parent.relative_to(ROOT / "helpers") for path in (ROOT / "helpers").rglob("*.py")}
     named = {".".join(("stuck_ranks", *room.parts)) for room in rooms}
-    assert listed == sorted(named | {"stuck_ranks.docs", "stuck_ranks.notebooks"})
+    assert listed == sorted(named | {"stuck_ranks.docs"})
 
 
 @pytest.fixture(scope="module")
@@ -158,12 +159,17 @@ def test_a_wheel_has_nothing_by_the_name_of_the_checkout(built: Path) -> None:
         "beacon/inject/sitecustomize.py",
         "diagnose/causes/error.md",
         "docs/report.schema.json",
-        "notebooks/index.ipynb",
-        "notebooks/05_spawn_ports/broken.py",
     ):
         assert f"stuck_ranks/{name}" in names
-    of_learners = re.compile(r"/notebooks/.*(your_turn|\.runs|\.built|__pycache__)")
-    assert not list(filter(of_learners.search, names))
+
+
+def test_a_wheel_has_the_guide_in_an_archive(built: Path, tmp_path: Path) -> None:
+    (wheel,) = (built / "made").glob("*.whl")
+    with zipfile.ZipFile(wheel) as found:
+        archive = found.extract("stuck_ranks/guide.zip", tmp_path)
+    with zipfile.ZipFile(archive) as guide:
+        assert {Path(name): guide.read(name) for name in guide.namelist()} == dict(guide_files())
+        assert {info.date_time for info in guide.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_building_leaves_nothing_that_make_test_would_meet(built: Path) -> None:

@@ -1,14 +1,16 @@
 """What pyproject.toml cannot say.
 
 Installed in place, by `pip install -e`, the package can be imported as `helpers`, too. A wheel has the
-guide in an archive. A build leaves no folder in the checkout: tools, and the next build, would find in it
-what is old.
+guide in an archive. A build leaves no folder in the checkout: tools, and the next build, would find in
+it what is old.
 """
 
+import gzip
+import tarfile
+from io import BytesIO
 from pathlib import Path
 from runpy import run_path
 from tempfile import TemporaryDirectory
-from zipfile import ZIP_LZMA, ZipFile, ZipInfo
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -19,16 +21,17 @@ class WithGuide(build_py):
     """Adds the archive of the guide to the files of the package."""
 
     def run(self) -> None:
-        """Copy the modules, then pack the guide."""
+        """Copy the modules, then pack the guide: recordings unpacked, since together they take half."""
         super().run()
         if self.editable_mode:
             return
         guide = run_path("helpers/labs/guide_copy.py")
-        archive = Path(self.build_lib, "stuck_ranks", guide["ARCHIVE"].name)
-        with ZipFile(archive, "w", ZIP_LZMA) as packed:
+        with tarfile.open(Path(self.build_lib, "stuck_ranks", guide["ARCHIVE"].name), "w:xz") as packed:
             for place, content in guide["guide_files"]():
-                # An entry has a date of its own; this one is the same in every build.
-                packed.writestr(ZipInfo(place.as_posix()), content, ZIP_LZMA)
+                plain = gzip.decompress(content) if place.suffix == ".gz" else content
+                entry = tarfile.TarInfo(place.as_posix())  # without a date: each build is the same
+                entry.size = len(plain)
+                packed.addfile(entry, BytesIO(plain))
 
 
 class InPlace(editable_wheel):

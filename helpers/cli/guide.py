@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+import tarfile
 from pathlib import Path
 
 from .arguments import UsageError
@@ -34,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     try:
         copied = copy_guide(folder, overwrite=options.overwrite)
+    except tarfile.TarError as problem:
+        raise UsageError(f"the guide cannot be unpacked: {problem}") from None
     except OSError as problem:
         raise UsageError(f"{problem.filename or folder} cannot be written: {problem.strerror}") from None
     files = "1 file" if len(copied.written) == 1 else f"{len(copied.written)} files"

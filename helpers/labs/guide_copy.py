@@ -6,16 +6,17 @@ In a checkout they lie beside the package. A wheel has them in one archive, whic
 
 from __future__ import annotations
 
+import gzip
 import os
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from zipfile import ZipFile
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
-ARCHIVE = PACKAGE / "guide.zip"
+ARCHIVE = PACKAGE / "guide.tar.xz"
 
 START = "notebooks/index.ipynb"
 """The page of a copy that is read first."""
@@ -49,6 +50,7 @@ def copy_guide(folder: Path, *, overwrite: bool = False) -> Copied:
 
     Raises:
         OSError: something cannot be written; what has been copied stays.
+        tarfile.TarError: this Python cannot unpack the archive.
     """
     written, kept = list[Path](), list[Path]()
     for place, content in guide_files():
@@ -76,9 +78,7 @@ def copy_around(folder: Path) -> Path | None:
 def guide_files() -> Iterator[tuple[Path, bytes]]:
     """Each file of the guide: its place in a copy, and its content."""
     if ARCHIVE.is_file():
-        with ZipFile(ARCHIVE) as archive:
-            for name in archive.namelist():
-                yield Path(name), archive.read(name)
+        yield from _packed()
         return
     for root in FOLDERS:
         for folder, folders, names in os.walk(CHECKOUT / root):
@@ -87,6 +87,17 @@ def guide_files() -> Iterator[tuple[Path, bytes]]:
                 file = Path(folder, name)
                 if file.suffix == ".md" or not root.startswith("helpers"):
                     yield file.relative_to(CHECKOUT), file.read_bytes()
+
+
+def _packed() -> Iterator[tuple[Path, bytes]]:
+    """The files of the archive, in which recordings are packed together and not each by itself."""
+    with tarfile.open(ARCHIVE) as archive:
+        for member in archive:
+            file = archive.extractfile(member)
+            assert file is not None, "setup.py adds files only"
+            content = file.read()
+            place = Path(member.name)
+            yield place, gzip.compress(content, mtime=0) if place.suffix == ".gz" else content
 
 
 def _is_guide(name: str) -> bool:

@@ -150,7 +150,7 @@ def test_its_types_are_seen(environment: Path, tmp_path: Path) -> None:
         words, cwd=tmp_path, env=outside(), capture_output=True, text=True, check=False
     )
     assert done.stdout.count("error:") == 1, done.stdout
-    assert "Incompatible types in assignment" in done.stdout and "Literal['hang']" in done.stdout
+    assert "Incompatible types in assignment" in done.stdout and "'hang'" in done.stdout
 
 
 def test_the_schema_is_in_the_package(environment: Path, tmp_path: Path) -> None:
@@ -186,4 +186,4 @@ def test_the_wheel_has_all_files_of_the_package(environment: Path) -> None:
     tracked = {name.removeprefix("helpers/") for name in listed_files("helpers")}
     files = (path.relative_to(package) for path in package.rglob("*") if path.is_file())
     there = {str(path) for path in files if path.suffix != ".pyc" and path.parts[0] != "docs"}
-    assert tracked | {"guide.zip"} == there
+    assert tracked | {"guide.tar.xz"} == there

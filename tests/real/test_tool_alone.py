@@ -47,7 +47,7 @@ def environment(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     venv.create(alone, with_pip=False)
     into = ["--python", str(alone / "bin" / "python")]
     install = ["install", "--no-index", "--find-links", str(WHEELS), str(wheel)]
-    subprocess.run([*pip, *into, *install], check=True, timeout=120)
+    subprocess.run([*pip, *into, *install], env=outside(), check=True, timeout=120)
     return alone
 
 

@@ -1,7 +1,37 @@
-"""Installed in place, by `pip install -e`, the package can be imported as `helpers`, too."""
+"""What pyproject.toml cannot say.
+
+Installed in place, by `pip install -e`, the package can be imported as `helpers`, too. A wheel has the
+guide in an archive. A build leaves no folder in the checkout: tools, and the next build, would find in
+it what is old.
+"""
+
+import gzip
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from runpy import run_path
+from tempfile import TemporaryDirectory
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import editable_wheel
+
+
+class WithGuide(build_py):
+    """Adds the archive of the guide to the files of the package."""
+
+    def run(self) -> None:
+        """Copy the modules, then pack the guide: recordings unpacked, since together they take half."""
+        super().run()
+        if self.editable_mode:
+            return
+        guide = run_path("helpers/labs/guide_copy.py")
+        with tarfile.open(Path(self.build_lib, "stuck_ranks", guide["ARCHIVE"].name), "w:xz") as packed:
+            for place, content in guide["guide_files"]():
+                plain = gzip.decompress(content) if place.suffix == ".gz" else content
+                entry = tarfile.TarInfo(place.as_posix())  # without a date: each build is the same
+                entry.size = len(plain)
+                packed.addfile(entry, BytesIO(plain))
 
 
 class InPlace(editable_wheel):
@@ -13,4 +43,8 @@ class InPlace(editable_wheel):
         super().run()
 
 
-setup(cmdclass={"editable_wheel": InPlace})
+with TemporaryDirectory(prefix="stuck-ranks-build-") as folder:
+    setup(
+        cmdclass={"build_py": WithGuide, "editable_wheel": InPlace},
+        options={"build": {"build_base": folder}},
+    )

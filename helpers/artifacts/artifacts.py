@@ -20,14 +20,14 @@ from ..model.part import Part
 from ..observe.account import Account
 from ..observe.recording import Recording, load
 from ..observe.source import Sources
-from . import job, program, reader
+from . import job, program
 from .files import UNPACKED, files
 from .missing import not_seen
 from .moments import Unpacker
 from .reading import Found
 from .whose import placed
 
-ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).resolve().parents[1]
 START = """
 import runpy, sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -231,7 +231,8 @@ class _Reader:
             process.communicate()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        words = (sys.executable, "-I", "-c", START, str(ROOT), reader.__name__, str(self._budget))
+        module = f"{PACKAGE.name}.artifacts.reader"  # in a checkout, the folder has a name of its own
+        words = (sys.executable, "-I", "-c", START, str(PACKAGE.parent), module, str(self._budget))
         return subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )

@@ -9,7 +9,12 @@ from .arguments import UsageError, guide
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Declare the options."""
-    verb = verbs.add_parser("check", help="what is there on this machine, and what runs how")
+    verb = verbs.add_parser(
+        "check",
+        help="what is there on this machine, and what runs how",
+        epilog="Exit code: 0 when everything required is there, else 1. The tool alone requires nothing "
+        "of the guide. With --seats: 0 when every seat comes to its report.",
+    )
     verb.add_argument(
         "--seats",
         type=count,
@@ -26,8 +31,11 @@ def run(options: argparse.Namespace) -> int:
     with guide():
         from ..labs import check, seats
         from ..labs.lab import LabError
-    if options.seats is None:
-        return check.main()
+
+        if options.seats is None:
+            return check.main()
+    if not check.has_guide():
+        raise UsageError("--seats runs a lab, and the guide is not installed: see stuck-ranks check")
     try:
         return seats.main(options.lab, options.seats)
     except LabError as problem:

@@ -8,15 +8,25 @@ import sys
 from collections.abc import Sequence
 
 from ..report.files import discard
-from . import attach, check, diagnose, explain, lab, read
+from . import attach, check, diagnose, explain, guide, lab, read
 from .arguments import INTERRUPTED, LostFileError, Parser, UsageError
 
-VERBS = (diagnose, attach, read, check, lab, explain)
+VERBS = (diagnose, attach, read, check, lab, guide, explain)
 """Each has `add(verbs)`, which declares its options, and `run(options)`, which returns the exit code.
 
 What `run` needs is imported there: it takes a third of a second, for which no job is to wait."""
 
 USAGE, FAULT = 64, 70
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up for nobody else: that takes time."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"stuck-ranks {version('stuck-ranks')}")
+        parser.exit()
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -30,6 +40,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         at = given.index("--")
         given, command = given[:at], given[at + 1 :]
     parser = Parser(prog="stuck-ranks", description="Say which rank, which call, which line, why.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add(verbs).set_defaults(run=verb.run)

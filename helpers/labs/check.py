@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import psutil
-from packaging.requirements import Requirement
-from packaging.version import Version
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Column, Table
@@ -25,6 +23,9 @@ from ..report.markdown import inline, paragraph
 from . import machine
 from .declaration import Hardware
 from .lab import Lab, LabError, all_labs
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 __all__ = ["Fact", "Here", "LabLine", "collect", "exit_code", "here", "lab_line", "main", "render"]
 
@@ -36,6 +37,9 @@ SYS_PTRACE_BIT = 19
 
 REQUIRED = ("lightning", "ipykernel", "ipywidgets", "anywidget", "jupyterlab")
 """The packages that the guide cannot do without, but for torch."""
+
+GUIDE = "the guide"
+"""The fact that stands for all of these where the tool is installed alone."""
 
 OPTIONAL = {
     "nbval": "Only make test needs it, and installs it.",
@@ -126,8 +130,23 @@ def collect() -> list[Fact]:
 
     Returns:
         The facts in the order in which they are shown. It takes a few seconds, most of them to
-        import torch in another process. Nothing is changed, and what cannot be read is a fact.
+        import torch in another process. Nothing is changed, and what cannot be read is a fact. Where the
+        tool is installed alone, these are the facts that concern it.
     """
+    ptrace = ptrace_fact(_read("/proc/sys/kernel/yama/ptrace_scope"), _read("/proc/self/status"))
+    tools = (ptrace, tool_fact("py-spy", machine.py_spy()))
+    if not has_guide():
+        return [
+            Fact("Python", platform.python_version()),
+            platform_fact(platform.system(), platform.release()),
+            *tools,
+            Fact(
+                GUIDE,
+                "not installed",
+                "ok",
+                "Its labs need stuck-ranks[labs]: torch, JupyterLab and more.",
+            ),
+        ]
     return [
         python_fact(sys.version_info[:3]),
         platform_fact(platform.system(), platform.release()),
@@ -137,10 +156,14 @@ def collect() -> list[Fact]:
         tool_fact("ninja", machine.ninja()),
         memory_fact(psutil.virtual_memory().available, machine.memory_room()),
         cores_fact(machine.cores()),
-        ptrace_fact(_read("/proc/sys/kernel/yama/ptrace_scope"), _read("/proc/self/status")),
-        tool_fact("py-spy", machine.py_spy()),
+        *tools,
         disk_fact(shutil.disk_usage(Path.cwd()).free),
     ]
+
+
+def has_guide() -> bool:
+    """Say whether any of the guide's own packages is installed; else this is the tool alone."""
+    return any(machine.installed(name) for name in REQUIRED)
 
 
 def python_fact(version: tuple[int, ...]) -> Fact:
@@ -201,6 +224,8 @@ def package_fact(name: str, version: str | None) -> Fact:
 
 def _judge(name: str, version: str) -> tuple[Status, str]:
     """Compare a package's version with the lowest that this project declares to need."""
+    from packaging.version import Version  # the tool alone comes without it
+
     floor = floors().get(name)
     if floor is None or Version(version) >= floor:
         return "ok", ""
@@ -209,6 +234,9 @@ def _judge(name: str, version: str) -> tuple[Status, str]:
 
 def floors() -> dict[str, Version]:
     """The lowest version of each package that this project needs; none where it is not installed."""
+    from packaging.requirements import Requirement
+    from packaging.version import Version
+
     try:
         declared = importlib.metadata.requires("stuck-ranks") or []
     except importlib.metadata.PackageNotFoundError:
@@ -330,14 +358,17 @@ def render(facts: Sequence[Fact], labs: Iterable[LabLine]) -> RenderableType:
             table.add_row(lab.name, "skipped", f"missing: {', '.join(missing)}")
         else:
             table.add_row(lab.name, "cpu gloo" if lab.runs == "cpu" else lab.runs, escape(lab.note))
-    return Group(this, table, closing(facts))
+    return Group(this, *([table] if table.rows else []), closing(facts))
 
 
 def closing(facts: Iterable[Fact]) -> str:
-    """Whether the guide can run here, as a sentence."""
+    """Whether the guide, or the tool alone, can run here, as a sentence."""
+    facts = list(facts)
     missing = [fact.name for fact in facts if fact.status == "missing"]
     if missing:
         return f"The guide cannot run here: {', '.join(missing)} missing."
+    if any(fact.name == GUIDE for fact in facts):
+        return "Everything that diagnose, attach, read and explain require is there."
     return "Everything required is there."
 
 
@@ -345,7 +376,7 @@ def main() -> int:
     """Print what is here; return 0 when everything required is there, else 1."""
     facts = collect()
     try:
-        labs = all_labs()
+        labs = all_labs() if has_guide() else []
     except LabError as problem:
         print(f"The labs are left out: {problem}.")
         labs = []

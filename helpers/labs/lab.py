@@ -20,12 +20,13 @@ from ..launch.memory_limit import Limit
 from . import calls, machine, toml_file
 from .conditions import watched
 from .declaration import BEST, MINE, Expected, Knob, LabFile, Program, Turn, Value
+from .guide_copy import CHECKOUT, copy_around
 
 if TYPE_CHECKING:
     from ..session import Session
 
 NOTEBOOKS = "STUCK_RANKS_NOTEBOOKS"
-"""Variable that names the folder of the labs; without it, `notebooks/` next to this package."""
+"""Variable that names the folder of the labs; see `labs_folder`."""
 
 
 class LabError(Exception):
@@ -348,12 +349,30 @@ def set_aside(copy: Path) -> Path:
 
 
 def labs_folder() -> Path:
-    """The folder that holds the labs. Raises LabError when it is not there."""
+    """The folder that holds the labs.
+
+    That is what the variable says, else the copy of the guide in which the current folder is, as that
+    of an open notebook, else that of this checkout.
+
+    Raises:
+        LabError: it is not there.
+    """
     given = os.environ.get(NOTEBOOKS)
-    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "notebooks"
+    folder = Path(given) if given else copy_around(_current()) or CHECKOUT / "notebooks"
     if not folder.is_dir():
-        raise LabError(f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder")
+        raise LabError(
+            f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder, or run this in a "
+            "copy of the guide (`stuck-ranks guide` makes one)"
+        )
     return folder
+
+
+def _current() -> Path:
+    """The current folder, or the root where that has been removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.sep)
 
 
 def read_lab(folder: Path) -> Lab:

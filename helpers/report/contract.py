@@ -18,6 +18,9 @@ from ..model.slow import SlowKind
 from ..model.terms import TERMS
 from ..model.waits import WaitKind
 
+ID = "urn:stuck-ranks:report:1"
+"""The name of the schema: it stays while a report's `schema` is 1, and is no address."""
+
 
 class _Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A JSON object."""
@@ -289,4 +292,4 @@ def schema() -> dict[str, Any]:
         part["description"] = inspect.cleandoc(part["description"])
     dialect = "https://json-schema.org/draft/2020-12/schema"
     report = parts.pop(ReportJSON.__name__) | {"title": "Report of stuck-ranks"}
-    return {"$schema": dialect, **report, "$defs": parts}
+    return {"$schema": dialect, "$id": ID, **report, "$defs": parts}

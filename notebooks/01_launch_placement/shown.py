@@ -4,9 +4,8 @@ import re
 import sys
 
 import psutil
-
-from helpers.labs.lab import find_lab
-from helpers.session import Decided, Event, Session
+from stuck_ranks.labs.lab import find_lab
+from stuck_ranks.session import Decided, Event, Session
 
 
 async def before_launch() -> str:

@@ -3,7 +3,7 @@
 import re
 from pathlib import PurePath
 
-from helpers.model.facts import ProcessView, Report
+from stuck_ranks.model.facts import ProcessView, Report
 
 
 def started(report: Report) -> str:

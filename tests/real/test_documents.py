@@ -61,6 +61,8 @@ BY_OTHERS = {
     "stuck-ranks read /shared/run": "tests/real/test_several_nodes.py",
     "stuck-ranks check --seats N": "tests/real/test_seats_run.py",
     "stuck-ranks lab --reset": "tests/unit/labs/test_reset.py",
+    "stuck-ranks guide": "tests/unit/labs/test_guide_copy.py",
+    "stuck-ranks guide FOLDER": "tests/unit/labs/test_guide_copy.py",
     "make test": ".ci/run",
     "make nightly": ".ci/run",
     "pip install .": "tools/setup_env.py",

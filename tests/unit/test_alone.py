@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -20,7 +21,7 @@ import importlib, json, pkgutil, sys
 
 class Blocked:
     def __init__(self, allowed):
-        self.allowed = {*allowed, *sys.stdlib_module_names, "helpers"}
+        self.allowed = {*allowed, *sys.stdlib_module_names, "helpers", "stuck_ranks"}
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in self.allowed:
@@ -78,7 +79,10 @@ def test_a_job_does_not_wait_for_what_judges_it_to_be_imported() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
     names = done.stdout.decode().split()
     assert not {"psutil", "logging", "platform"} & {*names}
-    rooms = {name.partition(".")[2].partition(".")[0] for name in names}
+    names.remove("stuck_ranks.diagnose")  # a docstring, and the name of a public function
+    rooms = {
+        name.partition(".")[2].partition(".")[0] for name in names if name.startswith("stuck_ranks")
+    }
     assert {"cli", "launch"} <= rooms
     assert not rooms & {"session", "observe", "diagnose", "model", "panel", "labs"}
 
@@ -86,10 +90,26 @@ def test_a_job_does_not_wait_for_what_judges_it_to_be_imported() -> None:
 def test_the_verbs_of_the_guide_say_what_is_missing() -> None:
     """As where the tool alone is installed: torch and platformdirs are not."""
     program = BLOCKED.partition("import helpers")[0] + (
-        "from helpers.cli.main import main\nsys.exit(main(allowed and ['check']))"
+        "from helpers.cli.main import main\nsys.exit(main(allowed and ['lab', '05']))"
     )
     words = [sys.executable, "-c", program, json.dumps([sorted(modules_of_the_tool()), GUIDE])]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (64, "")
-    assert "belongs to the guide, and packaging is not installed here: run `make lab`" in done.stderr
+    assert "belongs to the guide, and platformdirs is not installed here: run `make lab`" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_check_and_guide_need_nothing_but_the_tool(tmp_path: Path) -> None:
+    """`check` says what is there; the copy of the guide has what its lessons link to."""
+    program = BLOCKED.partition("import helpers")[0] + (
+        "from helpers.cli.main import main\nfrom helpers.labs import machine\n"
+        "machine.installed = lambda name: None\n"
+        "assert main(['check']) == 0\nassert main(['check', '--seats', '2']) == 64\n"
+        f"assert main(['guide', {str(tmp_path)!r}]) == 0"
+    )
+    words = [sys.executable, "-c", program, json.dumps([sorted(modules_of_the_tool()), GUIDE])]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Everything that diagnose, attach, read and explain require is there." in done.stdout
+    assert "the guide is not installed" in done.stderr
+    assert (tmp_path / "notebooks" / "index.ipynb").is_file()

@@ -6,7 +6,7 @@ VENV := .venv
 INPUTS := pyproject.toml requirements.lock
 SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
 
-.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock clean
+.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock site pictures clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -45,6 +45,12 @@ fresh: ## run both commands of the README as a new user, in an empty home (root 
 refresh: $(VENV)/stamp-test ## run the notebooks and keep their new outputs
 	@$(VENV)/bin/python tools/refresh.py $(NOTEBOOKS)
 
+site: $(VENV)/stamp-test ## make the guide as static pages, in site/
+	@$(VENV)/bin/python tools/make_site.py
+
+pictures: $(VENV)/stamp-test ## make the README's pictures from runs of today
+	@KEEP_PICTURES=1 $(VENV)/bin/python -m pytest -q -m nightly tests/browser/test_browser_pictures.py
+
 bench: $(VENV)/stamp-test ## measure what the instrument costs and how long a verdict takes
 	@$(VENV)/bin/python benchmarks/bench.py
 
@@ -64,6 +70,6 @@ $(VENV)/stamp-test: $(INPUTS)
 clean: ## remove the environment, caches and what runs left
 	@test ! -d $(VENV)/jupyter/progress || { python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" \
 		&& "$$python" tools/carry_progress.py; }
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
+	@rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
 	@find . -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \
 		-o -name .runs -o -name .built \) -prune -exec rm -rf {} +

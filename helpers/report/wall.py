@@ -17,8 +17,14 @@ from .draw import axis, head, pattern
 from .lanes import WORDS, Kind, Lane, Segment, lanes
 from .layout import CHARACTER, LINE, Area, box, px, spot, text
 
+ROOM = 448
+"""Pixels that all lanes together take, as far as `THINNEST` and `TALLEST` allow."""
+
+THINNEST, TALLEST = 7, 18
+"""Pixels of a lane."""
+
 EVERY = 8
-"""Each lane of which the number can be divided by it has its name beside it."""
+"""Where lanes are thinner than a line of text, each whose number it divides is named."""
 
 NAMES_ROOM = 56
 """Pixels left of the lanes."""
@@ -28,12 +34,12 @@ OTHER = "other"
 
 
 class _Thin(Area):
-    """Lanes of which 64 fit on a screen."""
+    """Lanes of which 64 fit on a screen; fewer are taller."""
 
     @cached_property
     def heights(self) -> tuple[float, float]:
         """Height of a lane, and the gap between lanes."""
-        return 7, 1
+        return min(max(ROOM // max(len(self.children), 1), THINNEST), TALLEST), 1
 
 
 def wall(snapshots: Sequence[Snapshot], *, begin: float, until: float, width: int = 900) -> str:
@@ -118,8 +124,9 @@ def _lane(entry: Lane, parts: Sequence[Segment], looks: Mapping[str, str], area:
         f' width="{px(area.plot + 2)}" height="{height + 1}"/>'
     )
     name = ""
-    if isinstance(rank, int) and rank % EVERY == 0:
-        name = f'<text x="{area.left - 6}" y="{height}" text-anchor="end">{entry.name}</text>'
+    if isinstance(rank, int) and rank % (EVERY if height < LINE else 1) == 0:
+        y = px(min(height, height / 2 + 4.5))
+        name = f'<text x="{area.left - 6}" y="{y}" text-anchor="end">{entry.name}</text>'
     return (
         f'<g data-rank="{rank}" transform="translate(0 {px(area.tops[row])})">'
         f'{frame}<g class="s">{"".join(drawn)}</g>{name}</g>'

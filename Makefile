@@ -3,8 +3,9 @@
 # Other settings: make lab LAB_ARGS="--no-browser --port=9000", make lab PYTHON=/path/to/python3.12
 
 VENV := .venv
-INPUTS := pyproject.toml requirements.lock
-SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
+INPUTS := pyproject.toml requirements.lock requirements-test.lock requirements-torch.lock
+FIND = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)"
+SET_UP = $(FIND) && "$$python" -u tools/setup_env.py
 
 .PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock clean
 .DEFAULT_GOAL := help
@@ -40,7 +41,7 @@ gpu: $(VENV)/stamp-test ## run labs and jobs on NVIDIA GPUs, and keep their repo
 	@$(VENV)/bin/python tools/gpu.py $(GPU_ARGS)
 
 fresh: ## run both commands of the README as a new user, in an empty home (root makes that user)
-	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/fresh.py
+	@$(FIND) && "$$python" tools/fresh.py
 
 refresh: $(VENV)/stamp-test ## run the notebooks and keep their new outputs
 	@$(VENV)/bin/python tools/refresh.py $(NOTEBOOKS)
@@ -52,8 +53,8 @@ lint: $(VENV)/stamp-test ## lint, format, check types and floors only, changing 
 	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format . && $(VENV)/bin/mypy \
 		&& $(VENV)/bin/lint-imports --no-cache --no-logo && $(VENV)/bin/vulture
 
-lock: ## make requirements.lock anew
-	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/make_lock.py $(TORCH)
+lock: ## make the lock files anew; TORCH=2.14.0 moves torch (needs the network)
+	@$(FIND) && PYTHON="$$python" sh tools/make_lock.sh $(if $(TORCH),torch==$(TORCH))
 
 $(VENV)/stamp-lab: $(INPUTS)
 	@$(SET_UP) lab
@@ -62,8 +63,7 @@ $(VENV)/stamp-test: $(INPUTS)
 	@$(SET_UP) test
 
 clean: ## remove the environment, caches and what runs left
-	@test ! -d $(VENV)/jupyter/progress || { python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" \
-		&& "$$python" tools/carry_progress.py; }
+	@test ! -d $(VENV)/jupyter/progress || { $(FIND) && "$$python" tools/carry_progress.py; }
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
 	@find . -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \
 		-o -name .runs -o -name .built \) -prune -exec rm -rf {} +

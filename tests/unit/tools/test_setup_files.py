@@ -9,9 +9,11 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
+import urllib.request
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -673,6 +675,26 @@ def test_the_welcome_names_the_address_and_over_ssh_the_tunnel() -> None:
     assert "ssh -p 2222 -L" in other
 
 
+@pytest.mark.nightly
+def test_one_address_is_printed_and_its_token_is_the_user_s_alone() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "run_lab.py"), "--no-browser"]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, **pipe) as running:
+        said = ""
+        while "Stop it" not in said and (line := running.stdout.readline()):
+            said += line
+        address = re.search(r"http://\S+", said)
+        # JupyterLab answers after it has printed what it prints at its start.
+        with urllib.request.urlopen(address[0], timeout=60) as page:
+            assert page.status == 200
+        (kept,) = run_lab.private(run_lab.VENV).glob(f"runtime/token-{running.pid}")
+        assert kept.stat().st_mode & 0o777 == 0o600 and kept.read_text() in address[0]
+        running.terminate()
+        said += running.communicate(timeout=60)[0]
+    assert len(re.findall(r"https?://|file://", said)) == 1
+    assert not kept.exists()
+
+
 # What is installed.
 
 
@@ -752,6 +774,49 @@ def test_a_lane_beside_another_is_printed_after_it_and_counts(
     said = capfd.readouterr().out
     assert said.index("met 1") < said.index("== second") < said.index("met 2")
     assert said.splitlines()[-1] == "2 passed, 0 failed"
+
+
+STOPPED = """
+import run_tests, signal, sys
+from pathlib import Path
+
+stubborn = "import signal, sys, time, pathlib\\n"
+stubborn += "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)\\n"
+stubborn += "pathlib.Path(sys.argv[1]).touch(); print(end='', flush=True); signal.pause()"
+folder = Path(sys.argv[1])
+
+def step(name):
+    return run_tests.Step(name, (sys.executable, "-c", stubborn, str(folder / name)))
+
+def chromium():
+    if sys.argv[2] == "before":
+        import subprocess
+        subprocess.run([sys.executable, "-c", stubborn, str(folder / "before")])
+
+run_tests.lanes = lambda *_: [(step("a"), step("c")), (step("b"), step("d"))]
+run_tests.provide_chromium = chromium
+run_tests.configure = lambda _: None
+run_tests.with_outputs = lambda folder: folder
+sys.exit(run_tests.main([]))
+"""
+"""`make test` of steps that do not end by themselves, nor by a request to."""
+
+
+@pytest.mark.parametrize("begun", [["a", "b"], ["before"]])
+def test_ctrl_c_ends_what_runs_in_five_seconds_with_one_line_and_starts_nothing(
+    tmp_path: Path, begun: list[str]
+) -> None:
+    command = [sys.executable, "-c", STOPPED, str(tmp_path), begun[0]]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
+        while not all((tmp_path / name).exists() for name in begun):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=5)
+    assert running.returncode == 130
+    assert said.splitlines()[-1].startswith("Stopped: ")
+    assert "Traceback" not in said and "FAILED" not in said
+    assert {file.name for file in tmp_path.iterdir()} == set(begun)
 
 
 # Repeating them.

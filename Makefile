@@ -62,8 +62,10 @@ $(VENV)/stamp-lab: $(INPUTS)
 $(VENV)/stamp-test: $(INPUTS)
 	@$(SET_UP) test
 
-clean: ## remove the environment, caches and what runs left
+clean: ## remove the environment, caches and what runs left, but no progress and no file of yours
 	@test ! -d $(VENV)/jupyter/progress || { $(FIND) && "$$python" tools/carry_progress.py; }
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs \
+		tests/artifacts tests/jobs/site-packages/stand_in_device/device.so
 	@find . -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \
 		-o -name .runs -o -name .built \) -prune -exec rm -rf {} +
+	@find . -path ./.git -prune -o -type f \( -name core -o -name 'core.[0-9]*' \) -exec rm -f {} +

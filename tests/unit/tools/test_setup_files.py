@@ -602,6 +602,25 @@ def test_make_clean_leaves_progress_alone(old: Old) -> None:
         assert {file.name for file in old.home.iterdir()} == {"jupyter", "01.json", "02.json", "03.json"}
 
 
+KEPT = {"stuck-ranks-saved", "notebooks/1/your_turn1", "benchmarks/gpu/gpu.tar.gz"}
+"""What a user has saved or written, and an archive that takes a GPU to make again."""
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="runs make")
+def test_make_clean_removes_what_git_ignores_but_for_what_is_the_user_s(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    patterns = [line for line in read(".gitignore").splitlines() if not line.startswith("#")]
+    made = {pattern.replace("*", "1").rstrip("/") for pattern in patterns}
+    assert made > KEPT
+    in_depth = {f"notebooks/deep/{name}" for name in ("__pycache__", ".runs", ".built")}
+    for name in made | in_depth:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch() if "core" in name or "." in path.name[1:] else path.mkdir()
+    subprocess.run(["make", "clean"], cwd=tmp_path, check=True)
+    assert {name for name in made | in_depth if (tmp_path / name).exists()} == KEPT
+
+
 def test_kernels_are_reached_by_sockets_where_the_folder_takes_them(tmp_path: Path) -> None:
     with TemporaryDirectory(dir="/tmp") as short:
         assert transport(Path(short) / "runtime") == "ipc"

@@ -7,12 +7,13 @@ INPUTS := pyproject.toml requirements.lock requirements-test.lock requirements-t
 FIND = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)"
 SET_UP = $(FIND) && "$$python" -u tools/setup_env.py
 
-.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock clean
+.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock \
+	upgrade upgrade-check clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
-		|| sed -n 's/^\([a-z]*\):.*## /  make \1  /p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
 
 lab: $(VENV)/stamp-lab ## open the guide in JupyterLab
 	@$(VENV)/bin/python tools/run_lab.py $(LAB_ARGS)
@@ -55,6 +56,14 @@ lint: $(VENV)/stamp-test ## lint, format, check types and floors only, changing 
 
 lock: ## make the lock files anew; TORCH=2.14.0 moves torch (needs the network)
 	@$(FIND) && PYTHON="$$python" sh tools/make_lock.sh $(if $(TORCH),torch==$(TORCH))
+
+upgrade: ## take the newest packages, run the lessons with them, list the sentences to read again
+	@$(FIND) && PYTHON="$$python" sh tools/make_lock.sh --upgrade
+	@$(MAKE) --no-print-directory refresh recordings
+	@$(VENV)/bin/python tools/references.py
+
+upgrade-check: ## say whether torch, Lightning or Jupyter have releases that the guide has not run with
+	@$(FIND) && "$$python" tools/upgrade_check.py
 
 $(VENV)/stamp-lab: $(INPUTS)
 	@$(SET_UP) lab

@@ -46,9 +46,9 @@ def torch_version() -> str:
     return TORCH_LOCK.read_text().rpartition("==")[2].strip()
 
 
-def offered(*options: str) -> tuple[list[str], str]:
-    """Return the versions of torch that pip finds with its settings and these options, and its words."""
-    command = [*PIP, "index", "--retries", "1", "--timeout", "5", "versions", "torch", *options]
+def offered(pip: Sequence[str], package: str, *options: str) -> tuple[list[str], str]:
+    """Return the versions of a package that pip finds with its settings and options, and its words."""
+    command = [*pip, "index", "--retries", "1", "--timeout", "5", "versions", package, *options]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     except subprocess.TimeoutExpired:
@@ -66,11 +66,11 @@ def choose_torch() -> tuple[str, list[str]]:
     print(f"Asking the package index for PyTorch {torch_version()} ...")
     # pip prefers a CPU build to the usual one, since it has a local version.
     cpu, system = f"{torch_version()}+cpu", platform.system()
-    versions, said = offered()
+    versions, said = offered(PIP, "torch")
     if cpu in versions:
         return "CPU", []
     driver = shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()
-    if system == "Linux" and not driver and cpu in offered("--index-url", CPU_INDEX)[0]:
+    if system == "Linux" and not driver and cpu in offered(PIP, "torch", "--index-url", CPU_INDEX)[0]:
         return "CPU", ["--extra-index-url", CPU_INDEX]
     if torch_version() not in versions:
         python = f"Python {platform.python_version()} on {system} {platform.machine()}"

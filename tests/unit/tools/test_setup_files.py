@@ -298,7 +298,8 @@ def test_without_a_driver_the_cpu_build_comes_from_where_it_is_offered(
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: system)
     monkeypatch.setattr(shutil, "which", lambda _: "nvidia-smi" if driver else None)
-    monkeypatch.setattr(setup_env, "offered", lambda *options: (of_cpu_index if options else own, ""))
+    found = {(): (own, ""), ("--index-url", setup_env.CPU_INDEX): (of_cpu_index, "")}
+    monkeypatch.setattr(setup_env, "offered", lambda pip, package, *options: found[options])
     if build is None:
         with pytest.raises(setup_env.SetupError, match=r"^PyTorch .* has none for Python"):
             setup_env.choose_torch()

@@ -109,7 +109,7 @@ def lines_without_reason(text: str) -> list[str]:
 
 
 def targets(makefile: str) -> set[str]:
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 # The files themselves.
@@ -220,6 +220,33 @@ def test_ci_runs_all_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert script.read_text().splitlines()[-2:] == ["make test", "make nightly"]
     assert os.access(script, os.X_OK)
+
+
+def test_the_workflow_tests_every_python_builds_tags_and_asks_for_releases_weekly() -> None:
+    flow = yaml.safe_load(read(".github/workflows/checks.yml"))
+    jobs, events = flow["jobs"], flow[True]  # YAML 1.1 reads the key `on` as true
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs["test"] == ["make test PYTHON=python"]
+    assert runs["newer-releases"] == ["make upgrade-check PYTHON=python"]
+    assert {"python -m build", "python -m twine check --strict dist/*"} < set(runs["wheel"])
+    made = set(re.findall(r"make ([a-z-]+)", "\n".join(line for run in runs.values() for line in run)))
+    assert made <= targets(read("Makefile"))
+
+    tried = re.findall(r"python(3\.\d+)", read("tools/find_python.sh"))
+    assert jobs["test"]["strategy"]["matrix"]["python"] == tried == ["3.11", "3.12", "3.13", "3.14"]
+    assert {"pull_request", "push", "schedule"} < set(events) and len(events["schedule"]) == 1
+    assert re.fullmatch(r"\d+ \d+ \* \* \d", events["schedule"][0]["cron"])
+    assert events["push"]["tags"] == ["v*"] and "refs/tags/v" in jobs["wheel"]["if"]
+    assert "schedule" in jobs["newer-releases"]["if"] and "!= 'schedule'" in jobs["test"]["if"]
+    assert jobs["wheel"]["needs"] == "test"
+    assert flow["permissions"] == {"contents": "read"}
+    assert all("timeout-minutes" in job for job in jobs.values())
+
+
+def test_neither_test_nor_nightly_asks_for_releases() -> None:
+    """What is released is no fault of a commit."""
+    for name in ("tools/run_tests.py", ".ci/run"):
+        assert "upgrade" not in read(name)
 
 
 # Choosing a Python.

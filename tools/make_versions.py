@@ -179,8 +179,11 @@ def column(environment: Environment, trials: Mapping[str, Trial]) -> Column:
     Args:
         trials: by the jobs' names.
     """
-    right = sum(not trial.wrong() for trial in trials.values())
+    wrong = [{check.kind for check in trial.wrong()} for trial in trials.values()]
+    right, late = wrong.count(set()), wrong.count({"time"})
     closing = [f"With torch {environment.torch} all was right in {right} of {len(trials)} runs."]
+    if late:
+        closing[0] += f" {late} more were right but late; how busy the machine was is said above."
     if missing := {
         sentence for trial in trials.values() for sentence in trial.report.get("not_seen", ())
     }:

@@ -12,6 +12,7 @@ import make_versions as versions
 import pytest
 import upgrade_check
 from make_versions import SHOWN, Environment
+from msgspec import structs
 from repository import JOBS
 from score import jobs as collection
 from score.trial import Trial
@@ -73,6 +74,19 @@ def test_what_was_not_run_is_not_claimed() -> None:
     assert "With torch 2.13.0 all was right in 0 of 1 runs." in page
     assert "at commit abc1234" in page
     assert page.count("could not see:") == 1 and "\n\n- no recorder\n" in page
+
+
+def test_what_is_right_but_late_is_counted_apart() -> None:
+    job = structs.replace(JOB, prompt=True)
+    trials = {name: replace(of({}), job=job, verdict=end, ended=end) for name, end in ENDS.items()}
+    closing = versions.column(NEW, trials).closing
+    assert closing.startswith(
+        "With torch 2.13.0 all was right in 1 of 2 runs. 1 more were right but late;"
+    )
+
+
+ENDS = dict(zip(SHOWN, (1.0, 90.0), strict=False))
+"""Seconds to the verdict and to the end."""
 
 
 def test_the_columns_of_versions_that_are_not_run_again_stay_as_they_are() -> None:

@@ -3,15 +3,17 @@
 # Other settings: make lab LAB_ARGS="--no-browser --port=9000", make lab PYTHON=/path/to/python3.12
 
 VENV := .venv
-INPUTS := pyproject.toml requirements.lock
-SET_UP = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/setup_env.py
+INPUTS := pyproject.toml requirements.lock requirements-test.lock requirements-torch.lock
+FIND = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)"
+SET_UP = $(FIND) && "$$python" -u tools/setup_env.py
 
-.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock site pictures clean
+.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock \
+	site pictures upgrade upgrade-check clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
-		|| sed -n 's/^\([a-z]*\):.*## /  make \1  /p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
 
 lab: $(VENV)/stamp-lab ## open the guide in JupyterLab
 	@$(VENV)/bin/python tools/run_lab.py $(LAB_ARGS)
@@ -40,7 +42,7 @@ gpu: $(VENV)/stamp-test ## run labs and jobs on NVIDIA GPUs, and keep their repo
 	@$(VENV)/bin/python tools/gpu.py $(GPU_ARGS)
 
 fresh: ## run both commands of the README as a new user, in an empty home (root makes that user)
-	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/fresh.py
+	@$(FIND) && "$$python" tools/fresh.py
 
 refresh: $(VENV)/stamp-test ## run the notebooks and keep their new outputs
 	@$(VENV)/bin/python tools/refresh.py $(NOTEBOOKS)
@@ -58,8 +60,16 @@ lint: $(VENV)/stamp-test ## lint, format, check types and floors only, changing 
 	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format . && $(VENV)/bin/mypy \
 		&& $(VENV)/bin/lint-imports --no-cache --no-logo && $(VENV)/bin/vulture
 
-lock: ## make requirements.lock anew
-	@python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" && "$$python" tools/make_lock.py $(TORCH)
+lock: ## make the lock files anew; TORCH=2.14.0 moves torch (needs the network)
+	@$(FIND) && PYTHON="$$python" sh tools/make_lock.sh $(if $(TORCH),torch==$(TORCH))
+
+upgrade: ## take the newest packages, run the lessons with them, list the sentences to read again
+	@$(FIND) && PYTHON="$$python" sh tools/make_lock.sh --upgrade
+	@$(MAKE) --no-print-directory refresh recordings
+	@$(VENV)/bin/python tools/references.py
+
+upgrade-check: ## say whether torch, Lightning or Jupyter have releases that the guide has not run with
+	@$(FIND) && "$$python" tools/upgrade_check.py
 
 $(VENV)/stamp-lab: $(INPUTS)
 	@$(SET_UP) lab
@@ -67,9 +77,10 @@ $(VENV)/stamp-lab: $(INPUTS)
 $(VENV)/stamp-test: $(INPUTS)
 	@$(SET_UP) test
 
-clean: ## remove the environment, caches and what runs left
-	@test ! -d $(VENV)/jupyter/progress || { python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)" \
-		&& "$$python" tools/carry_progress.py; }
-	@rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs
+clean: ## remove the environment, caches and what runs left, but no progress and no file of yours
+	@test ! -d $(VENV)/jupyter/progress || { $(FIND) && "$$python" tools/carry_progress.py; }
+	@rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .runs \
+		tests/artifacts tests/jobs/site-packages/stand_in_device/device.so
 	@find . -path ./.git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \
 		-o -name .runs -o -name .built \) -prune -exec rm -rf {} +
+	@find . -path ./.git -prune -o -type f \( -name core -o -name 'core.[0-9]*' \) -exec rm -f {} +

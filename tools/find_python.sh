@@ -4,9 +4,9 @@
 if [ -n "${PYTHON:-}" ]; then
     set -- "$PYTHON"
 else
-    set -- python3.11 python3.12 python3.13 python3
+    set -- python3.11 python3.12 python3.13 python3.14 python3
 fi
-fits='import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] < (3, 14))'
+fits='import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] < (3, 15))'
 without_venv=
 for candidate in "$@"; do
     "$candidate" -c "$fits" >/dev/null 2>&1 || continue
@@ -20,6 +20,6 @@ if [ -n "$without_venv" ]; then
     echo "$without_venv cannot make virtual environments: install its venv module" \
         "(on Debian and Ubuntu the package $(basename "$without_venv")-venv), then run make again." >&2
 else
-    echo "Stuck Ranks needs Python 3.11, 3.12 or 3.13, and none of these runs here: $*." >&2
+    echo "Stuck Ranks needs Python 3.11, 3.12, 3.13 or 3.14, and none of these runs here: $*." >&2
 fi
 exit 1

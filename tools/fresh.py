@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup_env import ROOT, cpu_index_answers
+from setup_env import CPU_INDEX, ROOT
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 GUIDE = re.compile(r"http://127\.0\.0\.1:\d+/\S*")
@@ -87,7 +87,7 @@ def without_network() -> list[str]:
 
 def stand_in(folder: Path) -> dict[str, str]:
     """pip's setting for torch where its CPU index does not answer: a folder with that wheel alone."""
-    if cpu_index_answers():
+    with suppress(OSError), urllib.request.urlopen(f"{CPU_INDEX}/torch/", timeout=10):
         return {}
     ask = [sys.executable, "-m", "pip", "config", "get", "global.find-links"]
     told = subprocess.run(ask, capture_output=True, text=True, check=False).stdout
@@ -164,10 +164,10 @@ class Shell:
 
 
 def interrupted_set_up(shell: Shell) -> None:
-    """`make lab`, twice, with Ctrl-C while pip writes torch, and while it writes the other packages."""
+    """`make lab`, twice, with Ctrl-C while pip writes torch's files, and while it writes the others'."""
     log = shell.clone / ".venv" / "pip.log"
     before = received()
-    for step in (r"^Installing PyTorch", r"^Installing \d+ packages"):
+    for step in ("^Installing the packages", "^Installing PyTorch"):
 
         def writes(said: str, step: str = step) -> bool:
             begun = re.search(step, said, re.MULTILINE)

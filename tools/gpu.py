@@ -1,4 +1,4 @@
-"""Runs labs and jobs on NVIDIA GPUs, and keeps what the instrument says of them: `make gpu`.
+r"""Runs labs and jobs on NVIDIA GPUs, and keeps what the instrument says of them: `make gpu`.
 
     python tools/gpu.py [--only shared|nccl|dumps|labs|gloo] [--rows NAME,...] [--jobs N] [--go-on]
                         [--keep DIR] [--minutes N]
@@ -18,7 +18,9 @@ lists what would run, unless it has results already.
 A machine without a network that has CPython 3.12, torch, Lightning, psutil and rich lacks a few wheels.
 Download them elsewhere, take them there with this checkout, and install them into a folder:
 
-    python tools/gpu.py --wheels wheels
+    python -m pip download --dest wheels --only-binary=:all: --python-version 3.12 \
+--platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
+msgspec jinja2 markdown-it-py platformdirs packaging py-spy
     python -m pip install --no-index --no-deps --target site wheels/*.whl && \
 PYTHONPATH=$PWD/site PATH=$PWD/site/bin:$PATH python tools/gpu.py --keep gpu
 
@@ -49,7 +51,6 @@ from gpu_runs.runs import into_lab, perform  # noqa: E402
 from score import jobs as collection  # noqa: E402
 from score import trial as trials  # noqa: E402
 from score.score import commit, made  # noqa: E402
-from wheels import WheelsError, download  # noqa: E402
 
 from helpers.labs import all_cases  # noqa: E402
 from helpers.labs.check import torch_facts  # noqa: E402
@@ -86,20 +87,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--place", type=Path, metavar="ARCHIVE", help="only put what is in ARCHIVE into this checkout"
     )
-    made.add_argument("--wheels", type=Path, metavar="DIR", help="only download the wheels into DIR")
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what this machine can run; return the exit code."""
     options = parser().parse_args(arguments)
-    if options.wheels is not None:
-        try:
-            download(options.wheels)
-        except WheelsError as problem:
-            print(problem, file=sys.stderr)
-            return 1
-        return 0
     if options.place is not None:
         return _place(options.place)
     found = probe_torch()

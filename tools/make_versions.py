@@ -3,19 +3,21 @@
     python tools/make_versions.py PYTHON [PYTHON ...]
 
 Each PYTHON is the interpreter of an environment that has torch and its `torchrun`, and nothing of this
-project. The instrument runs in the Python that runs this file, whose own torch is tried as well. Each
-job runs once in each environment; what came of it goes to benchmarks/torch.md. Exit codes: 0 the page is
-written, 64 wrong usage.
+project. The instrument runs in the Python that runs this file, which can be named as well. Each job runs
+once in each environment; what came of it goes to benchmarks/torch.md, where columns of other versions
+stay. Exit codes: 0 the page is written, 64 wrong usage.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 
 from msgspec import structs
 from score import jobs as collection
@@ -54,16 +56,24 @@ LIMIT = ("--max-seconds", "60")
 RIGHT, NOT_TRIED = "all right", "not tried"
 
 HEAD = """\
-# With older versions of torch
+# With other versions of torch
 
 The instrument needs Python 3.11; the job may live in an environment of its own, with an older Python and
 an older torch. Each job of `tests/jobs` below was run once in each environment. A cell says `{right}`
 where the report has all that is declared of the job (outcome, cause, culprits, lines, the statement at
 which the ranks parted, the fixes that fit, seconds to the verdict, nothing left behind), else what it
-has instead. Versions without a column: {not_tried}.
+has instead. Versions without a column: {not_tried}. NCCL does not run here: all jobs use Gloo on CPUs.
 
-Made by `tools/make_versions.py` at commit {commit}; the instrument ran with {made}.
+Made by `tools/make_versions.py`, which leaves the columns of other versions as they are. {newest}
 
+"""
+
+INSTALLED = ("lightning", "jupyterlab", "ipywidgets")
+RAN = """
+## Versions that have run
+
+Of torch, those above; of the others, the one of `requirements.lock`, with which `make test` and
+`make nightly` run. `make upgrade-check` compares these with what is released.
 """
 
 
@@ -85,8 +95,19 @@ class Environment:
     version: str
 
 
-Found = Mapping[tuple[str, Environment], Trial]
-"""What came of a job, by its name, in an environment."""
+@dataclass(frozen=True)
+class Column:
+    """What the page has of one environment.
+
+    Attributes:
+        title: the versions of its torch and its Python.
+        cells: by the jobs' names.
+        closing: what stands below the table.
+    """
+
+    title: str
+    cells: Mapping[str, str]
+    closing: str
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -97,18 +118,20 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("pythons", nargs="+", metavar="PYTHON")
     try:
         named = parser.parse_args(words).pythons
-        environments = [environment(python) for python in (*named, sys.executable)]
+        environments = [environment(python) for python in named]
     except VersionsError as problem:
         print(problem, file=sys.stderr)
         return 64
-    at, declared = commit(), collection.read(JOBS)
-    found: dict[tuple[str, Environment], Trial] = {}
-    for one in environments:
+    declared, shown = collection.read(JOBS), {kept.title: kept for kept in columns(PAGE.read_text())}
+    for tried in environments:
+        found: dict[str, Trial] = {}
         for name in SHOWN:
-            done = trials.run(limited(declared[name]), python=one.python)
-            found[name, one] = done
-            print(f"torch {one.torch}, {name}: {cell(done)} ({done.took:.0f} s)", flush=True)
-        PAGE.write_text(page(environments, found, at))
+            found[name] = done = trials.run(limited(declared[name]), python=tried.python)
+            print(f"torch {tried.torch}, {name}: {cell(done)} ({done.took:.0f} s)", flush=True)
+        new = column(tried, found)
+        shown[new.title] = new
+        newest = f"The newest, of {new.title}, at commit {commit()}; the instrument ran with {made()}."
+        PAGE.write_text(page(shown.values(), newest))
     return 0
 
 
@@ -150,30 +173,59 @@ def cell(done: Trial | None) -> str:
     return f"{rest}; the job itself ends with `{error.splitlines()[0]}`" if differs and error else rest
 
 
-def page(environments: Sequence[Environment], found: Found, at: str) -> str:
+def column(environment: Environment, trials: Mapping[str, Trial]) -> Column:
+    """What came of the jobs in one environment.
+
+    Args:
+        trials: by the jobs' names.
+    """
+    wrong = [{check.kind for check in trial.wrong()} for trial in trials.values()]
+    right, late = wrong.count(set()), wrong.count({"time"})
+    closing = [f"With torch {environment.torch} all was right in {right} of {len(trials)} runs."]
+    if late:
+        closing[0] += f" {late} more were right but late; how busy the machine was is said above."
+    if missing := {
+        sentence for trial in trials.values() for sentence in trial.report.get("not_seen", ())
+    }:
+        closing += ["What their reports say that they could not see:", ""]
+        closing += [f"- {sentence}" for sentence in sorted(missing)]
+    title = f"torch {environment.torch}, Python {environment.version}"
+    cells = {name: cell(trials.get(name)).replace("|", "\\|") for name in SHOWN}
+    return Column(title, cells, "\n".join(closing))
+
+
+def columns(page: str) -> list[Column]:
+    """The columns of a page that was made before."""
+    rows = [re.split(r" (?<!\\)\| ", line[2:-2]) for line in page.splitlines() if line.startswith("| ")]
+    titles = next((row[2:] for row in rows if row[:2] == ["shown", "job"]), [])
+    closings = re.split(r"\n\n(?=With torch |## )", page.strip())[1:]
+    return [
+        Column(title, {row[1].strip("`"): row[number] for row in rows if len(row) > number}, closing)
+        for number, (title, closing) in enumerate(zip(titles, closings, strict=False), start=2)
+    ]
+
+
+def page(shown: Iterable[Column], newest: str) -> str:
     """The results as a page.
 
     Args:
-        at: the commit.
+        newest: how the newest column was made.
     """
+    ordered = sorted(shown, key=lambda column: [int(n) for n in re.findall(r"\d+", column.title)])
     lines = [
-        HEAD.format(right=RIGHT, not_tried=NOT_TRIED, commit=at, made=made())
-        + "| shown | job | "
-        + " | ".join(f"torch {one.torch}, Python {one.version}" for one in environments)
-        + " |",
-        "|---" * (2 + len(environments)) + "|",
+        HEAD.format(right=RIGHT, not_tried=NOT_TRIED, newest=newest)
+        + f"| shown | job | {' | '.join(column.title for column in ordered)} |",
+        "|---" * (2 + len(ordered)) + "|",
     ]
     for name, what in SHOWN.items():
-        cells = [cell(found.get((name, one))).replace("|", "\\|") for one in environments]
+        cells = [column.cells.get(name, NOT_TRIED) for column in ordered]
         lines.append(f"| {what} | `{name}` | {' | '.join(cells)} |")
-    for one in environments:
-        done = [trial for (_, where), trial in found.items() if where == one]
-        right = sum(not trial.wrong() for trial in done)
-        missing = {sentence for trial in done for sentence in trial.report.get("not_seen", ())}
-        lines += ["", f"With torch {one.torch} all was right in {right} of {len(done)} runs."]
-        if missing:
-            lines += ["What their reports say that they could not see:", ""]
-            lines += [f"- {sentence}" for sentence in sorted(missing)]
+    for column in ordered:
+        lines += ["", column.closing]
+    lines += [RAN, "| package | versions |", "|---|---|"]
+    versions = [re.split(r"[ +,]", column.title)[1] for column in ordered]
+    lines.append(f"| torch | {', '.join(versions)} |")
+    lines += [f"| {name} | {metadata.version(name)} |" for name in INSTALLED]
     return "\n".join(lines) + "\n"
 
 

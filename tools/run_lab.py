@@ -9,6 +9,7 @@ import getpass
 import json
 import os
 import platform
+import secrets
 import socket
 import sys
 import threading
@@ -84,6 +85,19 @@ def welcome(
     return text + "Stop it with Ctrl-C."
 
 
+def write_token(runtime: Path) -> Path:
+    """Write a new token to a file that only this user reads, for the variable JUPYTER_TOKEN_FILE.
+
+    With a token of its own JupyterLab prints a second address, of a file in a folder of its own.
+    """
+    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = runtime / f"token-{os.getpid()}"
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(secrets.token_hex(24))
+    return file
+
+
 def announce(record: Path, seconds: float = 60.0) -> None:
     """Print the welcome as soon as the server has written its record."""
     deadline = time.monotonic() + seconds
@@ -118,6 +132,8 @@ def main(options: list[str]) -> None:
     runtime = Path(env["JUPYTER_RUNTIME_DIR"])
     record = runtime / f"jpserver-{os.getpid()}.json"
     record.unlink(missing_ok=True)  # a process of the same number may have left one
+    token = write_token(runtime)
+    os.environ.setdefault("JUPYTER_TOKEN_FILE", str(token))
     threading.Thread(target=announce, args=(record,), daemon=True).start()
 
     # Imported late: the environment above must be there first.
@@ -126,7 +142,10 @@ def main(options: list[str]) -> None:
     arguments = lab_arguments(ROOT, env, os.getuid(), platform.system())
     kernels = f"--KernelManager.transport={transport(runtime)}"
     sys.argv = ["jupyter-lab", *arguments, kernels, *options]
-    run_jupyterlab()
+    try:
+        run_jupyterlab()
+    finally:
+        token.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

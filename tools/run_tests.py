@@ -5,20 +5,23 @@
 
 Tests mostly wait for the processes that they started, so lanes of them run side by side; what the first
 prints is shown at once, what the others print comes after it. All steps run even if one fails. The last
-line counts: each test, and each linter as one.
+line counts: each test, and each linter as one. Ctrl-C ends what runs, and nothing is started after it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -30,6 +33,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 STEP_SECONDS = 4200
+GRACE_SECONDS = 1.0
+"""From the request to end to the end by force: pytest's own way out of Ctrl-C may take minutes."""
 
 NBVAL = ("-vv", "--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell-timeout=600")
 OUTSIDE = ("-c", "pyproject.toml", "-p", "conftest")
@@ -86,6 +91,65 @@ Lane = tuple[Step, ...]
 """Steps that run one after the other."""
 
 
+class Processes:
+    """The commands that run, each a process group, so that Ctrl-C reaches them through `end` alone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._ended = False
+
+    def start(self, command: Sequence[str], env: Mapping[str, str], output: IO[str] | None) -> int:
+        """Run a command to its end; return its exit code, or 124 when it took too long.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, now or before.
+        """
+        with self._lock:
+            if self._ended:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                process_group=0,
+            )
+            self._running.append(process)
+        try:
+            return process.wait(STEP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill([process])
+            print(f"{command[0]} was stopped after {STEP_SECONDS} s.", file=output, flush=True)
+            return 124
+        except KeyboardInterrupt:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """End what runs, and start nothing any more. Jobs of tests are ended by their guardians."""
+        with self._lock:
+            self._ended = True
+            self._kill(self._running)
+
+    @staticmethod
+    def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+        running = [process for process in processes if process.poll() is None]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in running:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+            deadline = time.monotonic() + GRACE_SECONDS
+            for process in running:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, deadline - time.monotonic()))
+
+
+PROCESSES = Processes()
+
+
 def lanes(python: str, run: str, guide: Path) -> list[Lane]:
     """What runs side by side in `test` or `nightly`; the linters belong to `test`.
 
@@ -137,23 +201,10 @@ def run_step(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] | 
 def _exit_code(step: Step, env: Mapping[str, str], junit: Path, output: IO[str] | None) -> int:
     command = [*step.command, f"--junitxml={junit}"] if step.is_pytest else step.command
     try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**env, **step.env},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            timeout=STEP_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        print(f"{step.name} was stopped after {STEP_SECONDS} s.", file=output, flush=True)
-        return 124
+        return PROCESSES.start(command, {**env, **step.env}, output)
     except OSError as error:
         print(f"{step.name} cannot run: {error}", file=output, flush=True)
         return 127
-    return done.returncode
 
 
 def provide_chromium() -> None:
@@ -207,7 +258,12 @@ def run(listed: Sequence[Lane], env: Mapping[str, str], folder: Path) -> int:
             pool.submit(run_lane, lane, env, folder, output)
             for lane, output in zip(listed[1:], outputs, strict=True)
         ]
-        finished = run_lane(listed[0], env, folder)
+        try:
+            finished = run_lane(listed[0], env, folder)
+            wait(others)
+        except KeyboardInterrupt:
+            PROCESSES.end()  # and with it the other lanes, for which the pool waits
+            raise
         for lane, output in zip(others, outputs, strict=True):
             finished |= lane.result()
             output.seek(0)
@@ -224,15 +280,21 @@ def run(listed: Sequence[Lane], env: Mapping[str, str], folder: Path) -> int:
 def main(words: Sequence[str]) -> int:
     """Run `test`, or the run that is named; return the exit code."""
     (wanted,) = words or ("test",)
-    with tempfile.TemporaryDirectory(prefix="stuck-ranks-test-") as folder:
-        env = jupyter_env(VENV, Path(folder) / "jupyter", os.environ)
-        configure(VENV)
-        try:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        # What has just been killed may still write there.
+        with tempfile.TemporaryDirectory(
+            prefix="stuck-ranks-test-", ignore_cleanup_errors=True
+        ) as folder:
+            env = jupyter_env(VENV, Path(folder) / "jupyter", os.environ)
+            configure(VENV)
             provide_chromium()
             guide = with_outputs(Path(folder))
             return run(lanes(str(VENV / "bin" / "python"), wanted, guide), env, Path(folder))
-        except KeyboardInterrupt:
-            return 130
+    except KeyboardInterrupt:
+        print("\nStopped: nothing is counted, and nothing was started after Ctrl-C.", flush=True)
+        return 130
 
 
 if __name__ == "__main__":

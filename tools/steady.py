@@ -24,7 +24,8 @@ from jupyter_env import jupyter_env
 from run_tests import ROOT, Count, Step, provide_chromium, run_step
 
 PAGE = ROOT / "benchmarks" / "steady.md"
-UNDER_TEST = ("helpers", "notebooks", "tests", "conftest.py", "pyproject.toml", "requirements.lock")
+LOCKS = ("requirements.lock", "requirements-test.lock", "requirements-torch.lock")
+UNDER_TEST = ("helpers", "notebooks", "tests", "conftest.py", "pyproject.toml", *LOCKS)
 ROUNDS, BUSY = 10, 3
 """Rounds in all, and how many of them, at the end, run on a busy machine."""
 TESTS = ("tests/real", "tests/browser")

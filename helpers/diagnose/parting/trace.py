@@ -130,7 +130,6 @@ class _Question(NamedTuple):
             raise TooManyError
         return None
 
-
     def _begins_at(self, makers: frozenset[tuple[Context, int]] | None) -> bool:
         """True where ranks begin at what makes a call each time: then its number tells the iteration."""
         return makers is not None and any((context, step) in makers for context, step, _ in self.starts)

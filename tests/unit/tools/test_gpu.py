@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import re
-import sys
 import tarfile
 import threading
 import time
@@ -15,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu
-import pins
 import pytest
-import wheels
 from example_lab import example, write_programs
 from gpu_runs import archive, rows, runs, use
 from gpu_runs import page as pages
@@ -476,21 +473,5 @@ def test_all_that_the_package_needs_is_there_or_brought_or_for_notebooks_and_lab
     )
     declared = [*project["dependencies"], *project["optional-dependencies"]["labs"]]
     needed = {Requirement(text).name for text in declared} - there - notebooks - lab_03
-    assert needed | {"markupsafe", "mdurl"} == set(wheels.BROUGHT)
-
-
-def test_the_wheels_are_those_of_the_lock() -> None:
-    found = pins.read((ROOT / "requirements.lock").read_text())
-    words = wheels.command(found, Path("to"))
-    assert words[:4] == [sys.executable, "-m", "pip", "download"]
-    assert {"--no-deps", "3.12", "--platform=manylinux2014_x86_64"} <= set(words)
-    named = [word.partition("==") for word in words if "==" in word]
-    assert [name.lower() for name, _, _ in named] == list(wheels.BROUGHT)
-    megabytes = {pin.name.lower(): pin.megabytes for pin in found}
-    assert sum(megabytes[name] for name in wheels.BROUGHT) < wheels.MOST
-
-
-def test_a_wheel_without_a_pin_and_too_many_wheels_are_refused() -> None:
-    with pytest.raises(wheels.WheelsError, match="no pin of msgspec, jinja2"):
-        wheels.command([], Path("to"))
-    assert wheels.too_much([40 * 10**6, 21 * 10**6]) and not wheels.too_much([59 * 10**6])
+    command = gpu.__doc__.split("pip download")[1].split("\n\n")[0].split("python -m pip install")[0]
+    assert needed == set(command.split()[-len(needed) :])

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import importlib.metadata
 import json
 import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
+import urllib.request
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import carry_progress
 import fresh
-import make_lock
 import platformdirs
 import pytest
 import run_lab
@@ -29,12 +29,8 @@ import setup_env
 import steady
 import yaml
 from jupyter_env import configure, dress, jupyter_env, transport
-from packaging.markers import Marker
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from pins import Pin, PinsError
-from pins import read as read_pins
 from repository import ROOT
 
 from helpers.labs import progress
@@ -58,50 +54,14 @@ def requirements(pyproject: str) -> dict[str, Requirement]:
     return {canonicalize_name(r.name): r for r in map(Requirement, texts)}
 
 
-def pins(lock: str) -> dict[str, str]:
-    return {canonicalize_name(pin.name): pin.version for pin in read_pins(lock)}
-
-
-def too_new(locked: Iterable[Pin]) -> list[str]:
-    """Pins that do not admit every Python that we support and they are for."""
-    return [
-        f"{pin.requirement} needs Python {pin.python}"
-        for pin in locked
-        for there in make_lock.environments()
-        if holds(pin, there)
-        and pin.python != "any"
-        and not SpecifierSet(pin.python).contains(there["python_full_version"])
-    ]
-
-
-def holds(pin: Pin, there: dict[str, str]) -> bool:
-    return not pin.marker or Marker(pin.marker).evaluate(there)
-
-
-def open_ends(locked: Iterable[Pin]) -> list[str]:
-    """What installed packages of the lock need, on some Python and system, and the lock does not pin."""
-    found = set()
-    listed = list(locked)
-    for there in make_lock.environments():
-        have = {pin.name: pin for pin in listed if holds(pin, there)}
-        for pin in have.values():
-            for needed in installed_needs(pin.name):
-                name = canonicalize_name(needed.name)
-                if needed.marker is not None and not needed.marker.evaluate(there):
-                    continue
-                if name not in have or not needed.specifier.contains(have[name].version):
-                    found.add(f"{pin.name} needs {needed}")
-    return sorted(found)
-
-
-@functools.cache
-def installed_needs(name: str) -> list[Requirement]:
-    """What an installed package needs, but for what the CUDA build of torch brings."""
-    try:
-        needed = [Requirement(text) for text in importlib.metadata.requires(name) or ()]
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    return [one for one in needed if not make_lock.LEFT_OUT.match(canonicalize_name(one.name))]
+def locked_versions() -> dict[str, str]:
+    """Name -> version of every package that is locked."""
+    locks = [*setup_env.LOCKS.values(), setup_env.TORCH_LOCK]
+    found = re.findall(
+        r"^([\w.-]+)==([^\s;]+)", "".join(lock.read_text() for lock in locks), re.MULTILINE
+    )
+    assert len(found) == len(dict(found)) > 150
+    return dict(found)
 
 
 def outside_lock(wanted: Mapping[str, Requirement], locked: Mapping[str, str]) -> list[str]:
@@ -151,14 +111,14 @@ def lines_without_reason(text: str) -> list[str]:
 
 
 def targets(makefile: str) -> set[str]:
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 # The files themselves.
 
 
 def test_every_dependency_is_in_the_lock_within_its_range() -> None:
-    assert outside_lock(requirements(read("pyproject.toml")), pins(read("requirements.lock"))) == []
+    assert outside_lock(requirements(read("pyproject.toml")), locked_versions()) == []
 
 
 @pytest.mark.parametrize("locked", [{}, {"torch": "2.10.0"}, {"torch": "3.0"}])
@@ -166,58 +126,48 @@ def test_a_pin_that_lacks_or_lies_outside_is_found(locked: dict[str, str]) -> No
     assert outside_lock({"torch": Requirement("torch>=2.11,<2.16")}, locked) != []
 
 
-def test_the_lock_has_no_local_versions_and_no_cuda_packages() -> None:
-    locked = pins(read("requirements.lock"))
-    assert len(locked) > 100
-    assert [v for v in locked.values() if not re.fullmatch(r"[0-9][0-9a-z.]*", v)] == []
-    assert [name for name in locked if make_lock.LEFT_OUT.match(name)] == []
+def test_every_package_but_torch_is_locked_by_hashes_and_from_no_named_host() -> None:
+    for lock in setup_env.LOCKS.values():
+        text = lock.read_text()
+        listed = [line for line in text.splitlines() if re.match(r"[a-z]", line)]
+        hashed = re.findall(r"^[a-z][^\n]* \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+        assert len(listed) == len(hashed) > 15
+        assert not re.search(r"https?:|index-url|find-links|file:", text)
+        assert not re.search(r"^(torch|triton|nvidia-.*|cuda-.*)==", text, re.MULTILINE)
+    (torch,) = [line for line in setup_env.TORCH_LOCK.read_text().splitlines() if line[0] != "#"]
+    assert torch == f"torch=={setup_env.torch_version()}" and re.fullmatch(r"[\d.]+", torch[7:])
 
 
-def test_every_line_of_the_lock_is_a_pin_as_it_is_written() -> None:
-    text = read("requirements.lock")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert [pin.line for pin in read_pins(text)] == lines
-    (torch,) = (pin for pin in read_pins(text) if pin.name == "torch")
-    assert torch.cuda is not None and torch.cuda > 5 * torch.megabytes
+def open_ends(locked: Mapping[str, str]) -> list[str]:
+    """What installed packages that are locked need here, and the lock does not have."""
+    found = set()
+    for name in set(locked) & {canonicalize_name(d.name) for d in importlib.metadata.distributions()}:
+        for needed in map(Requirement, importlib.metadata.requires(name) or ()):
+            other = canonicalize_name(needed.name)
+            if needed.marker is not None and not needed.marker.evaluate({"extra": ""}):
+                continue
+            if BY_TORCH.fullmatch(other):
+                continue
+            if other not in locked or not needed.specifier.contains(locked[other]):
+                found.add(f"{name} needs {needed}")
+    return sorted(found)
 
 
-@pytest.mark.parametrize("text", ["numpy>=2  # 1 MB, Python any", "numpy==2", "rich==15  # Python any"])
-def test_a_line_that_is_not_a_pin_gets_one_sentence(text: str) -> None:
-    with pytest.raises(PinsError, match=r"line 2, is not a pin: .*make lock"):
-        read_pins(f"# a lock\n{text}\n")
-    with pytest.raises(PinsError, match="no pin of torch"):
-        read_pins("numpy==2.4.6  # 1.0 MB, Python >=3.11\n")
+BY_TORCH = re.compile(r"triton|(nvidia|cuda)-.*")
+"""What only the CUDA build of torch brings."""
 
 
-def test_every_pin_admits_every_python_that_is_supported() -> None:
-    """Down to the first patch release: Debian 12 has Python 3.11.2, Ubuntu 24.04 has 3.12.3."""
-    assert too_new(read_pins(read("requirements.lock"))) == []
-    late = Pin("soupsieve", "4.1.1", python=">=3.11.5")
-    assert too_new([late]) != []
-    assert too_new([replace(late, marker="python_version >= '3.12'")]) == []
-    project = tomllib.loads(read("pyproject.toml"))["project"]
-    (floor,) = re.findall(r"3\.\d+", project["requires-python"])
-    supported = {python.rpartition(".")[0] for python in make_lock.PYTHONS}
-    assert supported == {"3.11", "3.12", "3.13"}
-    named = {line.rpartition(" ")[2] for line in project["classifiers"] if "Python :: 3." in line}
-    assert (named, f"{floor}.0") == (supported, make_lock.PYTHONS[0])
-    assert "Python 3.11, 3.12 or 3.13" in read("README.md")
-
-
-def test_the_lock_leaves_nothing_open() -> None:
-    """Its packages are installed without a resolver, so all that they need must be in it."""
-    locked = read_pins(read("requirements.lock"))
+def test_the_locks_leave_nothing_open() -> None:
+    """They are installed without a resolver, so all that their packages need must be in them."""
+    locked = locked_versions()
     assert open_ends(locked) == []
-    assert open_ends(pin for pin in locked if pin.name != "jinja2") != []
-    assert open_ends(pin for pin in locked if pin.name != "appnope") != []
-    assert open_ends(replace(p, version="2.0") if p.name == "rich" else p for p in locked) != []
+    assert open_ends({name: version for name, version in locked.items() if name != "jinja2"}) != []
+    assert open_ends(locked | {"rich": "2.0"}) != []
 
 
 def test_what_the_labs_need_is_not_left_to_the_tests() -> None:
-    for_labs = [pin for pin in read_pins(read("requirements.lock")) if not pin.for_tests]
-    assert open_ends(for_labs) == []
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    named = {pin.name for pin in for_labs}
+    named = {name for name, _ in setup_env.pins(setup_env.LOCKS["lab"])} | {"torch"}
     needed = [*project["dependencies"], *project["optional-dependencies"]["labs"]]
     assert {canonicalize_name(Requirement(text).name) for text in needed} <= named
     assert not named & {"pytest", "mypy", "playwright"}
@@ -274,6 +224,33 @@ def test_ci_runs_all_tests() -> None:
     assert os.access(script, os.X_OK)
 
 
+def test_the_workflow_tests_every_python_builds_tags_and_asks_for_releases_weekly() -> None:
+    flow = yaml.safe_load(read(".github/workflows/checks.yml"))
+    jobs, events = flow["jobs"], flow[True]  # YAML 1.1 reads the key `on` as true
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs["test"] == ["make test PYTHON=python"]
+    assert runs["newer-releases"] == ["make upgrade-check PYTHON=python"]
+    assert {"python -m build", "python -m twine check --strict dist/*"} < set(runs["wheel"])
+    made = set(re.findall(r"make ([a-z-]+)", "\n".join(line for run in runs.values() for line in run)))
+    assert made <= targets(read("Makefile"))
+
+    tried = re.findall(r"python(3\.\d+)", read("tools/find_python.sh"))
+    assert jobs["test"]["strategy"]["matrix"]["python"] == tried == ["3.11", "3.12", "3.13", "3.14"]
+    assert {"pull_request", "push", "schedule"} < set(events) and len(events["schedule"]) == 1
+    assert re.fullmatch(r"\d+ \d+ \* \* \d", events["schedule"][0]["cron"])
+    assert events["push"]["tags"] == ["v*"] and "refs/tags/v" in jobs["wheel"]["if"]
+    assert "schedule" in jobs["newer-releases"]["if"] and "!= 'schedule'" in jobs["test"]["if"]
+    assert jobs["wheel"]["needs"] == "test"
+    assert flow["permissions"] == {"contents": "read"}
+    assert all("timeout-minutes" in job for job in jobs.values())
+
+
+def test_neither_test_nor_nightly_asks_for_releases() -> None:
+    """What is released is no fault of a commit."""
+    for name in ("tools/run_tests.py", ".ci/run"):
+        assert "upgrade" not in read(name)
+
+
 # Choosing a Python.
 
 
@@ -316,381 +293,208 @@ def test_no_python_is_one_sentence_and_a_named_one_is_not_replaced(tmp_path: Pat
     fake_python(tmp_path, "python3", fits=True, venv=True)
     done = find_python(tmp_path, PYTHON=str(tmp_path / "nowhere"))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("Stuck Ranks needs Python 3.11, 3.12 or 3.13")
+    assert done.stderr.startswith("Stuck Ranks needs Python 3.11, 3.12, 3.13 or 3.14")
     assert done.stderr.count("\n") == 1
 
 
 # Choosing PyTorch, and setting up.
 
 
-def never_asked() -> bool:
-    pytest.fail("the index was asked without need")
+CPU = f"{setup_env.torch_version()}+cpu"
+USUAL = setup_env.torch_version()
+EXTRA = ["--extra-index-url", setup_env.CPU_INDEX]
 
 
-@pytest.mark.parametrize(("answers", "build"), [(True, setup_env.CPU), (False, setup_env.CUDA)])
-def test_without_a_driver_the_cpu_build_is_looked_for_if_its_index_answers(
-    answers: bool, build: setup_env.Build
+@pytest.mark.parametrize(
+    ("system", "driver", "own", "of_cpu_index", "build"),
+    [
+        ("Linux", False, [USUAL], [CPU], ("CPU", EXTRA)),
+        ("Linux", False, [USUAL, CPU], [], ("CPU", [])),  # a folder of wheels
+        ("Linux", False, [USUAL], [], ("CUDA", [])),
+        ("Linux", True, [USUAL], [CPU], ("CUDA", [])),
+        ("Darwin", False, [USUAL], [CPU], ("usual", [])),
+        ("Linux", False, ["1.0"], ["1.0+cpu"], None),
+    ],
+)
+def test_without_a_driver_the_cpu_build_comes_from_where_it_is_offered(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    system: str,
+    driver: bool,
+    own: list[str],
+    of_cpu_index: list[str],
+    build: tuple[str, list[str]] | None,
 ) -> None:
-    assert setup_env.wanted_build("Linux", False, lambda: answers) == build
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(shutil, "which", lambda _: "nvidia-smi" if driver else None)
+    found = {(): (own, ""), ("--index-url", setup_env.CPU_INDEX): (of_cpu_index, "")}
+    monkeypatch.setattr(setup_env, "offered", lambda pip, package, *options: found[options])
+    if build is None:
+        with pytest.raises(setup_env.SetupError, match=r"^PyTorch .* has none for Python"):
+            setup_env.choose_torch()
+        return
+    assert setup_env.choose_torch() == build
+    why = "neither pip's index nor" in (said := capsys.readouterr().out)
+    assert why == (build[0] == "CUDA" and not driver)
+    assert ("PIP_FIND_LINKS" in said) == why
 
 
-def test_with_a_driver_or_on_macos_the_index_is_not_asked() -> None:
-    assert setup_env.wanted_build("Linux", True, never_asked) == setup_env.CUDA
-    assert setup_env.wanted_build("Darwin", False, never_asked) == setup_env.OTHER
-
-
-def test_the_build_that_is_announced_is_the_one_that_pip_takes() -> None:
-    assert setup_env.found_build("Linux", ["2.13.0", "2.13.0+cpu"]) == setup_env.CPU
-    assert setup_env.found_build("Linux", ["2.13.0"]) == setup_env.CUDA
-    assert setup_env.found_build("Darwin", ["2.13.0"]) == setup_env.OTHER
-
-
-SOME = [
-    Pin("torch", "2.13.0", megabytes=190.0, cuda=2700.0),
-    Pin("numpy", "2.4.6", megabytes=16.0),
-    Pin("rich", "15.0.0", megabytes=4.0),
-]
-
-
-def test_what_comes_is_announced() -> None:
-    free = 80 * setup_env.GB
-    assert setup_env.announced(SOME, setup_env.CPU, free) == (
-        "Packages to download: PyTorch 2.13.0, its CPU build, 0.19 GB; 2 other packages, 0.02 GB. "
-        "Free disk: 80.0 GB."
+def test_what_comes_is_announced_and_too_little_disk_is_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setup_env.announce(["lab"], "CPU", 80.0)
+    assert capsys.readouterr().out == (
+        f"Packages to download: PyTorch {USUAL}, CPU build, 0.19 GB; other packages, 0.12 GB. "
+        "Free disk: 80.0 GB.\n"
     )
-    only = setup_env.announced(SOME[1:], setup_env.CPU, free)
-    assert only == "Packages to download: 2 packages, 0.02 GB. Free disk: 80.0 GB."
-    assert "its CUDA build, 2.70 GB;" in setup_env.announced(SOME, setup_env.CUDA, free)
-
-
-def test_too_little_disk_is_refused_in_one_sentence() -> None:
-    setup_env.check_disk(setup_env.CPU, setup_env.CPU.needed_bytes)
-    with pytest.raises(setup_env.SetupError, match=r"needs 12 GB of .* 5\.0 GB are free"):
-        setup_env.check_disk(setup_env.CUDA, 5 * setup_env.GB)
-
-
-REASONS = [
-    ("NewConnectionError('...: Failed to establish a new connection')", "cannot be reached"),
-    ("OSError: [Errno 28] No space left on device", "the disk is full"),
-    ("ERROR: something else", ""),
-]
-
-
-@pytest.mark.parametrize(("said", "because"), REASONS)
-def test_why_pip_failed(said: str, because: str) -> None:
-    found = setup_env.reason(said)
-    assert found == "" if not because else because in found
+    setup_env.announce(["lab", "test"], None, 80.0)
+    assert capsys.readouterr().out == (
+        "Packages to download: other packages, 0.21 GB. Free disk: 80.0 GB.\n"
+    )
+    with pytest.raises(setup_env.SetupError, match=r"needs 12 GB of free disk in .*: make room"):
+        setup_env.announce(["lab"], "CUDA", 5.0)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the set-up's inputs, without an environment."""
-    for name in ("pyproject.toml", "requirements.lock"):
-        shutil.copy(ROOT / name, tmp_path)
-    monkeypatch.setattr(setup_env, "ROOT", tmp_path)
-    monkeypatch.setattr(setup_env, "LOCK", tmp_path / "requirements.lock")
-    monkeypatch.setattr(setup_env, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(setup_env, "cpu_index_answers", lambda: True)
-    monkeypatch.setattr(setup_env, "has_nvidia_driver", lambda: False)
-    return tmp_path
+    """A checkout of its own with two packages to install; pip finds a folder of wheels and no index."""
+    root, wheels = tmp_path / "a checkout", tmp_path / "wheels"
+    wheels.mkdir()
+    root.mkdir()
+    locks = {"lab": root / "requirements.lock", "test": root / "requirements-test.lock"}
+    for name, value in {
+        "ROOT": root,
+        "VENV": root / ".venv",
+        "PIP": (str(root / ".venv" / "bin" / "python"), "-m", "pip"),
+        "LOCKS": locks,
+        "TORCH_LOCK": root / "requirements-torch.lock",
+    }.items():
+        monkeypatch.setattr(setup_env, name, value)
+    monkeypatch.setenv("STUCK_RANKS_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    (root / "pyproject.toml").write_text(PROJECT)
+    (root / "build_here.py").write_text(BACKEND)
+    wheel(wheels, "torch", "1.0+cpu")
+    (root / "requirements-torch.lock").write_text("torch==1.0\n")
+    for kind, lock in locks.items():
+        digest = wheel(wheels, f"for-{kind}", "1.0")
+        lock.write_text(f"for-{kind}==1.0 \\\n    --hash=sha256:{digest}\n")
+    return root
 
 
-def record(folder: Path, name: str, version: str, *files: str) -> Path:
-    """What pip leaves of an installed package, or of one that was cut off."""
-    packages = folder / "lib" / "python3.11" / "site-packages"
-    for before in packages.glob(f"{name}-*.dist-info"):
-        shutil.rmtree(before)
-    info = packages / f"{name}-{version}.dist-info"
-    info.mkdir(parents=True)
-    for file in files:
-        (info / file).touch()
-    return info
+PROJECT = """\
+[build-system]
+requires = []
+build-backend = "build_here"
+backend-path = ["."]
+[project]
+name = "stuck-ranks"
+version = "0.1.0"
+dependencies = ["for-lab"]
+"""
+
+BACKEND = """\
+from zipfile import ZipFile
+
+SAID = "stuck_ranks-0.1.0.dist-info/"
 
 
-def stand_in_for_pip(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Commands are noted; what they ask for is there afterwards; the index has everything."""
-    calls: list[list[str]] = []
-    record(checkout / ".venv", "pip", "23.0.1", "INSTALLER", "RECORD")
-    monkeypatch.setattr(setup_env, "venv_runs", lambda: True)
-
-    def run_pip(_: str, command: Sequence[str]) -> str:
-        words = list(command)
-        calls.append(words)
-        if words[0].endswith("ask_index.py"):
-            asked = [word for word in words if "==" in word]
-            return json.dumps({word: [word.split("==")[1].split(" ")[0]] for word in asked})
-        if "-r" in words:
-            words += Path(words[words.index("-r") + 1]).read_text().splitlines()
-        for word in words:
-            if found := re.match(r"([\w.-]+)==([\w.]+)", word):
-                name = found[1].replace("-", "_")
-                record(checkout / ".venv", name, found[2], "INSTALLER", "RECORD")
-        return ""
-
-    monkeypatch.setattr(setup_env, "run_pip", run_pip)
-    return calls
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "stuck_ranks-0.1.0-py3-none-any.whl"
+    with ZipFile(f"{folder}/{name}", "w") as file:
+        file.writestr(SAID + "METADATA", "Metadata-Version: 2.1\\nName: stuck-ranks\\nVersion: 0.1.0\\n"
+                      "Requires-Dist: for-lab\\n")
+        tags = "Root-Is-Purelib: true\\nTag: py3-none-any\\n"
+        file.writestr(SAID + "WHEEL", "Wheel-Version: 1.0\\n" + tags)
+        file.writestr(SAID + "RECORD", "")
+    return name
 
 
-def test_set_up_installs_torch_first_and_then_exactly_the_rest(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = stand_in_for_pip(checkout, monkeypatch)
-    assert setup_env.main(["lab"]) == 0
-    tools, asked, torch, rest, project = calls
-    cpu = ["--extra-index-url", setup_env.CPU_INDEX]
-    assert tools[:2] == ["-m", "pip"] and [w for w in tools if "==" in w] == tools[-2:]
-    assert "--no-deps" in tools and asked[3:5] == cpu
-    assert torch[-5:-1] == ["-c", str(checkout / "requirements.lock"), *cpu]
-    assert torch[-1].startswith("torch==")
-    assert {"--no-deps", "--build-constraint"} <= set(rest) and "-c" not in rest
-    listed = (checkout / ".venv" / "packages.txt").read_text()
-    assert not re.search(r"^(torch|pytest|nvidia-.*)==", listed, re.MULTILINE)
-    assert re.search(r"^lightning==", listed, re.MULTILINE)
-    assert project[-4:] == ["--no-deps", "--no-build-isolation", "-e", "."]
+build_editable = build_wheel
+"""
 
 
-def test_a_second_set_up_installs_what_is_missing_and_holds_torch(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = stand_in_for_pip(checkout, monkeypatch)
-    assert setup_env.main(["lab"]) == 0
-    del calls[:]
-    assert setup_env.main(["lab"]) == 0
-    assert calls == []
-    assert setup_env.main(["test"]) == 0
-    assert not [word for call in calls for word in call if word.startswith("torch==")]
-    listed = (checkout / ".venv" / "packages.txt").read_text()
-    assert "pytest==" in listed and "lightning==" not in listed
-    del calls[:]
-    assert setup_env.main(["lab"]) == 0  # the tests' packages include those of the labs
-    assert calls == []
-
-    pyproject = checkout / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text().replace("line-length = 105", "line-length = 90"))
-    assert setup_env.main(["lab"]) == 0  # a linter's setting installs nothing
-    assert calls == []
-
-    lock = checkout / "requirements.lock"
-    lock.write_text(re.sub(r"\nrich==\S+", "\nrich==14.9", lock.read_text()))
-    assert setup_env.main(["lab"]) == 0
-    assert (checkout / ".venv" / "packages.txt").read_text() == "rich==14.9\n"
-    assert not setup_env.is_current("test")
-
-
-def test_what_was_cut_off_is_installed_again(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in_for_pip(checkout, monkeypatch)
-    assert setup_env.main(["lab"]) == 0
-    setup_env.stamp("lab").unlink()
-    torn = next((checkout / ".venv").glob("lib/*/site-packages/rich-*"))
-    (torn / "RECORD").unlink()
-    assert setup_env.main(["lab"]) == 0
-    assert re.fullmatch(r"rich==\S+\n", (checkout / ".venv" / "packages.txt").read_text())
-
-
-def test_wrong_usage_of_set_up_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert setup_env.main([]) == 64
-    assert "usage" in capsys.readouterr().err
-
-
-# The same with pip itself, against a folder of wheels without content: only their metadata is true.
-
-
-def wheel(folder: Path, name: str, version: str, requires: Iterable[str] = ()) -> None:
-    """A wheel that says what it is and needs, as the package index publishes it."""
+def wheel(folder: Path, name: str, version: str) -> str:
+    """A wheel without content; its SHA-256."""
     title = f"{name.replace('-', '_')}-{version}"
-    said = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    said += [f"Requires-Dist: {text}" for text in requires]
-    said += [f"Provides-Extra: {extra}" for extra in sorted(EXTRA.findall(" ".join(requires)))]
-    with zipfile.ZipFile(folder / f"{title}-py3-none-any.whl", "w") as file:
-        file.writestr(f"{title}.dist-info/METADATA", "\n".join([*said, ""]))
+    path = folder / f"{title}-py3-none-any.whl"
+    said = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(f"{title}.dist-info/METADATA", said)
         file.writestr(
             f"{title}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         file.writestr(f"{title}.dist-info/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
+def steps(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What pip was run for, since this was last asked."""
+    return re.findall(r"^((?:Installing|Keeping) .*) \.\.\.$", capsys.readouterr().out, re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every package of the lock, torch as its CUDA build, and what that build brings."""
-    folder = tmp_path_factory.mktemp("index")
-    cuda = json.loads(read("tests/unit/tools/cuda_build.json"))
-    for name, told in cuda.items():
-        wheel(folder, name, told["version"], told["requires"])
-    for pin in read_pins(read("requirements.lock")):
-        if pin.name != "torch":
-            needs = importlib.metadata.requires(pin.name) if pin.name in ("sympy", "jinja2") else ()
-            wheel(folder, pin.name, pin.version, needs or ())
-    return folder
+@pytest.mark.nightly
+def test_the_set_up_goes_on_where_it_was_cut_off_and_installs_nothing_twice(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packages, torch, here, alone = (
+        "Installing the packages",
+        "Installing PyTorch 1.0",
+        "Installing this checkout",
+        "Keeping the packages of the tool alone",
+    )
+    assert setup_env.main(["lab"]) == 0
+    assert steps(capsys) == [packages, torch, here]
+    assert (checkout / ".venv" / "stamp-lab").exists()
+    assert setup_env.main(["lab"]) == 0  # pyproject.toml has changed, for example
+    assert steps(capsys) == [here]
+    (torn,) = checkout.glob(".venv/lib/*/site-packages/for_lab-*")
+    (torn / "RECORD").unlink()
+    assert setup_env.main(["test"]) == 0
+    assert steps(capsys) == [packages, here, alone]
+    assert {wheel.name.partition("-")[0] for wheel in checkout.glob(".venv/wheels/*.whl")} >= {"for_lab"}
+    assert setup_env.main(["test"]) == 0
+    assert steps(capsys) == [here]
 
 
-def dry_run(index: Path, folder: Path, *arguments: str) -> dict[str, str]:
-    """Name -> version of what pip would install."""
-    report = folder / "report.json"
-    command = [sys.executable, "-m", "pip", "install", "--isolated", "--dry-run", "--ignore-installed"]
-    command += ["--quiet", "--no-index", "--find-links", str(index), "--report", str(report)]
-    subprocess.run([*command, *arguments], check=True)
-    told = [item["metadata"] for item in json.loads(report.read_text())["install"]]
-    return {canonicalize_name(item["name"]): item["version"] for item in told}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the CUDA build is for Linux")
-def test_the_cuda_build_comes_whole_and_stays(index: Path, tmp_path: Path) -> None:
-    lock = ROOT / "requirements.lock"
-    locked = pins(lock.read_text())
-    torch = dry_run(index, tmp_path, "-c", str(lock), f"torch=={locked['torch']}")
-    cuda = json.loads(read("tests/unit/tools/cuda_build.json"))
-    assert {name: version for name, version in torch.items() if name in cuda} == {
-        name: told["version"] for name, told in cuda.items()
-    }
-    assert {"nvidia-nccl-cu13", "triton", "torch"} <= set(cuda)
-    assert {name: locked.get(name) for name in torch if name not in cuda} == {
-        name: version for name, version in torch.items() if name not in cuda
-    }
-    listed = tmp_path / "packages.txt"
-    others = [pin.requirement for pin in read_pins(lock.read_text()) if pin.name != "torch"]
-    listed.write_text("\n".join(others))
-    rest = dry_run(index, tmp_path, "--no-deps", "-r", str(listed))
-    assert not set(rest) & set(cuda)
-    assert {name: locked[name] for name in rest} == rest
-    assert len(rest) > 150
-
-
-def ask(index: Path, *requirements: str) -> dict[str, list[str]]:
-    command = [sys.executable, str(ROOT / "tools" / "ask_index.py"), "--no-index", *requirements]
-    env = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(index)}
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
-    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def test_the_index_is_asked_for_what_this_machine_needs(index: Path) -> None:
-    locked = pins(read("requirements.lock"))
-    torch, other = f"torch=={locked['torch']}", "appnope==1.0.0 ; sys_platform == 'nothing'"
-    assert ask(index, torch, "rich==99.0", other) == {torch: [locked["torch"]], "rich==99.0": []}
-
-
-def test_a_pin_that_cannot_be_had_is_one_sentence_before_anything_comes(
+@pytest.mark.nightly
+def test_what_cannot_be_had_is_one_sentence_and_leaves_no_stamp(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calls = stand_in_for_pip(checkout, monkeypatch)
-    run_pip, warning = setup_env.run_pip, ""
-
-    def without_rich(what: str, command: Sequence[str]) -> str:
-        said = run_pip(what, command)
-        return warning + re.sub(r'("rich==\S+": )\[[^]]*\]', r"\1[]", said)
-
-    monkeypatch.setattr(setup_env, "run_pip", without_rich)
-    assert setup_env.main(["lab"]) == 1
-    said = capsys.readouterr().err
-    assert re.match(r"The package index has no rich==\S+ for Python \S+ on ", said)
-    assert said.count("\n") == 1
-    assert len(calls) == 2  # pip itself, and the question
-    assert not setup_env.stamp("lab").exists()
-
-    warning = "WARNING: Retrying after 'NewConnectionError(...)'\n"
-    assert setup_env.main(["lab"]) == 1
-    assert "because the package index cannot be reached.\n" in capsys.readouterr().err
-
-
-def test_a_failing_pip_fails_and_leaves_no_stamp(
-    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(checkout))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    lock = setup_env.LOCKS["lab"]
+    lock.write_text(lock.read_text()[:-5] + "dead\n")
     assert setup_env.main(["lab"]) == 1
     said = capsys.readouterr()
-    assert re.search(r"^ERROR: .*pip==", said.out, re.MULTILINE)
-    assert said.err.startswith("Installing pip and setuptools (3 MB) failed")
-    assert not setup_env.stamp("lab").exists()
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said.out
+    assert re.fullmatch(
+        r"The set-up cannot go on\. Installing the packages failed; .*pip\.log\.\n", said.err
+    )
 
-
-# Writing the lock.
-
-
-PYLOCK = """
-lock-version = "1.0"
-
-[[packages]]
-name = "torch"
-version = "2.13.0"
-wheels = [{url = "index/torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", size = 800_000_000}]
-
-[[packages]]
-name = "nvidia-nccl-cu13"
-version = "2.29.7"
-marker = "sys_platform == 'linux'"
-wheels = [{url = "index/nvidia_nccl_cu13-2.29.7-py3-none-manylinux_2_18_x86_64.whl", size = 200_000_000}]
-
-[[packages]]
-name = "appnope"
-version = "1.0.0"
-marker = "sys_platform == 'darwin'"
-wheels = [{url = "index/appnope-1.0.0-py3-none-any.whl", size = 4000}]
-
-[[packages]]
-name = "soupsieve"
-version = "2.10"
-marker = "python_full_version < '3.12' or sys_platform != 'emscripten'"
-wheels = [{url = "index/soupsieve-2.10-py3-none-any.whl", size = 38_000}]
-
-[[packages]]
-name = "soupsieve"
-version = "4.1.1"
-marker = "sys_platform == 'emscripten'"
-wheels = [{url = "index/soupsieve-4.1.1-py3-none-any.whl", size = 55_000}]
-"""
-
-
-def test_the_lock_has_what_holds_for_us_and_leaves_out_what_cuda_brings() -> None:
-    found = {pin.name: (pin.version, pin.marker) for pin in make_lock.pins_of(PYLOCK)}
-    assert found == {
-        "torch": ("2.13.0", ""),
-        "appnope": ("1.0.0", "sys_platform == 'darwin'"),
-        "soupsieve": ("2.10", ""),
-    }
-
-
-def test_a_pin_without_a_wheel_for_one_of_our_pythons_is_found() -> None:
-    missing = make_lock.without_wheel(PYLOCK, make_lock.pins_of(PYLOCK))
-    assert missing == ["torch==2.13.0 for Python 3.12", "torch==2.13.0 for Python 3.13"]
-
-
-def test_the_size_of_the_cuda_build_is_that_of_its_files() -> None:
-    urls = ("torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", "rich-15.0.0-py3-none-any.whl")
-    urls += ("nvidia_nccl_cu13-2.29.7-py3-none-manylinux_2_18_x86_64.whl",)
-    install = [
-        {
-            "metadata": {"name": url.split("-")[0], "version": url.split("-")[1]},
-            "download_info": {"url": f"index/{url}"},
-        }
-        for url in urls
-    ]
-    megabytes, brought = make_lock.cuda_build({"install": install}, PYLOCK)
-    assert megabytes == 1000.0
-    assert list(brought) == ["nvidia-nccl-cu13", "torch"]
-
-
-def test_a_pin_is_described_by_its_file_and_must_admit_our_pythons(tmp_path: Path) -> None:
-    wheel(tmp_path, "rich", "15.0.0")
-    (file,) = tmp_path.iterdir()
-    (pin,) = make_lock.described([Pin("rich", "15.0.0")], [file], set())
-    assert (pin.python, pin.for_tests) == ("any", True)
-    with pytest.raises(make_lock.LockError, match=r"numpy==2\.4\.6 could not be downloaded"):
-        make_lock.described([Pin("numpy", "2.4.6")], [file], set())
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setattr(setup_env, "CPU_INDEX", "http://127.0.0.1:9/cpu")
+    assert setup_env.main(["lab"]) == 1
+    assert capsys.readouterr().err == (
+        "The set-up cannot go on. PyTorch 1.0 cannot be installed because the package index cannot be "
+        "reached.\n"
+    )
+    assert not list(checkout.glob(".venv/stamp-*"))
 
 
 # Trying both commands as a new user.
 
 
-def test_what_was_announced_is_read_from_the_newest_sentence() -> None:
-    said = "Packages to download: 2 other packages, 0.50 GB. Free disk: 80.0 GB.\n"
-    said += setup_env.announced(SOME, setup_env.CPU, 80 * setup_env.GB) + "\n"
-    assert fresh.announced(said, torch_is_here=False) == pytest.approx(210.0)
-    assert fresh.announced(said, torch_is_here=True) == pytest.approx(20.0)
+def test_what_was_announced_is_read_from_the_newest_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setup_env.announce(["lab", "test"], None, 80.0)
+    setup_env.announce(["lab"], "CPU", 80.0)
+    said = capsys.readouterr().out
+    assert fresh.announced(said, torch_is_here=False) == pytest.approx(310.0)
+    assert fresh.announced(said, torch_is_here=True) == pytest.approx(120.0)
 
 
 # Starting JupyterLab.
@@ -794,19 +598,21 @@ def test_a_home_that_cannot_be_written_is_told_and_nothing_is_lost(
 ) -> None:
     old.home.parent.write_text("no folder")
     monkeypatch.setattr(setup_env, "VENV", old.venv)
+    monkeypatch.setattr(setup_env, "PIP", (str(old.venv / "bin" / "python"), "-m", "pip"))
     monkeypatch.setenv("STUCK_RANKS_STATE", str(old.home))
-    with pytest.raises(setup_env.SetupError, match=r"^Your progress stays in .+STUCK_RANKS_STATE.+\.$"):
+    with pytest.raises(carry_progress.CarryError, match=r"^Your progress stays in .+STATE.+\.$"):
         setup_env.make_venv()
     assert len(list(old.kept.iterdir())) == 3
 
 
 def test_a_new_environment_leaves_progress_alone(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup_env, "VENV", old.venv)
+    monkeypatch.setattr(setup_env, "PIP", (str(old.venv / "bin" / "python"), "-m", "pip"))
     monkeypatch.setenv("STUCK_RANKS_STATE", str(old.home))
     (old.venv / "bin").mkdir()
     (old.venv / "bin" / "python").write_text("broken")
     setup_env.make_venv()
-    assert setup_env.venv_runs() and not old.kept.exists()
+    assert (old.venv / "bin" / "pip").exists() and not old.kept.exists()
     assert set(old.carried()) == {"01.json", "02.json", "03.json"}
 
 
@@ -824,6 +630,25 @@ def test_make_clean_leaves_progress_alone(old: Old) -> None:
         subprocess.run(clean, cwd=old.root, env=env, check=True)
         assert not old.venv.exists()
         assert {file.name for file in old.home.iterdir()} == {"jupyter", "01.json", "02.json", "03.json"}
+
+
+KEPT = {"stuck-ranks-saved", "notebooks/1/your_turn1", "benchmarks/gpu/gpu.tar.gz"}
+"""What a user has saved or written, and an archive that takes a GPU to make again."""
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="runs make")
+def test_make_clean_removes_what_git_ignores_but_for_what_is_the_user_s(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    patterns = [line for line in read(".gitignore").splitlines() if not line.startswith("#")]
+    made = {pattern.replace("*", "1").rstrip("/") for pattern in patterns}
+    assert made > KEPT
+    in_depth = {f"notebooks/deep/{name}" for name in ("__pycache__", ".runs", ".built")}
+    for name in made | in_depth:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch() if "core" in name or "." in path.name[1:] else path.mkdir()
+    subprocess.run(["make", "clean"], cwd=tmp_path, check=True)
+    assert {name for name in made | in_depth if (tmp_path / name).exists()} == KEPT
 
 
 def test_kernels_are_reached_by_sockets_where_the_folder_takes_them(tmp_path: Path) -> None:
@@ -899,6 +724,26 @@ def test_the_welcome_names_the_address_and_over_ssh_the_tunnel() -> None:
     assert "ssh -p 2222 -L" in other
 
 
+@pytest.mark.nightly
+def test_one_address_is_printed_and_its_token_is_the_user_s_alone() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "run_lab.py"), "--no-browser"]
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, **pipe) as running:
+        said = ""
+        while "Stop it" not in said and (line := running.stdout.readline()):
+            said += line
+        address = re.search(r"http://\S+", said)
+        # JupyterLab answers after it has printed what it prints at its start.
+        with urllib.request.urlopen(address[0], timeout=60) as page:
+            assert page.status == 200
+        (kept,) = run_lab.private(run_lab.VENV).glob(f"runtime/token-{running.pid}")
+        assert kept.stat().st_mode & 0o777 == 0o600 and kept.read_text() in address[0]
+        running.terminate()
+        said += running.communicate(timeout=60)[0]
+    assert len(re.findall(r"https?://|file://", said)) == 1
+    assert not kept.exists()
+
+
 # Running the tests.
 
 
@@ -954,6 +799,49 @@ def test_a_lane_beside_another_is_printed_after_it_and_counts(
     said = capfd.readouterr().out
     assert said.index("met 1") < said.index("== second") < said.index("met 2")
     assert said.splitlines()[-1] == "2 passed, 0 failed"
+
+
+STOPPED = """
+import run_tests, signal, sys
+from pathlib import Path
+
+stubborn = "import signal, sys, time, pathlib\\n"
+stubborn += "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)\\n"
+stubborn += "pathlib.Path(sys.argv[1]).touch(); print(end='', flush=True); signal.pause()"
+folder = Path(sys.argv[1])
+
+def step(name):
+    return run_tests.Step(name, (sys.executable, "-c", stubborn, str(folder / name)))
+
+def chromium():
+    if sys.argv[2] == "before":
+        import subprocess
+        subprocess.run([sys.executable, "-c", stubborn, str(folder / "before")])
+
+run_tests.lanes = lambda *_: [(step("a"), step("c")), (step("b"), step("d"))]
+run_tests.provide_chromium = chromium
+run_tests.configure = lambda _: None
+run_tests.with_outputs = lambda folder: folder
+sys.exit(run_tests.main([]))
+"""
+"""`make test` of steps that do not end by themselves, nor by a request to."""
+
+
+@pytest.mark.parametrize("begun", [["a", "b"], ["before"]])
+def test_ctrl_c_ends_what_runs_in_five_seconds_with_one_line_and_starts_nothing(
+    tmp_path: Path, begun: list[str]
+) -> None:
+    command = [sys.executable, "-c", STOPPED, str(tmp_path), begun[0]]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
+        while not all((tmp_path / name).exists() for name in begun):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=5)
+    assert running.returncode == 130
+    assert said.splitlines()[-1].startswith("Stopped: ")
+    assert "Traceback" not in said and "FAILED" not in said
+    assert {file.name for file in tmp_path.iterdir()} == set(begun)
 
 
 # Repeating them.

@@ -10,7 +10,9 @@ from typing import Any
 
 import make_versions as versions
 import pytest
+import upgrade_check
 from make_versions import SHOWN, Environment
+from msgspec import structs
 from repository import JOBS
 from score import jobs as collection
 from score.trial import Trial
@@ -39,7 +41,8 @@ def of(changes: dict[str, Any], code: int = JOB.exit_code) -> Trial:
 
 def rows(page: str) -> dict[str, list[str]]:
     """The cells of the table by the job's name."""
-    found = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| "))
+    table = page.partition("## ")[0]
+    found = (line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| "))
     return {cells[1].strip("`"): cells[2:] for cells in found}
 
 
@@ -59,8 +62,9 @@ def test_a_job_that_ends_by_itself_where_it_should_hang_says_why() -> None:
 
 def test_what_was_not_run_is_not_claimed() -> None:
     first, second, *rest = SHOWN
-    found = {(first, OLD): of({"not_seen": ["no recorder"]}), (second, NEW): of({"cause": "none"})}
-    page = versions.page([OLD, NEW], found, "abc1234")
+    old = versions.column(OLD, {first: of({"not_seen": ["no recorder"]})})
+    new = versions.column(NEW, {second: of({"cause": "none"})})
+    page = versions.page([new, old], "The newest at commit abc1234.")
     table = rows(page)
     assert table["job"] == ["torch 2.0.1, Python 3.8.18", "torch 2.13.0, Python 3.11.7"]
     assert table[first] == ["all right", "not tried"]
@@ -70,6 +74,58 @@ def test_what_was_not_run_is_not_claimed() -> None:
     assert "With torch 2.13.0 all was right in 0 of 1 runs." in page
     assert "at commit abc1234" in page
     assert page.count("could not see:") == 1 and "\n\n- no recorder\n" in page
+
+
+def test_what_is_right_but_late_is_counted_apart() -> None:
+    job = structs.replace(JOB, prompt=True)
+    trials = {name: replace(of({}), job=job, verdict=end, ended=end) for name, end in ENDS.items()}
+    closing = versions.column(NEW, trials).closing
+    assert closing.startswith(
+        "With torch 2.13.0 all was right in 1 of 2 runs. 1 more were right but late;"
+    )
+
+
+ENDS = dict(zip(SHOWN, (1.0, 90.0), strict=False))
+"""Seconds to the verdict and to the end."""
+
+
+def test_the_columns_of_versions_that_are_not_run_again_stay_as_they_are() -> None:
+    page = versions.PAGE.read_text()
+    kept = versions.columns(page)
+    assert len(kept) >= 4 and all(column.cells.keys() > set(SHOWN) for column in kept)
+    new = versions.column(NEW, {next(iter(SHOWN)): of({"not_seen": ["no recorder"]})})
+    again = versions.columns(versions.page([*kept, new], "now"))
+    assert [column for column in again if column.title != new.title][:3] == kept[:3]
+    assert "- no recorder" in next(column.closing for column in again if column.title == new.title)
+
+
+# What is newer than all that has run.
+
+
+def test_a_release_that_has_not_run_is_found_and_no_older_nor_unfinished_one() -> None:
+    assert upgrade_check.newer(["2.15.0", "2.14.1", "2.13.0+cpu", "2.13.0"], ["2.4.1", "2.13.0"]) == [
+        "2.15.0",
+        "2.14.1",
+    ]
+    assert upgrade_check.newer(["2.16.0rc1", "2.16.0.dev3", "2.12.0", "2.13.0"], ["2.13.0"]) == []
+    assert upgrade_check.newer(["2.13.0.1", "2.13.0+cpu"], ["2.13.0"]) == ["2.13.0.1"]
+
+
+def test_the_page_says_what_has_run_of_each_package_that_is_watched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = versions.PAGE.read_text()
+    for package in upgrade_check.WATCHED:
+        assert upgrade_check.ran(page, package)
+    run = {package: upgrade_check.ran(page, package) for package in upgrade_check.WATCHED}
+    monkeypatch.setattr(upgrade_check, "offered", lambda _, package: (run[package], ""))
+    assert upgrade_check.main() == 0
+    run = {**run, "jupyterlab": ["99.0"]}
+    assert upgrade_check.main() == 1
+    assert "jupyterlab: 99.0 newer than" in capsys.readouterr().out
+    monkeypatch.setattr(upgrade_check, "offered", lambda _, __: ([], "NewConnectionError"))
+    assert upgrade_check.main() == 64
+    assert "torch cannot be listed because the package index" in capsys.readouterr().err
 
 
 def test_every_job_that_is_run_is_declared_and_comes_to_an_end() -> None:

@@ -482,7 +482,13 @@ Doing = Literal["waits", "child", "works", "device"]
 may wait for its device."""
 
 
-class Sample(TypedDict):
+class _NotAtFirstOfSample(TypedDict, total=False):
+    """What samples did not tell at first."""
+
+    load: float
+
+
+class Sample(_NotAtFirstOfSample):
     """What a process did at one tick (see `ticks`).
 
     Attributes:
@@ -510,7 +516,6 @@ class Sample(TypedDict):
     wanted: float
     used: float
     collections: int
-    load: float
 
 
 class Samples(TypedDict):

@@ -43,7 +43,7 @@ def of_beacon(
             wanted=sample["wanted"],
             used=sample["used"],
             collections=sample["collections"],
-            load=sample["load"],
+            load=sample.get("load", 0.0),
         )
         for sample, place in noted
     )

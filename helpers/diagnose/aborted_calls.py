@@ -14,6 +14,7 @@ from ..model.facts import Collective, ProcessView
 from ..model.frames import Frame, innermost_user
 from ..model.waits import Communication
 from ..model.wording import place, stack_of
+from .messages import TOO_LONG
 from .parting.relative import has_passed
 from .scene import Facts
 
@@ -68,7 +69,7 @@ def aborted_calls(facts: Facts) -> dict[int, AbortedCall]:
     """Rank -> its call, of those whose call is known.
 
     One that was at a later number is left out, and one that was only seen in a call out of which
-    another rank has come: it has gone on since.
+    another rank has come: it has gone on since. So has one in a barrier, where another got data.
     """
     processes = {rank: view.process for rank, view in sorted(facts.graph.ranks.items()) if view.process}
     newest = {rank: one.collectives[-1] for rank, one in processes.items() if one.collectives}
@@ -82,8 +83,17 @@ def aborted_calls(facts: Facts) -> dict[int, AbortedCall]:
     return {
         rank: call
         for rank, call in calls.items()
-        if call.certain or not any(has_passed(stack, call.frames[::-1]) for stack in certain)
+        if not (call.function == "barrier" and _has_got_data(facts, rank))
+        and (call.certain or not any(has_passed(stack, call.frames[::-1]) for stack in certain))
     }
+
+
+def _has_got_data(facts: Facts, beside: int) -> bool:
+    """True where the first failure is that of another rank, whose message was too long."""
+    first = facts.first
+    if first is None or first.error is None or first.rank == beside:
+        return False
+    return bool(TOO_LONG.search(first.error.message))
 
 
 def classes(calls: Mapping[int, AbortedCall]) -> dict[int, int]:

@@ -140,13 +140,18 @@ _OF_DDP = (
 OTHER_PARAMETERS = _any_of(*_OF_DDP)
 """DDP has compared the parameters of the ranks as it was built: that is one call on all of them."""
 
+_TOO_LONG = (
+    r"op\.preamble\.length <= op\.nbytes",
+    "a message is longer than the buffer it is for",
+    "gloo/transport/tcp/pair.cc; jobs/gloo_sizes",
+)
+
+TOO_LONG = _any_of(_TOO_LONG)
+"""gloo has got data: its barrier sends messages that are empty (gloo/barrier.cc), and never too long."""
+
 OTHER_SIZES = _any_of(
     *_OF_DDP,
-    (
-        r"op\.preamble\.length <= op\.nbytes",
-        "a message is longer than the buffer it is for",
-        "gloo/transport/tcp/pair.cc; jobs/gloo_sizes",
-    ),
+    _TOO_LONG,
     (
         r"Detected mismatch between collectives on ranks",
         "collectives differ, as TORCH_DISTRIBUTED_DEBUG=DETAIL finds out",

@@ -40,15 +40,20 @@ def find(facts: Facts) -> Verdict | None:
             culprits=_failing(facts),
             where=event.where,
             evidence=(f"{event.who}: {event.error.text}",),
-            finding=_finding(facts, [call.op for call in calls.values()]),
+            finding=_finding(facts, [call.op for call in calls.values()], elsewhere=bool(unknown)),
         )
     return _stuck(facts)
 
 
-def _finding(facts: Facts, ops: Sequence[str]) -> ShapeMismatch:
-    """What has other sizes: what is reduced cannot be padded, since what is added would count."""
+def _finding(facts: Facts, ops: Sequence[str], *, elsewhere: bool = False) -> ShapeMismatch:
+    """What has other sizes: what is reduced cannot be padded, since what is added would count.
+
+    Args:
+        ops: the operations in which ranks were.
+        elsewhere: whether some rank may have come out of its call, so that its line tells nothing.
+    """
     ranks = facts.processes(tuple(facts.graph.ranks))
-    lines = _lines(ranks)
+    lines = set() if elsewhere else _lines(ranks)
     known: Lines = "unknown" if not lines else "same" if len(lines) == 1 else "different"
     frames = [frame for process in ranks for frame in stack_of(process)]
     in_ddp = any(f.function == "__init__" and f.file.endswith("parallel/distributed.py") for f in frames)

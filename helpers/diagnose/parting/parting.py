@@ -29,7 +29,7 @@ OF_WAYS = frozenset(
 
 def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     """Where ranks went different ways: the statement, and the calls from which on they differ."""
-    if verdict.cause not in OF_WAYS:
+    if verdict.cause not in OF_WAYS or _may_be_past(verdict):
         return None
     ended = _left(facts) if verdict.cause == "rank-exited" else []
     told = tuple(met for one in facts.apart for met in one.told)
@@ -39,6 +39,11 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     if statement is None:
         return Parting(history=told) if told else None
     return replace(statement, history=told)
+
+
+def _may_be_past(verdict: Verdict) -> bool:
+    """True where sizes differ in a call out of which a rank may have come: it is only further then."""
+    return verdict.cause == "shape-mismatch" and verdict.outcome == "error" and not verdict.proved
 
 
 def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting | None:

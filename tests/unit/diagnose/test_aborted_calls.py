@@ -153,3 +153,13 @@ def test_only_what_has_no_result_yet_can_be_padded(op: str, numbers: list[int]) 
     ranks = [aborts(0, op, "train.py:40 step"), fails(1, op, "train.py:40 step")]
     fixes = fitting(page(SAME).fixes, verdict(*ranks), snapshot(*ranks, code=1, runs=False))
     assert [fix.number for fix in fixes] == numbers
+
+
+def test_a_rank_in_a_barrier_has_come_out_of_the_call_whose_message_was_too_long() -> None:
+    """A barrier sends no data: what was too long for rank 1 came from an earlier call of rank 0."""
+    after, loop = "train.py:55 main", "train.py:34 main"
+    answer = verdict(fails(0, "barrier", after), aborts(1, "all_gather", loop))
+    assert (answer.cause, answer.proved, answer.parting) == (SAME, False, None)
+    assert "whether rank 0 was in the same call is not known" in answer.summary
+    swapped = verdict(aborts(0, "barrier", after), fails(1, "all_gather", loop))
+    assert swapped.cause == MET

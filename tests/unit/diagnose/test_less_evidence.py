@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from realistic import lines_of
 from repository import JOBS, RECORDINGS, ROOT
 from score import jobs as collection
 
@@ -36,8 +37,7 @@ def parted_lines() -> dict[Path, set[Line]]:
     }
     programs = tomllib.loads((REALISTIC / "programs.toml").read_text(encoding="utf-8"))
     for name, program in programs.items():
-        lines = {(f"{name}.py", line) for line in program["lines"]}
-        found[REALISTIC / "recordings" / f"{name}.jsonl.gz"] = lines
+        found[REALISTIC / "recordings" / f"{name}.jsonl.gz"] = lines_of(name, program["lines"])
     return found
 
 

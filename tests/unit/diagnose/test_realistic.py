@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from realistic import lines_of
 from repository import ROOT
 
 from helpers.diagnose.diagnose import diagnose
@@ -32,12 +33,10 @@ def test_the_statement_that_decided_is_named_or_none_is(name: str) -> None:
     assert verdict.outcome == program["outcome"]
     where = verdict.parting.where if verdict.parting is not None else None
     assert (where is not None) == program["named"]
-    assert where is None or (where.file, where.line) in {
-        (f"{name}.py", line) for line in program["lines"]
-    }
+    assert where is None or (where.file, where.line) in lines_of(name, program["lines"])
 
 
 def test_each_program_has_its_recording() -> None:
     programs = {Path(file).name.removesuffix(".py") for file in FOLDER.glob("*.py")}
     recordings = {file.name.removesuffix(".jsonl.gz") for file in (FOLDER / "recordings").iterdir()}
-    assert programs == recordings == PROGRAMS.keys()
+    assert recordings == PROGRAMS.keys() <= programs

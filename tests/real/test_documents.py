@@ -66,6 +66,10 @@ BY_OTHERS = {
     "make test": ".ci/run",
     "make nightly": ".ci/run",
     "pip install .": "tools/setup_env.py",
+    "python -m venv .venv": "tools/setup_env.py",
+    ".venv/bin/pip install --no-deps -r requirements.lock": "tools/setup_env.py",
+    ".venv/bin/pip install -r requirements-torch.lock": "tools/setup_env.py",
+    ".venv/bin/pip install --no-deps -e .": "tools/setup_env.py",
 }
 """Commands that a test would only repeat, and what runs them."""
 

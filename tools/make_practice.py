@@ -89,11 +89,11 @@ def files_of(job: Job) -> dict[str, str]:
 
 def chosen() -> Iterator[tuple[str, str, Job]]:
     """Number, level and job of every hang, in the order of their numbers."""
-    known = jobs.read(ROOT / "tests" / "jobs") | slow_jobs()
+    hanging, slow = jobs.read(ROOT / "tests" / "jobs"), slow_jobs()
     levels: dict[str, dict[str, str]] = tomllib.loads(CHOSEN.read_text())
     hangs = [(number, level, name) for level, named in levels.items() for number, name in named.items()]
     for number, level, name in sorted(hangs):
-        yield number, level, known[name]
+        yield number, level, (slow if level == "slow" else hanging)[name]
 
 
 def slow_jobs() -> dict[str, Job]:

@@ -8,11 +8,13 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from helpers.diagnose.parting.divergence import Divergences
+from helpers.diagnose.parting.explanation import TooManyError
 from helpers.diagnose.parting.trace import Trace, divergences
 from helpers.model.frames import Frame, Scalar
 from helpers.model.issued import IssuedCall
@@ -275,8 +277,10 @@ class Run:
         return Trace(rank.number, stack, 1, made, held, op=op)
 
     def answer(self, values: bool = True) -> Divergences | None:
-        """What is said of it."""
-        return divergences(*self.traces(values))
+        """What is said of it; None also where there are more ways than are looked at."""
+        with suppress(TooManyError):
+            return divergences(*self.traces(values))
+        return None
 
 
 def _line(rank: Rank, passed: int) -> int:

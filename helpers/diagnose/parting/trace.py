@@ -178,7 +178,10 @@ def _answered(one: Trace, other: Trace) -> Divergences | None:
         break
     question = _by_stacks(one, other)
     found = question.answer(set()) if question is not None else None
-    return found._replace(elsewhere=True) if found is not None and asked else found
+    left = found is not None and any(one.choice.kind in ("for", "while") for one in found.statements)
+    # A rank that has left a loop may have made as many iterations as one that is in it: its calls tell,
+    # and they have not been explained.
+    return found._replace(elsewhere=True) if found is not None and asked and left else found
 
 
 def _have_met(one: Trace, other: Trace) -> bool:
@@ -214,7 +217,8 @@ def _by_calls(one: Trace, other: Trace, window: int) -> _Question | None:
     if not begin and len(starts) > 1:
         return None
     made = [trace.made(first)[begin - 1][0] for trace in (one, other)] if begin else []
-    return _Question(sides[0], sides[1], starts, _in_step(start, *made) if start is not None else True)
+    in_step = _in_step(start, *made) if start is not None else True
+    return None if in_step is False else _Question(sides[0], sides[1], starts, in_step)
 
 
 def _in_step(at: Place, one: Stack, other: Stack) -> bool | None:

@@ -34,13 +34,17 @@ _WRAPPED = ("parallel/distributed.py", "fsdp/")
 """Files of torch whose `forward` communicates."""
 
 
+LoopTold = Literal["", "items", "numbers", "condition", "order"]
+"""What tells the iterations of a loop; its order where both ranks are in it, through other things."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """What decided which way each rank went; all is empty or false where no statement is known.
 
     Attributes:
         statement: as it is written; parted: its place; values: those that differ, in words.
-        loop: what tells the iterations of a loop: `items`, `numbers` or a `condition`.
+        loop: what tells the iterations of a loop.
         condition: True for any other statement; handler: for a `try` or a `with` that lets an exception
             pass; leaves: for a `return` or an exit.
         by_rank: True where it asks which rank it is.
@@ -55,7 +59,7 @@ class Statement:
     statement: str = ""
     parted: str = ""
     values: str = ""
-    loop: Literal["", "items", "numbers", "condition"] = ""
+    loop: LoopTold = ""
     handler: bool = False
     leaves: bool = False
     condition: bool = False
@@ -110,8 +114,9 @@ def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
     )
 
 
-def _loop(parting: Parting) -> Literal["", "items", "numbers", "condition"]:
-    """What tells how often a loop runs."""
+def _loop(parting: Parting) -> LoopTold:
+    if parting.kind in ("for", "while") and not parting.branches:
+        return "order"
     if parting.kind == "while":
         return "condition"
     if parting.kind == "for":

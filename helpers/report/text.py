@@ -94,7 +94,7 @@ def parted_line(parting: Parting | None) -> str:
         return guards_line(parting) if parting is not None else ""
     ways = ", ".join(way_text(parting.kind, way) for way in parting.branches)
     values = "; ".join(values_of(name, told) for name, told in telling(parting).items())
-    rest = one_line(f"{ways}; {values}" if values else ways)
+    rest = one_line("; ".join(filter(None, (ways, values))))
     said = f"{place(parting.where)}  {one_line(parting.source).rstrip(':')}"
     return f"{said}: {rest}" if rest else said
 
@@ -113,7 +113,7 @@ def printed_line(verdict: Verdict) -> str:
 def telling(parting: Parting) -> dict[str, Mapping[int, str]]:
     """The values worth a line: those that differ; without any, those that not all ranks have."""
     ranks = {rank for way in parting.branches for rank in way.ranks}
-    partly = [name for name, told in parting.values.items() if told.keys() != ranks]
+    partly = [name for name, told in parting.values.items() if ranks and told.keys() != ranks]
     return {name: parting.values[name] for name in parting.differ or partly}
 
 

@@ -76,7 +76,10 @@ def parted(
             return None
         if way is not None:
             branches.setdefault(way, []).extend(ranks)
-    return told(decision, stacks, branches) if len(branches) > 1 else None
+    if len(branches) > 1:
+        return told(decision, stacks, branches)
+    # Both are in a loop that one has left: they go through other things, or in another order.
+    return told(decision, stacks, {}) if divergence.choice.kind in ("for", "while") else None
 
 
 def _undecided(

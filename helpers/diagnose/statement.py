@@ -34,17 +34,14 @@ _WRAPPED = ("parallel/distributed.py", "fsdp/")
 """Files of torch whose `forward` communicates."""
 
 
-LoopTold = Literal["", "items", "numbers", "condition", "order"]
-"""What tells the iterations of a loop; its order where both ranks are in it, through other things."""
-
-
 @dataclass(frozen=True)
 class Statement:
     """What decided which way each rank went; all is empty or false where no statement is known.
 
     Attributes:
         statement: as it is written; parted: its place; values: those that differ, in words.
-        loop: what tells the iterations of a loop.
+        loop: what tells the iterations of a loop: `items`, `numbers` or a `condition`; `order` where
+            both ranks are in it, and go through other things.
         condition: True for any other statement; handler: for a `try` or a `with` that lets an exception
             pass; leaves: for a `return` or an exit.
         by_rank: True where it asks which rank it is.
@@ -59,7 +56,7 @@ class Statement:
     statement: str = ""
     parted: str = ""
     values: str = ""
-    loop: LoopTold = ""
+    loop: Literal["", "items", "numbers", "condition", "order"] = ""
     handler: bool = False
     leaves: bool = False
     condition: bool = False
@@ -114,7 +111,8 @@ def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
     )
 
 
-def _loop(parting: Parting) -> LoopTold:
+def _loop(parting: Parting) -> Literal["", "items", "numbers", "condition", "order"]:
+    """What tells how often a loop runs, or in which order."""
     if parting.kind in ("for", "while") and not parting.branches:
         return "order"
     if parting.kind == "while":

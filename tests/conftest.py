@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
@@ -33,6 +33,30 @@ def left_behind() -> list[psutil.Process]:
 def processes_left() -> Callable[[], list[psutil.Process]]:
     """What to call, after a run, for the processes that it has left behind."""
     return left_behind
+
+
+@contextmanager
+def unnamed() -> Iterator[None]:
+    """Hide from jobs which test runs them: their reports would name it."""
+    name = "PYTEST_CURRENT_TEST"
+    running = os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        if running is not None:
+            os.environ[name] = running
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    with unnamed():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    with unnamed():
+        return (yield)
 
 
 @pytest.hookimpl(trylast=True)

@@ -39,12 +39,13 @@ def processes_left() -> Callable[[], list[psutil.Process]]:
 def unnamed() -> Iterator[None]:
     """Hide from jobs which test runs them: their reports would name it."""
     name = "PYTEST_CURRENT_TEST"
-    running = os.environ.pop(name, None)
+    environ = os.environ  # a test may put another in its place until it is torn down
+    running = environ.pop(name, None)
     try:
         yield
     finally:
         if running is not None:
-            os.environ[name] = running
+            environ[name] = running
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,8 @@ from ..model.frames import Frame, innermost_user
 from ..model.waits import Communication
 from ..model.wording import place, stack_of
 from .messages import TOO_LONG
+from .parting.divergence import Divergence
+from .parting.exclusion import exclusion
 from .parting.relative import has_passed
 from .scene import Facts
 
@@ -86,6 +88,22 @@ def aborted_calls(facts: Facts) -> dict[int, AbortedCall]:
         if not (call.function == "barrier" and _has_got_data(facts, rank))
         and (call.certain or not any(has_passed(stack, call.frames[::-1]) for stack in certain))
     }
+
+
+def kept_away(facts: Facts) -> dict[int, Divergence]:
+    """Rank -> the condition that keeps it from the call that has failed first, whatever it was in.
+
+    Only of ranks whose own call is not known, and that their number alone keeps from there.
+    """
+    calls = aborted_calls(facts)
+    first = facts.first.rank if facts.first is not None else None
+    if first is None or first not in calls:
+        return {}
+    stack = calls[first].frames[::-1]
+    away = {
+        rank: exclusion(stack, first, rank) for rank in sorted(facts.graph.ranks.keys() - calls.keys())
+    }
+    return {rank: condition for rank, condition in away.items() if condition is not None}
 
 
 def _has_got_data(facts: Facts, beside: int) -> bool:

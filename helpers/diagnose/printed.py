@@ -83,6 +83,8 @@ def _printed(ranks: Mapping[int, Sequence[_Line]]) -> tuple[Printed, ...]:
         return ()
     everywhere = set.intersection(*({line.pattern for line in lines} for lines in ranks.values()))
     after = _after_common(ranks)
+    # The first rank speaks for all. Where it has said nothing, what another one says is its own.
+    silent = not ranks[min(ranks)]
     by_text: dict[str, tuple[list[int], str]] = {}
     for rank, lines in ranks.items():
         often = Counter(line.pattern for line in lines)
@@ -92,7 +94,7 @@ def _printed(ranks: Mapping[int, Sequence[_Line]]) -> tuple[Printed, ...]:
             for line in lines[begin:]
             if line.pattern not in everywhere and often[line.pattern] < 3 and _WORD.search(line.alike)
         )
-        for line in [*dict.fromkeys(telling)][-MOST:] if begin else ():
+        for line in [*dict.fromkeys(telling)][-MOST:] if begin or silent else ():
             by_text.setdefault(line.alike, ([], line.text))[0].append(rank)
     return tuple(Printed(tuple(who), text) for who, text in by_text.values() if len(who) < len(ranks))
 

@@ -16,16 +16,9 @@ from ..model.parting import Branch, Guard, Parting
 from ..model.redaction import Source
 from ..model.wording import one_line, place
 from ..program.blocks import function_of, statements_around
+from ..program.identity import says_rank
 from ..program.syntax import dotted, parsed
 from .scene import Facts
-
-_OF_RANK = re.compile(
-    r"(^|_)(rank|local_rank|global_rank|process_index)(\(\))?$|global_zero|main_process|world_process_zero"
-)
-"""How torch, Lightning, accelerate and transformers call what only one rank is, or a rank's number."""
-
-_CONVERTS = ("int", "bool", "str")
-"""Calls that leave a rank's number what it is."""
 
 LONGEST_CALL = 60
 """Characters of a call that are quoted."""
@@ -189,31 +182,14 @@ def _values(parting: Parting) -> str:
     return "; ".join(values_of(name, parting.values[name]) for name in parting.differ if name != "_")
 
 
-def _of_rank(name: str, values: Mapping[int, str], where: Frame, depth: int = 2) -> bool:
-    """True for a name that says which rank it is, or that a source sets to what says so.
+def _of_rank(name: str, values: Mapping[int, str], where: Frame) -> bool:
+    """True for a name that says which rank it is.
 
     That its value is the rank's number on each rank counts for three ranks or more, and for two where it
     is a parameter: a counter may be 0 on rank 0 and 1 on rank 1.
     """
-    last = name.rpartition(".")[2]
     counts = len(values) > 2 or (len(values) > 1 and name in _parameters(where))
-    if _OF_RANK.search(last) or (counts and all(v == str(r) for r, v in values.items())):
-        return True
-    set_from = _set_from(last, where.text) - {name} if depth else set()
-    return any(_of_rank(one, {}, where, depth - 1) for one in set_from)
-
-
-def _set_from(name: str, text: str) -> set[str]:
-    """The names that a source sets a variable, or an attribute, of this name to."""
-    tree = parsed(text)
-    stores = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)] if tree else []
-    return set().union(
-        *(
-            _sources(node.value)
-            for node in stores
-            if any((dotted(target) or "").rpartition(".")[2] == name for target in node.targets)
-        )
-    )
+    return says_rank(name, where.text) or (counts and all(v == str(r) for r, v in values.items()))
 
 
 def _parameters(where: Frame) -> set[str]:
@@ -225,26 +201,6 @@ def _parameters(where: Frame) -> set[str]:
         n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     return {arg.arg for arg in (*function.args.posonlyargs, *function.args.args)} - bound
-
-
-def _sources(value: ast.expr) -> set[str]:
-    """The names whose value a stored one is, or which it compares; what is computed of them is new."""
-    match value:
-        case ast.Name() | ast.Attribute():
-            return {dotted(value) or ""} - {""}
-        case ast.Compare():
-            return set().union(*map(_sources, (value.left, *value.comparators)))
-        case ast.BoolOp():
-            return set().union(*map(_sources, value.values))
-        case ast.UnaryOp():
-            return _sources(value.operand)
-        case ast.Subscript(slice=ast.Constant(value=str(key))):
-            return {key.lower()}
-        case ast.Call():
-            called = dotted(value.func) or ""
-            inner = set().union(*map(_sources, value.args)) if called in _CONVERTS else set()
-            return ({called} | inner) - {""}
-    return set()
 
 
 def _called(frame: Frame, below: Sequence[str]) -> str:

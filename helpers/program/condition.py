@@ -14,16 +14,7 @@ Values = Mapping[str, Plain]
 """Name (`step`, `self.resume`) -> value on one rank, of what can be read and has not changed."""
 
 
-OF_RANK: Mapping[str, Callable[[int], Plain]] = {
-    "get_rank()": int,
-    "global_rank": int,
-    "process_index": int,
-    "is_global_zero": lambda rank: rank == 0,
-    "is_main_process": lambda rank: rank == 0,
-    "is_world_process_zero()": lambda rank: rank == 0,
-}
-"""What torch, Lightning, accelerate and transformers call a rank's own number: it is known without being
-read."""
+_ENVIRONMENT = ast.parse("os.environ", mode="eval").body
 
 
 class UnknownError(Exception):
@@ -71,18 +62,6 @@ def value_of(expression: ast.expr, values: Values) -> tuple[Plain] | None:
 
 
 @functools.lru_cache(maxsize=8192)
-def known(test: ast.expr, rank: int) -> Values:
-    """The expressions in a condition that say nothing but which rank it is, with their values."""
-    found: dict[str, Plain] = {}
-    for node in ast.walk(test):
-        said = _said(node)
-        tell = OF_RANK.get(said.rpartition(".")[2]) if said is not None and "." in said else None
-        if said is not None and tell is not None:
-            found[said] = tell(rank)
-    return found
-
-
-@functools.lru_cache(maxsize=8192)
 def names(test: ast.expr) -> tuple[str, ...]:
     """What a condition asks: variables, their lengths, calls without arguments, each once: `rank`."""
     return tuple(dict.fromkeys(_names(test)))
@@ -101,7 +80,11 @@ def subject(name: str) -> str:
 
 def _said(node: ast.AST) -> str | None:
     """`fabric.global_rank`, `dist.get_rank()`, `len(batches)`: a name, and what a call says of one."""
+    if isinstance(node, ast.Subscript):
+        return _keyed(node.value, node.slice)
     if isinstance(node, ast.Call):
+        if dotted(node.func) in ("os.getenv", "os.environ.get") and node.args:
+            return _keyed(_ENVIRONMENT, node.args[0])
         if dotted(node.func) == "len" and len(node.args) == 1 and dotted(node.args[0]):
             return f"len({dotted(node.args[0])})"
         name = None if node.args or node.keywords else dotted(node.func)
@@ -109,8 +92,15 @@ def _said(node: ast.AST) -> str | None:
     return dotted(node) if isinstance(node, ast.expr) else None
 
 
+def _keyed(holder: ast.expr, key: ast.expr) -> str | None:
+    """`os.environ['RANK']`: of what has a key, only a rank's number is a name."""
+    base = dotted(holder)
+    text = key.value if isinstance(key, ast.Constant) else None
+    return f"{base}['{text}']" if base and isinstance(text, str) and "rank" in text.lower() else None
+
+
 def _names(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Call) and _said(node) is not None:
+    if isinstance(node, ast.Call | ast.Subscript) and _said(node) is not None:
         yield str(_said(node))
         return
     if isinstance(node, ast.Call):
@@ -133,11 +123,13 @@ def _value(node: ast.expr, values: Values) -> Any:
     match node:
         case ast.Constant(value=int() | float() | str() | None):
             return node.value
-        case ast.Name() | ast.Attribute() | ast.Call():
-            name = _said(node)
-            if name is None or name not in values:
+        case ast.Call(func=ast.Name(id="int" | "bool" as name), args=[inner], keywords=[]):
+            return (int if name == "int" else bool)(_value(inner, values))
+        case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
+            said = _said(node)
+            if said is None or said not in values:
                 raise UnknownError
-            return values[name]
+            return values[said]
         case ast.Tuple() | ast.List() | ast.Set():
             return tuple(_value(one, values) for one in node.elts)
         case ast.UnaryOp(op=ast.Not()):

@@ -13,7 +13,7 @@ def wait_for(file: Path) -> None:
         time.sleep(0.5)  # <- culprit, rank 1
 
 
-if os.environ["RANK"] == "1":
+if os.environ["RANK"] == "1":  # <- parted
     wait_for(Path("vocabulary.txt"))
 dist.init_process_group("gloo")  # <- rank 0
 Path("vocabulary.txt").write_text("a b c")

@@ -13,7 +13,7 @@ from ...model.frames import Frame, innermost_user
 from ...model.parting import Call
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
-from ..aborted_calls import aborted_calls, classes, described
+from ..aborted_calls import aborted_calls, classes, described, kept_away
 from ..events import Event, fingerprints
 from ..matching import Divergence, divergence
 from ..messages import OTHER_CALLS, OTHER_SIZES
@@ -124,7 +124,7 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
     calls = aborted_calls(facts)
     same = classes(calls)
     if len({*same.values()}) < 2:
-        return None
+        return _kept_away(facts, event)
     odd = minority(same)
     said = clauses({rank: verb("was", "were", f"in {text}") for rank, text in described(calls).items()})
     return Verdict(
@@ -143,6 +143,30 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
             calls=tuple(Call((rank,), call.op, call.where) for rank, call in sorted(calls.items())),
             odd=odd,
         ),
+    )
+
+
+def _kept_away(facts: Facts, event: Event) -> Verdict | None:
+    """Some ranks never come to the call that has failed: what has met it was another one."""
+    away = [*kept_away(facts)]
+    if not away or event.error is None or event.rank is None:
+        return None
+    call = aborted_calls(facts)[event.rank]
+    here = described({event.rank: call})[event.rank]
+    never = f"{spoken(away)} never {plural(away, 'comes', 'come')} there"
+    odd = minority({rank: rank in away for rank in facts.graph.ranks})
+    return Verdict(
+        outcome="error",
+        cause="collective-mismatch",
+        proved=False,
+        detail=f"{never}: two different calls have met: {event.error.text}",
+        summary=(
+            f"Two different calls have met: {event.who} was in {here}, and {never}: {event.error.text}"
+        ),
+        culprits=odd,
+        where=call.where,
+        evidence=(f"{event.who}: {event.error.text}",),
+        finding=Mismatch(calls=(Call((event.rank,), call.op, call.where),), odd=odd, collective=True),
     )
 
 

@@ -66,13 +66,16 @@ class Divergences(NamedTuple):
     def decision(self) -> Divergence | None:
         """The only one that there is, or that the values show.
 
-        A rank may be through with a loop of which nothing tells the length; but if others are where it
-        cannot follow, whatever that length is, it is not the loop that has led them there.
+        A rank may be through with a loop of which nothing tells the length, or have met a condition of
+        which nothing is known; but if others are where it cannot follow, whatever these are, they have
+        not led them there: ranks could only meet there if the decided one were another.
         """
         decided = [one for one in self.statements if one.decided]
         if any(one.exits for one in self.statements):
             return None
-        if len(decided) == 1 and all(one.decided or one.choice.kind == "for" for one in self.statements):
+        if len(decided) == 1 and all(
+            one.decided or one.choice.kind in ("for", "if") for one in self.statements
+        ):
             return decided[0]
         alone = len(self.statements) == 1 and not self.elsewhere and not self.together
         return self.statements[0] if alone else None

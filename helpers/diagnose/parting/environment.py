@@ -8,8 +8,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Set
 
 from ...program.blocks import path
-from ...program.condition import known, names, subject, truth, value_of
+from ...program.condition import names, subject, truth, value_of
 from ...program.flow import RAISED, Edge, Step, binds
+from ...program.identity import of_rank
 from ...program.stored import Stored
 from ...program.syntax import Loop, Plain, dotted
 from ...program.turns import counters, length_of
@@ -81,7 +82,7 @@ class Environment:
             if context == state.context.number and not isinstance(value, Offset):
                 found[name] = value
         if self.seen.rank is not None:
-            found |= known(asked, self.seen.rank)
+            found = {**of_rank(asked, self.seen.rank, state.context.frame.text), **found}
         return found
 
     def now(self, state: State, asked: ast.expr, bound: Set[str]) -> dict[str, Plain]:

@@ -82,6 +82,14 @@ def parted(
     return told(decision, stacks, {}) if divergence.choice.kind in ("for", "while") else None
 
 
+def apart_by(condition: Divergence, pair: Mapping[int, Trace], traces: Mapping[int, Trace]) -> Parting:
+    """How a condition is told that each of two ranks decides by its number."""
+    decision, labels = _decision(condition, pair)
+    kept = dict(zip(pair, condition.kept, strict=True))
+    stacks = {rank: trace.stack for rank, trace in traces.items()}
+    return told(replace(decision, kept=kept), stacks, {labels[rank]: [rank] for rank in pair})
+
+
 def _undecided(
     found: Divergences | None, pair: Mapping[int, Trace], odd: Sequence[int]
 ) -> Parting | None:

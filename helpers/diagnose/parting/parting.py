@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ...model.facts import RankView, Verdict
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
 from ...model.wording import stack_of
-from ..aborted_calls import aborted_calls
+from ..aborted_calls import aborted_calls, kept_away
 from ..matching import divergence
 from ..scene import Facts
 from .collectives import OPERATIONS
 from .contexts import Stack
-from .parted import exited, parted
+from .divergence import Divergence
+from .parted import apart_by, exited, parted
 from .trace import Trace
 
 OF_WAYS = frozenset(
@@ -34,7 +35,10 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     ended = _left(facts) if verdict.cause == "rank-exited" else []
     told = tuple(met for one in facts.apart for met in one.told)
     statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
-    if statement is None and not _shifted(facts):
+    away = kept_away(facts) if verdict.outcome == "error" else {}
+    if away and verdict.cause == "collective-mismatch":
+        statement = _kept_away(facts, away)
+    elif statement is None and not _shifted(facts):
         statement = _parted(facts, verdict, ended)
     if statement is None:
         return Parting(history=told) if told else None
@@ -57,6 +61,15 @@ def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting |
     statement = found[0] if len(places) == 1 else None
     named = statement is not None and statement.kind is not None
     return None if statement is not None and named and _are_roles(facts, statement) else statement
+
+
+def _kept_away(facts: Facts, away: Mapping[int, Divergence]) -> Parting:
+    """The condition that keeps ranks from the call that has failed, of the first of them."""
+    traces = {rank: Trace(rank, _stack(view)) for rank, view in facts.graph.ranks.items()}
+    rank, condition = next(iter(away.items()))
+    here = facts.first.rank if facts.first is not None else None
+    assert here is not None
+    return apart_by(condition, {here: traces[here], rank: traces[rank]}, traces)
 
 
 def _collective(facts: Facts, rank: int, stack: Stack) -> str:

@@ -12,7 +12,8 @@ from ...model.parting import Branch, Guard, Parting
 from ...model.redaction import Source
 from ...model.wording import one_line
 from ...program.blocks import path
-from ...program.condition import known, names
+from ...program.condition import names
+from ...program.identity import of_rank
 from ...program.syntax import Loop, Plain
 from ...program.turns import counters
 from .contexts import Stack
@@ -86,7 +87,7 @@ def _read(decision: Decision, rank: int, frame: Frame | None) -> dict[str, Plain
             name: frame.values[name] for name in decision.kept.get(rank, ()) if name in frame.values
         }
     for asked in decision.asked:
-        told |= known(asked, rank)
+        told = {**of_rank(asked, rank, decision.context.frame.text), **told}
     asked_for = [name for asked in decision.asked for name in names(asked)]
     return {name: told[name] for name in asked_for if name in told}
 

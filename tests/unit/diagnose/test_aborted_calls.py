@@ -163,3 +163,42 @@ def test_a_rank_in_a_barrier_has_come_out_of_the_call_whose_message_was_too_long
     assert "whether rank 0 was in the same call is not known" in answer.summary
     swapped = verdict(aborts(0, "barrier", after), fails(1, "all_gather", loop))
     assert swapped.cause == MET
+
+
+def test_a_rank_that_its_number_keeps_from_the_call_was_in_another() -> None:
+    """Rank 1 has ended before anybody saw what it was in."""
+    text = "main = get_rank() == 0\nfor n in steps:\n    if due(n) and main:\n        all_reduce()\n"
+    call = Frame("train.py", 4, "<module>", text=text)
+    unseen = ended(1, None, signal=15, time=11.0, at="train.py:1 <module>")
+    found = verdict(aborts(0, "all_reduce", call), unseen)
+    assert (found.cause, found.proved, found.culprits) == (MET, False, (0, 1))
+    assert "rank 0 was in all_reduce at train.py:4, and rank 1 never comes there" in found.summary
+    assert found.parting is not None and found.parting.where == Frame("train.py", 3, "<module>")
+    assert {way.label: way.ranks for way in found.parting.branches} == {
+        "in its body": (0,),
+        "after it": (1,),
+    }
+
+
+def test_a_rank_that_may_come_to_the_call_is_not_known_to_have_been_in_another() -> None:
+    text = "main = get_rank() == 0\nif step % 4 == 0 or main:\n    all_reduce()\n"
+    call = Frame("train.py", 3, "<module>", text=text)
+    unseen = ended(1, None, signal=15, time=11.0, at="train.py:1 <module>")
+    found = verdict(aborts(0, "all_reduce", call), unseen)
+    assert (found.cause, found.proved, found.parting) == (SAME, False, None)
+
+
+def test_where_a_rank_was_before_tells_nothing_of_what_has_met() -> None:
+    """It built its model a moment before; since then it has come to what nobody saw."""
+    text = "model = DDP(net)\nall_reduce()\n"
+    built = error("", "", Frame(f"{LIBRARY}/torch/nn/parallel/distributed.py", 9, "__init__", False))
+    stack = (*built.stack, Frame("train.py", 1, "<module>", text=text))
+    unseen = ended(1, None, signal=15, time=11.0, ended_in_call=True)
+    assert unseen.process is not None
+    unseen = replace(unseen, process=replace(unseen.process, stack=stack))
+    ranks = [aborts(0, "all_reduce", Frame("train.py", 2, "<module>", text=text)), unseen]
+    fixes = fitting(page(SAME).fixes, verdict(*ranks), snapshot(*ranks, code=1, runs=False))
+    assert [fix.said for fix in fixes] == [
+        "What has met train.py:2 is not known: have all ranks make the same calls before it, equally "
+        "often; if they do, reduce tensors of one size there."
+    ]

@@ -36,6 +36,10 @@ TELLING = {
         [["epoch 0", "epoch 1", "epoch 2", "saving the best model"], [], []],
         [((0,), "saving the best model")],
     ),
+    "the rank that speaks for all is silent": (
+        [[], ["skipping batch 5: disk read failed"]],
+        [((1,), "skipping batch 5: disk read failed")],
+    ),
     "two of three say the same": (
         [STEPS, [*STEPS, "bad record, skipping"], [*STEPS, "bad record, skipping"]],
         [((1, 2), "bad record, skipping")],
@@ -64,6 +68,8 @@ HEALTHY = {
     "one rank, whatever it says": [[*STEPS, "leaving"]],
     "the same": [STEPS, STEPS],
     "other values": [STEPS, [line.replace("loss 0.", "loss 1.") for line in STEPS]],
+    "one rank speaks for all": [["building the model"], []],
+    "all others are silent, but for progress": [[], ["epoch 0", "epoch 1", "epoch 2"]],
     "its own number": [["rank 0 of 2 on cuda:0 is ready"], ["rank 1 of 2 on cuda:1 is ready"]],
     "another order": [["loading", "building", "ready"], ["building", "loading", "ready"]],
     "another order at the end": [[*STEPS, "saved", "closed"], [*STEPS, "closed", "saved"]],

@@ -1,0 +1,202 @@
+"""What a program calls the number of a rank, and what it makes of it. No I/O."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .condition import Values, names, value_of
+from .syntax import Plain, dotted, own_nodes, parsed
+
+OF_LIBRARIES: Mapping[str, Callable[[int], Plain]] = {
+    "get_rank()": int,
+    "global_rank": int,
+    "process_index": int,
+    "is_global_zero": lambda rank: rank == 0,
+    "is_main_process": lambda rank: rank == 0,
+    "is_world_process_zero()": lambda rank: rank == 0,
+}
+"""What torch, Lightning, accelerate and transformers call a rank's own number: it is known without being
+read."""
+
+_NUMBER = re.compile(r"^((my|global|world|dist|ddp)_?)?rank(_id)?$", re.IGNORECASE)
+"""Names that programs give to a rank's number. Those of a rank on its node or in a smaller group are
+left out, since the number does not tell them."""
+
+_WORDS = re.compile(
+    r"(^|_|\[')(rank|local_rank|global_rank|process_index)(\(\)|'\])?$|global_zero|main_process|world_process_zero",
+    re.IGNORECASE,
+)
+"""How torch, Lightning, accelerate and transformers call what only one rank is, or a rank's number."""
+
+_CONVERTS = ("int", "bool", "str", "os.getenv", "os.environ.get")
+"""Calls that leave a rank's number what it is."""
+
+_TAKE_OVER = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call)
+"""Expressions that say of a rank what their parts say."""
+
+DEPTH = 4
+"""Names that are set from one another: `self.main`, from `main`, from `is_main()`, from `rank`."""
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class _Binding:
+    """What a source sets a name to.
+
+    Attributes:
+        value: None where that cannot be told; loop: True for what a loop sets, again and again.
+        scope: the function around it, or the module.
+    """
+
+    value: ast.expr | None
+    loop: bool
+    scope: ast.AST
+
+
+def of_rank(asked: ast.expr, rank: int, text: str) -> Values:
+    """The values of those names in an expression that say nothing but which rank it is.
+
+    Args:
+        text: the source of which the expression is a part.
+    """
+    known = {name: _value(name, asked, rank, text, DEPTH) for name in names(asked)}
+    return {name: value[0] for name, value in known.items() if value is not None}
+
+
+def says_rank(name: str, text: str, depth: int = DEPTH) -> bool:
+    """True for a name that says which rank it is, or that a source sets to what says so.
+
+    A number in a smaller group, or on a node, is one as well, though it does not follow from the rank's.
+    """
+    last = name.rpartition(".")[2]
+    if _WORDS.search(last) or not depth:
+        return bool(depth)
+    bindings = _bindings(text)
+    values = [one.value for key in (last, f"{last}()") for one in bindings.get(key, ()) if one.value]
+    return any(
+        says_rank(inner, text, depth - 1) for one in values for inner in _kept(one) if inner != name
+    )
+
+
+def _kept(value: ast.expr) -> Sequence[str]:
+    """The names that an expression takes over, or compares; what is computed of them is new."""
+    return names(value) if all(map(_takes_over, ast.walk(value))) else ()
+
+
+def _takes_over(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(args=[_, *_], func=called):
+            return dotted(called) in _CONVERTS
+        case ast.Subscript():
+            return names(node)[0].endswith("]")
+    return not isinstance(node, ast.expr) or isinstance(node, _TAKE_OVER)
+
+
+@functools.lru_cache(maxsize=8192)
+def _value(name: str, asked: ast.expr, rank: int, text: str, depth: int) -> tuple[Plain] | None:
+    """The value of a name on a rank; None where its number does not tell it."""
+    last = name.rpartition(".")[2]
+    tell = OF_LIBRARIES.get(last) if "." in name or name.endswith("()") else None
+    if tell is not None:
+        return (tell(rank),)
+    if name.endswith("]"):
+        return _keyed(name, rank)
+    bindings = _bindings_of(name, asked, text)
+    computed = [one for one in bindings if not isinstance(one.value, ast.Constant)]
+    if not depth or any(one.loop for one in computed):
+        return None
+    values = {
+        None if one.value is None else value_of(one.value, _names_in(one.value, rank, text, depth - 1))
+        for one in computed
+    }
+    if len(values) == 1 and None not in values:
+        return values.pop()
+    others = [one.value.value for one in bindings if isinstance(one.value, ast.Constant)]
+    named = _NUMBER.match(last) and all(value in (0, -1, None) for value in others)
+    return (rank,) if named and values <= {None} else None
+
+
+def _keyed(name: str, rank: int) -> tuple[Plain] | None:
+    """What is under a key: `os.environ['RANK']` is text."""
+    holder, _, key = name.removesuffix("']").partition("['")
+    if holder == "os.environ":
+        return (str(rank),) if key == "RANK" else None
+    return (rank,) if _NUMBER.match(key) else None
+
+
+def _names_in(value: ast.expr, rank: int, text: str, depth: int) -> Values:
+    known = {name: _value(name, value, rank, text, depth) for name in names(value)}
+    return {name: told[0] for name, told in known.items() if told is not None}
+
+
+def _bindings_of(name: str, asked: ast.expr, text: str) -> Sequence[_Binding]:
+    """What a source sets a name to: in the function around an expression, if it is set there."""
+    bindings = _bindings(text).get(name.rpartition(".")[2], ())
+    if "." in name or name.endswith("()"):
+        return bindings
+    own = [one for one in bindings if asked in _nodes_of(one.scope)]
+    return own or [one for one in bindings if not one.loop]
+
+
+@functools.lru_cache(maxsize=1024)
+def _nodes_of(scope: ast.AST) -> frozenset[ast.AST]:
+    return frozenset(own_nodes(scope))
+
+
+@functools.lru_cache(maxsize=256)
+def _bindings(text: str) -> Mapping[str, Sequence[_Binding]]:
+    """What a source sets variables and attributes of a name to, and what its functions return."""
+    found = defaultdict[str, list[_Binding]](list)
+    tree = parsed(text) or ast.Module(body=[], type_ignores=[])
+    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
+    for scope in (tree, *functions):
+        told = dict[ast.expr, ast.expr]()
+        loops = set[ast.AST]()
+        nodes = [*own_nodes(scope)]
+        for node in nodes:
+            match node:
+                case ast.Assign(value=value):
+                    told |= dict(pair for target in node.targets for pair in _pairs(target, value))
+                case (
+                    ast.AnnAssign(target=target, value=ast.expr() as assigned)
+                    | ast.NamedExpr(target=target, value=ast.expr() as assigned)
+                ):
+                    told[target] = assigned
+                case ast.For() | ast.AsyncFor() | ast.comprehension():
+                    loops |= {*ast.walk(node.target)}
+        for node in nodes:
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                last = (dotted(node) or "").rpartition(".")[2]
+                found[last].append(_Binding(told.get(node), node in loops, scope))
+    for function in functions:
+        returned, called = _returned(function), "()"
+        if any(dotted(one) in ("property", "cached_property") for one in function.decorator_list):
+            called = ""
+        if returned is not None:
+            found[function.name + called].append(_Binding(returned, False, function))
+    return found
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What an assignment sets, each with its value; `rank, size = get_rank(), 2` sets two."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return [(target, value)]
+    inner = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    return [*zip(target.elts, inner, strict=False)] if len(inner) == len(target.elts) else []
+
+
+def _returned(function: _Function) -> ast.expr | None:
+    """What a function without arguments returns, if that is all it does."""
+    arguments = function.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    match body:
+        case [ast.Return(value=value)] if all(one.arg in ("self", "cls") for one in every):
+            return value
+    return None

@@ -182,7 +182,9 @@ class Mismatch(Finding):
         group, seq: the place at which they first differ, where that is known.
         calls: what they have issued instead of each other's.
         odd: the ranks to look at first.
-        messages: True where sends and receives do not meet.
+        messages: True where sends and receives do not meet; peers: of whom one sends to another, which
+            receives from a third; tags: of whom one receives with another tag than its peer sends with.
+        roots: what each gives as the source or the destination of one call, where that differs.
         makes_group: True where some are in `new_group`, or know a group with other members.
         collective: True where no rank waits for a message, or makes a group.
         threads: True where several threads of a rank use the group.
@@ -194,6 +196,9 @@ class Mismatch(Finding):
     calls: tuple[Call, ...] = ()
     odd: tuple[int, ...] = ()
     messages: bool = False
+    peers: str = ""
+    tags: str = ""
+    roots: str = ""
     makes_group: bool = False
     collective: bool = True
     threads: bool = False
@@ -228,7 +233,7 @@ class Missing(Finding):
         waits_for: what keeps the first of the ranks that waits; empty where none does.
         works: True where it computes or sleeps.
         tested: the condition; changed: the functions that change it.
-        lost: a process that one of them has started and that has failed, in words.
+        lost: a process or a thread that one of them has started and that has failed, in words.
         met: how many calls of a group these ranks and those that wait have completed together.
         needed_by: the ranks that wait; awaited: the call in which they do.
     """

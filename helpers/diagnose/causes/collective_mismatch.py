@@ -90,10 +90,47 @@ def _finding(
         calls=_issued(calls, diverged),
         odd=tuple(odd),
         messages=bool(first) and all(isinstance(wait, InP2P) for wait in first),
+        peers=_unmatched(calls, tags=False),
+        tags=_unmatched(calls, tags=True),
+        roots=_roots(calls),
         collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
         makes_group=bool(facts.graph.needs.disputed) or any(wait.op == "new_group" for wait in waits),
         threads=any(_uses_threads(process) for process in facts.processes(tuple(sorted(facts.stuck)))),
     )
+
+
+def _unmatched(calls: Mapping[int, Communication], *, tags: bool) -> str:
+    """The first rank that sends to one that receives from another rank, or with another tag."""
+    for rank, send in sorted(calls.items()):
+        for peer in send.peers if isinstance(send, InP2P) and send.sends else ():
+            receive = calls.get(peer)
+            if not isinstance(send, InP2P) or not isinstance(receive, InP2P) or receive.sends:
+                continue
+            to, by = f"rank {rank} sends to rank {peer}{_in_brackets(send)}", _in_brackets(receive)
+            if rank not in receive.peers and receive.peers and not tags:
+                return f"{to}, which receives from {spoken(receive.peers)} first{by}"
+            if rank in receive.peers and None not in (send.tag, receive.tag) and tags:
+                differ = send.tag != receive.tag
+                return (
+                    f"{to} with tag {send.tag}, which receives with tag {receive.tag}{by}"
+                    if differ
+                    else ""
+                )
+    return ""
+
+
+def _in_brackets(wait: Communication) -> str:
+    return f" ({place(wait.where)})" if wait.where is not None else ""
+
+
+def _roots(calls: Mapping[int, Communication]) -> str:
+    """`0 on rank 0, 1 on rank 1`, where the calls differ in their root and in nothing else."""
+    if not _roots_differ(dict(calls)):
+        return ""
+    of_root = grouped(
+        {rank: wait.root for rank, wait in calls.items() if isinstance(wait, InCollective)}
+    )
+    return ", ".join(f"{root} on {spoken(ranks)}" for root, ranks in of_root.items())
 
 
 def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> tuple[Call, ...]:

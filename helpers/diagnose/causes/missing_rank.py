@@ -35,6 +35,7 @@ from ...model.wording import (
 from ..events import Event
 from ..messages import NOT_PASSED
 from ..scene import Facts
+from ..thread_errors import thread_errors
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -157,7 +158,7 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
         where=facts.where(ranks),
         evidence=(
             *(_evidence(facts, rank) for rank in (*ranks, *waiting)),
-            *(told for rank in ranks for told in _failed_below(facts, rank)),
+            *(told for rank in ranks for told in _failed(facts, rank)),
         ),
         finding=_finding(facts, ranks, waiting),
     )
@@ -175,7 +176,7 @@ def _finding(facts: Facts, ranks: Sequence[int], waiting: Mapping[int, frozenset
         works=not blocking and not any(process.state == "stopped" for process in processes),
         tested=tested.op if tested is not None else "",
         changed=functions(tested.changed_at) if tested is not None else "",
-        lost=next((told for rank in ranks for told in _failed_below(facts, rank)), ""),
+        lost=next((told for rank in ranks for told in _failed(facts, rank)), ""),
         met=_met(facts, ranks, [*waiting]),
         needed_by=tuple(waiting),
         awaited=next((call(wait) for wait in calls if wait is not None), ""),
@@ -274,8 +275,15 @@ def _last(view: RankView) -> str:
     return "".join(f" after {one.op} #{one.seq} of {group_name(one.group)}" for one in newest)
 
 
-def _failed_below(facts: Facts, rank: int) -> Iterator[str]:
-    """The processes below a rank that have failed: it may wait for what they should have done."""
+def _failed(facts: Facts, rank: int) -> Iterator[str]:
+    """Its processes and threads that have failed: a rank may wait for what they should have done."""
+    if any(
+        isinstance(wait, OnThread) for process in facts.processes((rank,)) for wait in process.blocking
+    ):
+        printed = dict(facts.snapshot.output).get(rank, ())
+        yield from (
+            f"a thread of rank {rank} has ended by {error}" for error in thread_errors([*printed])
+        )
     for child in facts.graph.ranks[rank].children:
         process = child.process
         if process.signal is not None or process.exit_code:

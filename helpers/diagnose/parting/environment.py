@@ -163,6 +163,11 @@ class Environment:
 
     def length(self, state: State, through: ast.expr) -> int | None:
         """How many items something has that a loop may go through; None where that is not known."""
+        told = self._told_length(state, through)
+        numbers = self._numbers(state, through) if told is None else None
+        return told if numbers is None else len(numbers)
+
+    def _told_length(self, state: State, through: ast.expr) -> int | None:
         asked = length_of(through)
         told = value_of(asked, self.values_of(state, asked)) if asked is not None else None
         return told[0] if told is not None and type(told[0]) is int else None
@@ -171,11 +176,14 @@ class Environment:
         """The numbers that a loop goes through, or those that `enumerate` gives its items."""
         if not isinstance(loop, ast.For):
             return None
-        through = loop.iter
-        length = self.length(state, through)
+        length = self._told_length(state, loop.iter)
         first = self._first(state, loop) if length is not None else None
         if length is not None and first is not None:
             return range(first, first + length)
+        return self._numbers(state, loop.iter)
+
+    def _numbers(self, state: State, through: ast.expr) -> range | None:
+        """The numbers of a `range`, where they are known."""
         is_range = isinstance(through, ast.Call) and ast.unparse(through.func) == "range"
         if not is_range or not isinstance(through, ast.Call) or through.keywords:
             return None

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 import pytest
+from histories import collective, rank, recv, send, snapshot, steady
 
 from helpers.diagnose.causes.missing_rank import find as find_missing
+from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.fixes import OTHERWISE, fields_of, fitting, needed, terms
 from helpers.diagnose.pages import Fix, names, page
 from helpers.diagnose.scene import Facts
@@ -349,3 +351,40 @@ def test_loops_are_not_said_to_differ_where_that_is_not_known() -> None:
     ((_, text),) = said((verdict, Snapshot(1.0, Job(("x",)))))
     assert "iterations" not in text
     assert text == "The call at train.py:9 still needs rank 1: have all ranks make it, or none."
+
+
+MESSAGES = [
+    (
+        "a receive from another rank",
+        [send(1), recv(2), recv(0)],
+        "Here rank 0 sends to rank 1 (train.py:10), which receives from rank 2 first (train.py:11): give "
+        "that receive the right source, or receive in the order in which ranks send.",
+    ),
+    (
+        "two tags",
+        [replace(send(1), tag=3), replace(recv(0), tag=4)],
+        "Here rank 0 sends to rank 1 (train.py:10) with tag 3, which receives with tag 4 (train.py:11): "
+        "give both sides one tag.",
+    ),
+    (
+        "both receive",
+        [recv(1), recv(0)],
+        "At train.py:10, order the calls: one side sends while the other receives.",
+    ),
+    (
+        "two roots",
+        [collective("broadcast", root=0), collective("broadcast", root=1)],
+        "Give train.py:10 the same root (`src` or `dst`) on all ranks: here it is 0 on rank 0, 1 on "
+        "rank 1.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("waits", "fix"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES]
+)
+def test_what_does_not_meet_is_told_by_what_differs(waits: list[Wait], fix: str) -> None:
+    moment = snapshot(*(rank(n, wait, at=f"train.py:{10 + n} step") for n, wait in enumerate(waits)))
+    verdict = diagnose(steady(moment))
+    fixes = fitting(page(verdict.cause).fixes, verdict, moment)
+    assert [one.said for one in fixes] == [fix]

@@ -357,8 +357,8 @@ MESSAGES = [
     (
         "a receive from another rank",
         [send(1), recv(2), recv(0)],
-        "Here rank 0 sends to rank 1 (train.py:10), which receives from rank 2 first (train.py:11): give "
-        "that receive the right source, or receive in the order in which ranks send.",
+        "Here rank 0 sends to rank 1 (train.py:10), which receives from rank 2 first (train.py:11): "
+        "give that receive the right source, or receive in the order in which ranks send.",
     ),
     (
         "two tags",

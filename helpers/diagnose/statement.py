@@ -20,6 +20,8 @@ from ..program.identity import says_rank
 from ..program.syntax import dotted, parsed
 from .scene import Facts
 
+_EXITS = ("exit", "quit", "sys.exit", "os._exit")
+
 LONGEST_CALL = 60
 """Characters of a call that are quoted."""
 
@@ -38,6 +40,7 @@ class Statement:
         condition: True for any other statement; handler: for a `try` or a `with` that lets an exception
             pass; leaves: for a `return` or an exit.
         by_rank: True where it asks which rank it is.
+        stops: True where it leads some ranks out of the loop or the function around it, deeper within.
         near: True where a rank was still in its function at the call at which they came apart; inside:
             where that call was made in it; both: where all have, each in its own part.
         call, call_at: that call, as it is written, and its place.
@@ -54,6 +57,7 @@ class Statement:
     leaves: bool = False
     condition: bool = False
     by_rank: bool = False
+    stops: bool = False
     near: bool = False
     inside: bool = False
     both: bool = False
@@ -85,6 +89,7 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         leaves=leaves,
         condition=not loop,
         by_rank=any(_of_rank(name, parting.values.get(name, {}), parting.where) for name in asked),
+        stops=parting.kind == "if" and _stops(parting.where),
         near=_is_near(facts, parting, parting.where),
         inside=within[:1] == [True],
         both=len(within) > 1 and all(within),
@@ -175,6 +180,24 @@ def _is_within(facts: Facts, where: Frame, way: Branch) -> bool:
         if (frame.file, frame.function) == (where.file, where.function)
         for step in statements_around(frame)
     )
+
+
+def _stops(where: Frame) -> bool:
+    """True for an `if` that holds a `break` or a `return`, or ends the program."""
+    tree = parsed(where.text)
+    here = [node for node in ast.walk(tree) if getattr(node, "lineno", 0) == where.line] if tree else []
+    return any(_leaves(node) for node in here if isinstance(node, ast.If))
+
+
+def _leaves(node: ast.AST) -> bool:
+    match node:
+        case ast.Break() | ast.Return():
+            return True
+        case ast.Call():
+            return dotted(node.func) in _EXITS
+        case ast.For() | ast.While() | ast.FunctionDef() | ast.Lambda():
+            return False
+    return any(map(_leaves, ast.iter_child_nodes(node)))
 
 
 def _values(parting: Parting) -> str:

@@ -60,14 +60,14 @@ def parted_html(parting: Parting | None) -> str:
     return _PAGE.render(
         where=place(parting.where),
         source=one_line(Source(parting.source)),
-        sides=[_side(parting.kind, parting.where, way) for way in parting.branches],
+        sides=[_side(parting, parting.where, way) for way in parting.branches],
         ranks=[spans([rank]) for rank in ranks],
         values=values,
     ).strip()
 
 
-def _side(kind: str | None, statement: Frame, way: Branch) -> Side:
-    title = sentence(way_text(kind, way))
+def _side(parting: Parting, statement: Frame, way: Branch) -> Side:
+    title = sentence(way_text(parting, way))
     if way.at is None:
         return Side(title, "", ())
     together = (way.at.file, way.at.function) == (statement.file, statement.function)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..model.facts import ChildView, ProcessView, RankView, Report, Snapshot
 from ..model.frames import Frame
-from ..model.parting import Branch
+from ..model.parting import Branch, Parting
 from ..model.redaction import Source
 from ..model.waits import ForOutside
 from ..model.wording import (
@@ -136,9 +136,14 @@ _WAYS = {
 """How a way that ranks have taken is said, by the kind of statement and the label of the way."""
 
 
-def way_text(kind: str | None, way: Branch) -> str:
+def way_text(parting: Parting, way: Branch) -> str:
     """`true on rank 0`, `finished on ranks 1 and 2`, `rank 0 in its except ValueError`."""
-    words = _WAYS.get((kind or "", way.label))
+    label, others = way.label, [one.label for one in parting.branches]
+    if label == "after it" and "in its else" in others:
+        label = "in its body"  # where some are in the `else`, those that are past it were not
+    elif label == "after it" and any(one.startswith("in its elif") for one in others):
+        return f"{spoken(way.ranks)} {label}"
+    words = _WAYS.get((parting.kind or "", label))
     return f"{words} {spoken(way.ranks)}" if words else f"{spoken(way.ranks)} {way.label}"
 
 

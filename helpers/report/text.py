@@ -92,7 +92,7 @@ def parted_line(parting: Parting | None) -> str:
     """`train.py:9  if rank == 0: true on rank 0, false on rank 1; rank is 0 on rank 0, ...`."""
     if parting is None or parting.where is None:
         return guards_line(parting) if parting is not None else ""
-    ways = ", ".join(way_text(parting.kind, way) for way in parting.branches)
+    ways = ", ".join(way_text(parting, way) for way in parting.branches)
     values = "; ".join(values_of(name, told) for name, told in telling(parting).items())
     rest = one_line("; ".join(filter(None, (ways, values))))
     said = f"{place(parting.where)}  {one_line(parting.source).rstrip(':')}"

@@ -142,11 +142,6 @@ def _decision(divergence: Divergence, pair: Mapping[int, Trace]) -> tuple[Decisi
     places = {rank: _way(decision, trace.stack) for rank, trace in pair.items()}
     if None in places.values() or len({*places.values()}) < 2:
         places = {rank: _label(choice, way, places[rank]) for rank, way in ways.items()}
-    if (
-        choice.kind != "try" and AFTER not in choice.ways.values()
-    ):  # who is past it was in one of its parts
-        past = {rank: choice.ways.get(ways[rank]) for rank, place in places.items() if place == AFTER}
-        places |= {rank: part for rank, part in past.items() if part is not None}
     return decision, {rank: place or AFTER for rank, place in places.items()}
 
 

@@ -388,3 +388,22 @@ def test_what_does_not_meet_is_told_by_what_differs(waits: list[Wait], fix: str)
     verdict = diagnose(steady(moment))
     fixes = fitting(page(verdict.cause).fixes, verdict, moment)
     assert [one.said for one in fixes] == [fix]
+
+
+@pytest.mark.parametrize(
+    ("body", "stops"),
+    [
+        ("if waited > 3:\n            break", True),
+        ("return", True),
+        ("sys.exit(1)", True),
+        ("for batch in loader:\n            break", False),
+        ("save()", False),
+    ],
+)
+def test_whether_a_condition_of_one_rank_ends_its_work(body: str, stops: bool) -> None:
+    verdict, snapshot = case("rank == 0", {"rank": {0: "0", 1: "1"}})
+    text = f"def train(rank):\n    pass\n    if rank == 0:\n        {body}\n"
+    parting = verdict.parting
+    assert parting is not None and parting.where is not None
+    parting = replace(parting, where=replace(parting.where, text=text))
+    assert fields_of(replace(verdict, parting=parting), Facts(snapshot))["stops"] is stops

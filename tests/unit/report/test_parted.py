@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import pytest
+
 from helpers.model.frames import Frame
-from helpers.model.parting import Branch, Parting
+from helpers.model.parting import Branch, Kind, Parting
 from helpers.report.parted import parted_html
+from helpers.report.parts import way_text
 
 TEXT = "\n".join(
     [
@@ -87,3 +90,18 @@ def test_whatever_the_source_holds_is_escaped_and_its_secrets_are_hidden() -> No
         parting(where=frame(1, evil), source=evil, branches=lines, values={"<i>": {0: "'<u>'"}})
     )
     assert not re.search(r"<(script|b|i|u)>|\x1b|hunter2", shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "said"),
+    [
+        ("if", ("in its body", "after it"), ["true on rank 0", "false on rank 1"]),
+        ("if", ("in its else", "after it"), ["false on rank 0", "true on rank 1"]),
+        ("if", ("in its elif late", "after it"), ["rank 0 in its elif late", "rank 1 after it"]),
+        ("for", ("in its body", "after it"), ["still running on rank 0", "finished on rank 1"]),
+    ],
+)
+def test_how_a_way_is_said(kind: Kind, labels: tuple[str, str], said: list[str]) -> None:
+    branches = tuple(Branch(label, (rank,)) for rank, label in enumerate(labels))
+    parting = Parting(kind, Frame("train.py", 2, "main"), "if late:", branches)
+    assert [way_text(parting, way) for way in branches] == said

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from ..model.redaction import Source
 from ..model.wording import one_line
 
 _HEAD = re.compile(r"Exception in thread .+:$")
@@ -26,7 +25,7 @@ def thread_errors(lines: Sequence[str]) -> Iterator[str]:
         lines: what a rank has printed.
     """
     for number, line in enumerate(lines):
-        if _HEAD.search(line) and lines[number + 1 : number + 2] == [_TRACEBACK]:
+        if _HEAD.search(line) and _TRACEBACK in lines[number + 1 : number + 2]:
             yield from _exception(lines[number + 2 :])
 
 
@@ -38,5 +37,5 @@ def _exception(lines: Sequence[str]) -> Iterator[str]:
         if place is not None:
             at = f" ({os.path.basename(place[1])}:{place[2]})"
         elif line and not line.startswith(" "):
-            yield f"{one_line(Source(line))[:LONGEST]}{at}"
+            yield f"{one_line(line)[:LONGEST]}{at}"
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...model.clauses import MOST_CLAUSES, Predicate, clauses, every_clause, grouped, verb
@@ -90,8 +90,8 @@ def _finding(
         calls=_issued(calls, diverged),
         odd=tuple(odd),
         messages=bool(first) and all(isinstance(wait, InP2P) for wait in first),
-        peers=_unmatched(calls, tags=False),
-        tags=_unmatched(calls, tags=True),
+        peers=_unmatched_peers(calls),
+        tags=_unmatched_tags(calls),
         roots=_roots(calls),
         collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
         makes_group=bool(facts.graph.needs.disputed) or any(wait.op == "new_group" for wait in waits),
@@ -99,23 +99,30 @@ def _finding(
     )
 
 
-def _unmatched(calls: Mapping[int, Communication], *, tags: bool) -> str:
-    """The first rank that sends to one that receives from another rank, or with another tag."""
+def _pairs(calls: Mapping[int, Communication]) -> Iterator[tuple[int, InP2P, int, InP2P]]:
+    """Each rank that sends, with its send, to one that receives, with what that receives."""
     for rank, send in sorted(calls.items()):
         for peer in send.peers if isinstance(send, InP2P) and send.sends else ():
             receive = calls.get(peer)
-            if not isinstance(send, InP2P) or not isinstance(receive, InP2P) or receive.sends:
-                continue
-            to, by = f"rank {rank} sends to rank {peer}{_in_brackets(send)}", _in_brackets(receive)
-            if rank not in receive.peers and receive.peers and not tags:
-                return f"{to}, which receives from {spoken(receive.peers)} first{by}"
-            if rank in receive.peers and None not in (send.tag, receive.tag) and tags:
-                differ = send.tag != receive.tag
-                return (
-                    f"{to} with tag {send.tag}, which receives with tag {receive.tag}{by}"
-                    if differ
-                    else ""
-                )
+            if isinstance(send, InP2P) and isinstance(receive, InP2P) and not receive.sends:
+                yield rank, send, peer, receive
+
+
+def _unmatched_peers(calls: Mapping[int, Communication]) -> str:
+    """The first rank that sends to one that receives from another."""
+    for rank, send, peer, receive in _pairs(calls):
+        if receive.peers and rank not in receive.peers:
+            to = f"rank {rank} sends to rank {peer}{_in_brackets(send)}"
+            return f"{to}, which receives from {spoken(receive.peers)} first{_in_brackets(receive)}"
+    return ""
+
+
+def _unmatched_tags(calls: Mapping[int, Communication]) -> str:
+    """The first rank that sends with another tag than its peer receives with."""
+    for rank, send, peer, receive in _pairs(calls):
+        if rank in receive.peers and None not in (send.tag, receive.tag) and send.tag != receive.tag:
+            to = f"rank {rank} sends to rank {peer}{_in_brackets(send)} with tag {send.tag}"
+            return f"{to}, which receives with tag {receive.tag}{_in_brackets(receive)}"
     return ""
 
 
@@ -127,10 +134,8 @@ def _roots(calls: Mapping[int, Communication]) -> str:
     """`0 on rank 0, 1 on rank 1`, where the calls differ in their root and in nothing else."""
     if not _roots_differ(dict(calls)):
         return ""
-    of_root = grouped(
-        {rank: wait.root for rank, wait in calls.items() if isinstance(wait, InCollective)}
-    )
-    return ", ".join(f"{root} on {spoken(ranks)}" for root, ranks in of_root.items())
+    roots = {rank: wait.root for rank, wait in calls.items() if isinstance(wait, InCollective)}
+    return ", ".join(f"{root} on {spoken(ranks)}" for root, ranks in grouped(roots).items())
 
 
 def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> tuple[Call, ...]:

@@ -51,6 +51,11 @@ LINES = (
 )
 
 
+def test_a_secret_in_it_is_not_told() -> None:
+    (told,) = thread_errors([*LINES[:-1], "ValueError: password='hunter2'"])
+    assert "hunter2" not in told
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_rank_may_wait_for_what_its_thread_should_have_done(waits: bool) -> None:
     own = wait(OnThread, "get") if waits else collective("broadcast")

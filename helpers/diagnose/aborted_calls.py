@@ -47,7 +47,9 @@ class AbortedCall:
     def op(self) -> str:
         """The operation, as users call it; of a call that C++ makes, the function that led there."""
         recorded = self.entry.op if self.entry is not None else ""
-        return self.function or recorded or self.frames[0].function
+        inside = [frame.function for frame in takewhile(lambda frame: not frame.user, self.frames)]
+        public = next((name for name in inside if not name.startswith("_")), "")
+        return self.function or recorded or public or self.frames[0].function
 
     @property
     def where(self) -> Frame | None:

@@ -18,6 +18,14 @@ from .source import Sources, frame_of, relative
 
 SIGABRT = 6
 _ABORT = re.compile(r"terminate called after throwing an instance of '([^']+)'\s+what\(\):\s+(.+)")
+
+ENDED_FROM_OUTSIDE = (9, 15)
+"""SIGKILL and SIGTERM: a launcher may send them to a process that is about to fail by itself."""
+
+_UNCAUGHT = re.compile(r"^\[rank\d+\]: ?Traceback \(most recent call last\):$", re.MULTILINE)
+"""What torch prints of an exception that nobody catches (`_distributed_excepthook` in
+`distributed_c10d.py` of torch 2.1 to 2.15): the lines of one that is caught have no rank."""
+
 _WRAPPED = re.compile(
     r"Original Traceback \(most recent call last\):|terminated with the following error:"
 )
@@ -60,7 +68,8 @@ def errors(
     if row.ended is None:
         return
     texts = [(Source.TRACEBACK, traceback)] if row.exit_code != 0 else []
-    texts += [(Source.LOG, log)] if row.exit_code else []
+    cut_short = row.signal in ENDED_FROM_OUTSIDE and _UNCAUGHT.search(log)
+    texts += [(Source.LOG, log)] if row.exit_code or cut_short else []
     for source, text in texts:
         if (error := tracebacks.first_error(text)) is not None:
             stack = explained(mark_user(error.stack, sources.cwd), sources)

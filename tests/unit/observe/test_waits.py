@@ -1105,6 +1105,17 @@ def test_a_log_of_a_process_that_ended_well_tells_nothing() -> None:
     assert process(record(thread()), ended=110.0, status=0, log=log).error is None
 
 
+@pytest.mark.parametrize(("status", "known"), [(15, True), (9, True), (0, False), (6, False)])
+def test_a_launcher_may_end_a_process_that_was_about_to_fail(status: int, known: bool) -> None:
+    """torch has printed the exception that nobody catches; one that is caught has no rank before it."""
+    traceback = ["Traceback (most recent call last):", '  File "/job/a.py", line 3, in f', "KeyError: 1"]
+    uncaught = "\n".join(f"[rank0]: {line}" for line in traceback)
+    view = process(record(thread()), ended=110.0, status=status, log=f"step 1\n{uncaught}\n")
+    assert (view.error is not None) is known
+    caught = "\n".join(traceback)
+    assert process(record(thread()), ended=110.0, status=status, log=caught).error is None
+
+
 def test_an_abort_in_cpp_tells_what_was_thrown() -> None:
     log = (
         "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"

@@ -7,7 +7,7 @@ from lightning.fabric import Fabric
 from results import Cost, write_result
 from torch import Tensor, nn
 
-STEPS, WORDS, TAGS = 40, 1000, 8
+STEPS, WORDS, TAGS = 90, 1000, 8
 
 
 def accuracy(model: nn.Module, texts: Tensor) -> Tensor:

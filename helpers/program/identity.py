@@ -59,13 +59,14 @@ class _Binding:
     scope: ast.AST
 
 
-def of_rank(asked: ast.expr, rank: int, text: str) -> Values:
+def of_rank(asked: ast.expr, rank: int, text: str, depth: int = DEPTH) -> Values:
     """The values of those names in an expression that say nothing but which rank it is.
 
     Args:
         text: the source of which the expression is a part.
+        depth: how many names set from one another are followed.
     """
-    known = {name: _value(name, asked, rank, text, DEPTH) for name in names(asked)}
+    known = {name: _value(name, asked, rank, text, depth) for name in names(asked)}
     return {name: value[0] for name, value in known.items() if value is not None}
 
 
@@ -112,7 +113,7 @@ def _value(name: str, asked: ast.expr, rank: int, text: str, depth: int) -> tupl
     if not depth or any(one.loop for one in computed):
         return None
     values = {
-        None if one.value is None else value_of(one.value, _names_in(one.value, rank, text, depth - 1))
+        None if one.value is None else value_of(one.value, of_rank(one.value, rank, text, depth - 1))
         for one in computed
     }
     if len(values) == 1 and None not in values:
@@ -128,11 +129,6 @@ def _keyed(name: str, rank: int) -> tuple[Plain] | None:
     if holder == "os.environ":
         return (str(rank),) if key == "RANK" else None
     return (rank,) if _NUMBER.match(key) else None
-
-
-def _names_in(value: ast.expr, rank: int, text: str, depth: int) -> Values:
-    known = {name: _value(name, value, rank, text, depth) for name in names(value)}
-    return {name: told[0] for name, told in known.items() if told is not None}
 
 
 def _bindings_of(name: str, asked: ast.expr, text: str) -> Sequence[_Binding]:

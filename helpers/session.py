@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from .diagnose import coupling
 from .diagnose.accounting import Accounting
@@ -63,30 +63,26 @@ NOTHING_WRONG = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """A new look at the job, and what it means so far."""
 
     snapshot: Snapshot
     verdict: Verdict
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The run is over and nothing of it is left."""
 
     report: Report
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(msgspec.Struct, frozen=True):
     """The verdict has been reached, while the job goes on (`keep_running`)."""
 
     report: Report
 
 
-@dataclass(frozen=True)
-class Signalled:
+class Signalled(msgspec.Struct, frozen=True):
     """A signal has been passed to the job; this is what is known of it then."""
 
     report: Report

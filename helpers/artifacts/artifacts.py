@@ -9,11 +9,11 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ..model.facts import Snapshot, Verdict
 from ..model.part import Part
@@ -48,8 +48,7 @@ class NothingError(Exception):
     """None of the files tells of a rank; the text says what they are in one sentence."""
 
 
-@dataclass(frozen=True)
-class Artifacts:
+class Artifacts(msgspec.Struct, frozen=True, dict=True):
     """What was found in some files.
 
     Attributes:

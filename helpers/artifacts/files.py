@@ -12,9 +12,10 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
+
+import msgspec
 
 from ..observe.account import UnreadableError
 
@@ -50,15 +51,14 @@ class MissingError(Exception):
     """A path that was named cannot be read; the text says why in one sentence."""
 
 
-@dataclass
-class Budget:
+class Budget(msgspec.Struct):
     """What may still be read.
 
     Attributes:
         left: bytes.
     """
 
-    left: int = field(default=UNPACKED)
+    left: int = msgspec.field(default=UNPACKED)
 
     def take(self, size: int) -> None:
         """Note that so many bytes have been read.

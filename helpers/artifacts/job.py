@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..beacon.membership import MOST_RANKS
 from ..beacon.record import Call, Flight, Group, Record, Thread

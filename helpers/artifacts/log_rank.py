@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..beacon.calls import NOTHING
 from ..beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
@@ -84,8 +86,7 @@ RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception
 """The last line of a traceback, of which the log may not have the others."""
 
 
-@dataclass
-class Operation:
+class Operation(msgspec.Struct):
     """An operation of a rank in one group.
 
     Attributes:
@@ -99,8 +100,7 @@ class Operation:
     numel: int | None = None
 
 
-@dataclass
-class Progress:
+class Progress(msgspec.Struct):
     """How far a rank has come in one group: the operation that is late, and numbers of the last ones."""
 
     late: Operation | None = None
@@ -108,8 +108,7 @@ class Progress:
     completed: int | None = None
 
 
-@dataclass
-class Raising:
+class Raising(msgspec.Struct):
     """An exception as it is printed, and what its process prints after it.
 
     Attributes:
@@ -124,15 +123,15 @@ class Raising:
     """
 
     begins: int
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = msgspec.field(default_factory=list)
     named: int = 0
     raw: str = ""
     since: int = 0
-    details: dict[str, None] = field(default_factory=dict)
+    details: dict[str, None] = msgspec.field(default_factory=dict)
     logged: ErrorView | None = None
     aside: bool = False
     outlived: bool = False
-    _later: dict[str, set[str]] = field(default_factory=dict)
+    _later: dict[str, set[str]] = msgspec.field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -186,8 +185,7 @@ def work_shape(text: str) -> str:
     return re.sub(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", "#", text)[:LETTERS]
 
 
-@dataclass
-class LogRank:
+class LogRank(msgspec.Struct):
     """What a log tells of one rank; of those that do not say who they are together.
 
     Attributes:
@@ -201,9 +199,9 @@ class LogRank:
         quotes: number of a line that tells something -> the line, as it stands in the file.
     """
 
-    by_group: dict[str, Progress] = field(default_factory=dict)
-    frames: list[FrameEntry] = field(default_factory=list)
-    raised: list[Raising] = field(default_factory=list)
+    by_group: dict[str, Progress] = msgspec.field(default_factory=dict)
+    frames: list[FrameEntry] = msgspec.field(default_factory=list)
+    raised: list[Raising] = msgspec.field(default_factory=list)
     local_rank: int | None = None
     world_size: int | None = None
     host: str = ""
@@ -213,8 +211,8 @@ class LogRank:
     died: bool = False
     for_memory: bool = False
     late_at: int = 0
-    quotes: dict[int, str] = field(default_factory=dict)
-    _heard: dict[str, str] = field(default_factory=dict)
+    quotes: dict[int, str] = msgspec.field(default_factory=dict)
+    _heard: dict[str, str] = msgspec.field(default_factory=dict)
     _aside: bool = False
 
     def at(self, group: str) -> Progress:

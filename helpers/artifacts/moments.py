@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import io
 import pickle
-from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model import part as model
 from ..model.facts import Snapshot
@@ -22,6 +24,10 @@ from ..observe.recording import RecordingError, Stream
 
 FACTS = model.__name__.rpartition(".")[0]
 """The package that holds every fact."""
+
+REBUILD = ("msgspec._utils", "rebuild")
+"""What msgspec 0.22 unpickles a struct with keyword-only fields by: it calls the class of the struct,
+which is looked up like any other."""
 
 LARGE = 64
 """Members from which on a group is held only once, however many ranks name them."""
@@ -122,10 +128,12 @@ class _Facts(pickle.Unpickler):
         self._known = known
 
     def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name) if module.startswith(f"{FACTS}.") else None
-        if not (isinstance(found, type) and is_dataclass(found)):
+        if (module, name) == REBUILD:
+            return super().find_class(module, name)
+        fact = super().find_class(module, name) if module.startswith(f"{FACTS}.") else None
+        if not (isinstance(fact, type) and issubclass(fact, msgspec.Struct)):
             raise pickle.UnpicklingError(f"{module}.{name} is no fact")
-        return found
+        return fact
 
     def persistent_load(self, value: Any) -> Any:
         same: object = value

@@ -6,11 +6,11 @@ Versions are those whose released libraries were found to hold the text, of 1.13
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """One message.
 
     Attributes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from ..observe.account import Account
@@ -36,15 +36,14 @@ APART = 50
 """Lines that are no part of a dump, after which it is over: a command may have several lines."""
 
 
-@dataclass
-class _Dump:
+class _Dump(msgspec.Struct):
     """The dump of a process as it is read.
 
     Attributes:
         lines: of it; apart: how many lines ago the last one was that can only be a part of it.
     """
 
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = msgspec.field(default_factory=list)
     apart: int = 0
 
 

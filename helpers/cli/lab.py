@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         from ..labs import all_cases, reset
         from ..labs.lab import LabError, all_labs, find_lab
         from ..labs.progress import ProgressError
-        from .watch import watch
+        from .watch import Forms, watch
     try:
         if options.all:
             if options.program or options.knob:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         knobs = dict(knob(word) for word in options.knob)
         session = find_lab(options.name).session(options.program or "broken", folder=None, **knobs)
         with noted() as signals:
-            return watch(session, signals)
+            return watch(session, signals, Forms())
     except (LabError, ProgressError) as problem:
         raise UsageError(str(problem)) from None
 

@@ -10,8 +10,10 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from ..launch.launch import LaunchError
 from ..model.facts import EXIT_CODES, Report, Snapshot
@@ -26,8 +28,7 @@ from .interrupts import Received, Signals
 from .terminal import Terminal
 
 
-@dataclass(frozen=True)
-class Forms:
+class Forms(msgspec.Struct, frozen=True):
     """The forms in which a report is wanted.
 
     Attributes:
@@ -45,7 +46,7 @@ class Forms:
 def watch(
     session: Session,
     signals: Signals,
-    forms: Forms = Forms(),
+    forms: Forms,
     record: Path | None = None,
     *,
     grace: float | None = None,

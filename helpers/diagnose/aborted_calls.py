@@ -7,8 +7,9 @@ trainer all ranks are in the same one, always. A call is its operation and its w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from ..model.facts import Collective, ProcessView
 from ..model.frames import Frame, innermost_user
@@ -27,8 +28,7 @@ OWN_FILES = ("distributed_c10d.py", "c10d_logger.py")
 """The files of torch's in which a call of its own is: a line there tells nothing of which call it is."""
 
 
-@dataclass(frozen=True)
-class AbortedCall:
+class AbortedCall(msgspec.Struct, frozen=True):
     """A call that has failed, or was in progress when its process ended.
 
     Attributes:

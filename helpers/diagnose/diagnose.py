@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import get_args
+
+from msgspec.structs import replace
 
 from ..model.clauses import Predicate, clauses, grouped, standing, verb
 from ..model.facts import (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
@@ -16,8 +18,7 @@ FROM_OUTSIDE = (9, SIGTERM)
 """SIGKILL and SIGTERM: somebody else has sent them."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One process of the job that ended, or failed.
 
     Attributes:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+
+from msgspec.structs import fields
 
 from ..model.facts import Fitting, Snapshot, Verdict
 from ..model.frames import Frame

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
 
 from ..model.facts import STILL, UNTOLD, ProcessView, RankView, Snapshot
 from ..model.waits import DATA_LOADER, READER, InCollective, OnChild, OnDevice, OnIO, Wait
@@ -25,8 +26,7 @@ SOON = 300.0
 """Seconds within which a wait that ends by itself is one that goes on."""
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True, dict=True):
     """Waits between the ranks of one snapshot, followed to their ends.
 
     Attributes:
@@ -34,7 +34,7 @@ class Graph:
     """
 
     snapshot: Snapshot
-    ranks: Mapping[int, RankView] = field(default_factory=dict)
+    ranks: Mapping[int, RankView] = msgspec.field(default_factory=dict)
     patience: float = math.inf
 
     @classmethod

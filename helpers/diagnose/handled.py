@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ..model.facts import Handled, ProcessView, Verdict
 from ..model.frames import innermost_user

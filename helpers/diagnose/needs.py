@@ -6,9 +6,10 @@ Each question is answered for each kind of wait in one place; whoever adds a kin
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
+
+import msgspec
 
 from ..model.facts import STILL, ProcessView, RankView, Snapshot
 from ..model.waits import (
@@ -56,8 +57,7 @@ NEVER: tuple[Need, ...] = ()
 """Nothing but the ranks that it needs can end a wait."""
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True, dict=True):
     """The needs of the ranks of one snapshot.
 
     Ranks in one and the same call share what is found, so that thousands of them cost little more than
@@ -69,9 +69,9 @@ class Needs:
 
     snapshot: Snapshot
     ranks: Mapping[int, RankView]
-    _absent: dict[object, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
-    _late: dict[object, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
-    _lost: dict[object, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
+    _absent: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
+    _late: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
+    _lost: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
 
     def absent(self, rank: int, wait: Wait) -> frozenset[int]:
         """The ranks whose arrival `wait` of `rank` needs and that are not there.

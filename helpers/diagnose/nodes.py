@@ -7,7 +7,8 @@ the numbers of their calls, and ends by what the errors themselves say of others
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..model.facts import Job, ProcessView, RankView, Snapshot, Verdict
 from ..model.part import Part

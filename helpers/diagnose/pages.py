@@ -8,9 +8,10 @@ cause of its own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from ..model.terms import TERMS
 from .diagnose import CAUSES
@@ -73,8 +74,7 @@ class UnknownCauseError(KeyError):
         return str(self.args[0])
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """One of the fixes of a page.
 
     Attributes:
@@ -86,8 +86,7 @@ class Fix:
     fits: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """One page.
 
     Attributes:

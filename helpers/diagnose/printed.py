@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ..model.facts import Printed, Snapshot
 from ..model.wording import one_line
@@ -55,8 +56,7 @@ _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[A-Za-z]{2,}|[^\W\d_]")
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     """A line that a rank has printed.
 
     Attributes:

@@ -6,8 +6,9 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from ..model.clauses import grouped
 from ..model.facts import ProcessView, RankView, Snapshot
@@ -24,8 +25,7 @@ MOST_PLACES = 16
 """Where ranks are in more places than this, none of them is odd: all disagree."""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True, dict=True):
     """One moment of a job, prepared for the causes.
 
     Attributes:

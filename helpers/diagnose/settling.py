@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model.facts import STILL, ProcessView, Snapshot, Verdict
 from ..model.waits import ForRanks
@@ -38,8 +40,7 @@ are late, what a rank does between them is not known, and does not count."""
 ENDED = "The job ended while it was watched; how it ended can only be seen by who has started it."
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(msgspec.Struct, frozen=True):
     """What a snapshot means for the run.
 
     Attributes:

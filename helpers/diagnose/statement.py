@@ -6,8 +6,9 @@ import ast
 import builtins
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ..model.clauses import values_of
 from ..model.facts import Verdict
@@ -29,8 +30,7 @@ _WRAPPED = ("parallel/distributed.py", "fsdp/")
 """Files of torch whose `forward` communicates."""
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True):
     """What decided which way each rank went; all is empty or false where no statement is known.
 
     Attributes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ..model.pace import Ranks
 
@@ -29,8 +30,7 @@ MOST_SETS = 32
 """Sets of ranks that are counted in a window; the rarest are forgotten."""
 
 
-@dataclass
-class Window:
+class Window(msgspec.Struct):
     """Some ticks that follow each other.
 
     Attributes:
@@ -40,7 +40,7 @@ class Window:
 
     begun: float = 0.0
     ticks: int = 0
-    waited_for: Counter[Ranks] = field(default_factory=Counter)
+    waited_for: Counter[Ranks] = msgspec.field(default_factory=Counter)
 
     def add(self, other: Window) -> None:
         """Take in another one."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ..model.facts import Report
 from ..observe.recording import Recorder
@@ -17,8 +18,7 @@ from .lab import Lab, LabError, RunFolder, beside_python
 from .results import judge
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """One program with one value for each knob that applies to it.
 
     Attributes:
@@ -49,8 +49,7 @@ class Case:
         return words(expected.outcome, expected.cause, culprits)
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What became of a case.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """One question about a run.
 
     Attributes:
@@ -23,7 +23,7 @@ class Asked:
     right: frozenset[str]
     why: str
     several: bool = False
-    instead: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def is_right(self, given: Collection[str]) -> bool:
         """True when these choices are the answer."""

@@ -8,11 +8,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape as escape_html
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 import psutil
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -51,8 +51,7 @@ OPTIONAL = {
 """The others, and what stays closed without them."""
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True):
     """One thing this machine has or lacks.
 
     Attributes:
@@ -68,8 +67,7 @@ class Fact:
     advice: str = ""
 
 
-@dataclass(frozen=True)
-class LabLine:
+class LabLine(msgspec.Struct, frozen=True):
     """How one lab runs here.
 
     Attributes:
@@ -83,8 +81,7 @@ class LabLine:
     note: str = ""
 
 
-@dataclass(frozen=True, repr=False)
-class Here:
+class Here(msgspec.Struct, frozen=True):
     """This machine, as a notebook cell shows it: what is not ok, and all of it folded.
 
     Attributes:

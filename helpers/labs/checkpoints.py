@@ -11,9 +11,10 @@ import pickle
 import zipfile
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 TYPES = {"FloatStorage": "f", "DoubleStorage": "d", "LongStorage": "q", "IntStorage": "i"}
 """Type code of `array` by the class of a storage."""
@@ -23,8 +24,7 @@ class CheckpointError(Exception):
     """A file is no complete checkpoint; the text says why, as the end of a sentence."""
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """A tensor of a checkpoint: its shape, its values in the order of memory."""
 
     shape: tuple[int, ...]

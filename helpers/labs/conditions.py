@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..model.facts import Report, Snapshot
 from ..model.wording import spoken
@@ -28,8 +29,7 @@ ROUNDING = 1e-5
 """By how much sums of the same values may differ, as a share: they were added in another order."""
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """A run that is over, and what it has left.
 
     Attributes:
@@ -47,7 +47,7 @@ class Run:
     folder: Path
     world_size: int
     results: Sequence[Mapping[str, Any]] = ()
-    output: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    output: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     looks: Sequence[Snapshot] = ()
     calls: Sequence[Call] = ()
     with_torch: int = 0

@@ -10,9 +10,10 @@ import gzip
 import os
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+
+import msgspec
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
@@ -28,8 +29,7 @@ LEFT_OUT = (".*", "__pycache__", "your_turn*", "stuck-ranks-saved", "*.png")
 """Names in `notebooks` that are a learner's and not the guide's; and pictures of the README."""
 
 
-@dataclass(frozen=True)
-class Copied:
+class Copied(msgspec.Struct, frozen=True):
     """What has become of the files of a copy.
 
     Attributes:

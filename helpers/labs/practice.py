@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -48,8 +47,7 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
     patience: float | None = None
 
 
-@dataclass(frozen=True)
-class Hang:
+class Hang(msgspec.Struct, frozen=True):
     """A hang to practise on.
 
     Attributes:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model.facts import ProcessView, Report, Snapshot
 from ..model.wording import spoken
@@ -23,8 +25,7 @@ from .machine import private_with_torch
 _ENDINGS = {"hang": "hangs", "error": "fails", "running": "does not end in time"}
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One thing that holds of a healthy run.
 
     Attributes:
@@ -41,8 +42,7 @@ class Check:
         return not self.why
 
 
-@dataclass(frozen=True, repr=False)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """Every check of a run, in the order in which they are made.
 
     Attributes:

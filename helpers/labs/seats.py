@@ -6,9 +6,9 @@ import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 
+import msgspec
 import psutil
 
 from . import machine
@@ -24,8 +24,7 @@ LOOK_S = 0.5
 GB = 1e9
 
 
-@dataclass(frozen=True)
-class Seat:
+class Seat(msgspec.Struct, frozen=True):
     """What became of the run at one seat.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import IntEnum
+
+from msgspec.structs import replace
 
 from ..report.stable import Stable
 

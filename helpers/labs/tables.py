@@ -6,8 +6,9 @@ import difflib
 import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
+
+import msgspec
 
 from ..model.facts import Report
 from ..model.frames import Frame
@@ -30,8 +31,7 @@ _DIFF = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A table that shows itself as text and as HTML.
 
     Attributes:
@@ -74,8 +74,7 @@ class Table:
         return f"{note}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-@dataclass(frozen=True, repr=False)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """What changes from one program to another, as a unified diff.
 
     Attributes:

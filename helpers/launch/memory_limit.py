@@ -14,10 +14,10 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import psutil
 
 from ..model.facts import LimitView
@@ -33,8 +33,7 @@ class LimitError(Exception):
     """A limit cannot be enforced as asked; the text says why in one sentence."""
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """How much memory a job may take.
 
     Attributes:

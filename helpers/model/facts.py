@@ -1,4 +1,4 @@
-"""Every fact that flows through the instrument, as frozen dataclasses; a wait is in `waits`.
+"""Every fact that flows through the instrument, as frozen structs; a wait is in `waits`.
 
 Facts flow one way: a beacon record becomes part of a `Snapshot`, a `Snapshot` becomes a `Verdict`, a
 `Verdict` becomes a `Report`. Times are seconds since the command was started. Nothing here does I/O.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
+
+import msgspec
 
 from .findings import Finding
 from .frames import Frame, is_in
@@ -77,8 +78,7 @@ CUT_OFF = "an exception whose message is cut off"
 PortRole = Literal["store", "gloo", "other"]
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(msgspec.Struct, frozen=True):
     """One listening TCP socket.
 
     Attributes:
@@ -90,8 +90,7 @@ class Port:
     role: PortRole
 
 
-@dataclass(frozen=True)
-class Collective:
+class Collective(msgspec.Struct, frozen=True):
     """One collective a rank has issued, from its Flight Recorder or from the log of its calls.
 
     Attributes:
@@ -115,8 +114,7 @@ class Collective:
     logged: bool = False
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A process group as one of its members knows it.
 
     Attributes:
@@ -131,8 +129,7 @@ class Group:
     guessed: bool = False
 
 
-@dataclass(frozen=True)
-class ErrorView:
+class ErrorView(msgspec.Struct, frozen=True):
     """An exception that ended a process.
 
     Attributes:
@@ -166,8 +163,7 @@ class ErrorView:
         return is_in(self.stack, "_try_get_data")  # torch/utils/data/dataloader.py, 2.11 to 2.15
 
 
-@dataclass(frozen=True)
-class ProcessView:
+class ProcessView(msgspec.Struct, frozen=True, dict=True):
     """What is known of one process of the job: a rank, a child of a rank, or a launcher.
 
     Attributes:
@@ -223,9 +219,9 @@ class ProcessView:
     waits: tuple[Wait, ...] = ()
     through: tuple[Wait, ...] = ()
     collectives: tuple[Collective, ...] = ()
-    issued: tuple[Issued, ...] = field(default=(), compare=False, repr=False)
-    calls: int = field(default=0, compare=False, repr=False)
-    samples: tuple[Sample, ...] = field(default=(), compare=False, repr=False)
+    issued: tuple[Issued, ...] = ()
+    calls: int = 0
+    samples: tuple[Sample, ...] = ()
     ports: tuple[Port, ...] = ()
     seen: float = math.inf
     still: float = 0.0
@@ -257,7 +253,7 @@ class ProcessView:
     rendezvous: Rendezvous | None = None
     unanswered: tuple[str, ...] = ()
     memory: int = 0
-    private: int | None = field(default=None, compare=False)
+    private: int | None = None
     cpu: float = 0.0
 
     @property
@@ -325,8 +321,7 @@ class ProcessView:
         return self.beacon or self.state == "stopped" or self.recorded or bool(self.stack or self.waits)
 
 
-@dataclass(frozen=True)
-class ChildView:
+class ChildView(msgspec.Struct, frozen=True):
     """A process that a rank started and that is not a rank itself: a DataLoader worker, for example.
 
     Attributes:
@@ -340,8 +335,7 @@ class ChildView:
     joined_at: Frame | None = None
 
 
-@dataclass(frozen=True)
-class RankView:
+class RankView(msgspec.Struct, frozen=True):
     """One rank of the job.
 
     Attributes:
@@ -373,8 +367,7 @@ class RankView:
         return self.rpc or any(isinstance(wait, JoinsRPC) for wait in waits)
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """An attempt before the one that runs: its launcher has started all ranks again since.
 
     Attributes:
@@ -386,8 +379,7 @@ class Attempt:
     ranks: tuple[RankView, ...]
 
 
-@dataclass(frozen=True)
-class Blocker:
+class Blocker(msgspec.Struct, frozen=True):
     """A process outside the job that stands in its way."""
 
     pid: int
@@ -395,8 +387,7 @@ class Blocker:
     command: str
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """The job as a whole.
 
     Attributes:
@@ -429,8 +420,7 @@ class Job:
     test: str | None = None
 
 
-@dataclass(frozen=True)
-class LimitView:
+class LimitView(msgspec.Struct, frozen=True):
     """The limit on the memory of the whole job, and what has come of it.
 
     Attributes:
@@ -448,8 +438,7 @@ class LimitView:
     not_seen: str = ""
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """Everything known of a job at one moment, processes that have ended included.
 
     Attributes:
@@ -487,10 +476,10 @@ class Snapshot:
     not_seen: tuple[str, ...] = ()
     stdin: Stdin = "inherit"
     stores: tuple[StoreView, ...] = ()
-    interfaces: tuple[Interface, ...] = field(default=(), repr=False)
+    interfaces: tuple[Interface, ...] = ()
     asked: bool = False
     timed: bool = True
-    output: tuple[tuple[int, tuple[str, ...]], ...] = field(default=(), compare=False, repr=False)
+    output: tuple[tuple[int, tuple[str, ...]], ...] = ()
     masked: tuple[str, ...] = ()
     absent: tuple[int, ...] = ()
     ended_by: str = ""
@@ -498,8 +487,7 @@ class Snapshot:
     alarming: bool = False
 
 
-@dataclass(frozen=True)
-class Handled:
+class Handled(msgspec.Struct, frozen=True):
     """An exception that some ranks are handling while others wait for them: the first event of all.
 
     Attributes:
@@ -511,8 +499,7 @@ class Handled:
     where: Frame
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(msgspec.Struct, frozen=True):
     """A line that only some ranks have printed.
 
     Attributes:
@@ -523,8 +510,7 @@ class Printed:
     text: str
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What `diagnose` makes of a history of snapshots.
 
     A cause answers with a verdict, too; `diagnose` then fills in what is the same for every cause:
@@ -568,8 +554,7 @@ class Verdict:
     alike: Alike | None = None
 
 
-@dataclass(frozen=True)
-class Fitting:
+class Fitting(msgspec.Struct, frozen=True):
     """A fix that fits a case.
 
     Attributes:
@@ -582,8 +567,7 @@ class Fitting:
     text: str
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """One finished (or stopped) run: its verdict, its last snapshot and the text of its cause.
 
     Attributes:

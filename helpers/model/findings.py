@@ -5,15 +5,15 @@ A field is false, empty or None where nothing shows it, and says so: a fix that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import msgspec
 
 from .frames import Frame
 from .parting import Call
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What was found. `kind` is its name in JSON."""
 
     kind: ClassVar[str] = "unexplained"
@@ -23,8 +23,7 @@ Owner = Literal["stranger", "earlier run", "job", "unknown"]
 """Who has a port that a process wants; an earlier run is one of the same command."""
 
 
-@dataclass(frozen=True)
-class AddressInUse(Finding):
+class AddressInUse(Finding, frozen=True):
     """A process could not listen on a port.
 
     Attributes:
@@ -41,8 +40,7 @@ class AddressInUse(Finding):
     same_rank: bool = False
 
 
-@dataclass(frozen=True)
-class DuplicateRank(Finding):
+class DuplicateRank(Finding, frozen=True):
     """Children of ranks have joined in their place, at a line that both have run.
 
     Attributes:
@@ -55,8 +53,7 @@ class DuplicateRank(Finding):
     separate: bool = False
 
 
-@dataclass(frozen=True)
-class OutOfMemory(Finding):
+class OutOfMemory(Finding, frozen=True):
     """Memory was used up: a rank's own, of its GPU, of its DataLoader's worker, or `/dev/shm`.
 
     Attributes:
@@ -70,8 +67,7 @@ class OutOfMemory(Finding):
     limited: bool = False
 
 
-@dataclass(frozen=True)
-class WorkerStall(Finding):
+class WorkerStall(Finding, frozen=True):
     """A DataLoader's worker is stuck, was late or has ended.
 
     Attributes:
@@ -90,8 +86,7 @@ class WorkerStall(Finding):
 Lines = Literal["same", "different", "unknown"]
 
 
-@dataclass(frozen=True)
-class ShapeMismatch(Finding):
+class ShapeMismatch(Finding, frozen=True):
     """Sizes differ in one call: in the parameters that DDP compares, in what is reduced, or in data.
 
     Attributes:
@@ -103,8 +98,7 @@ class ShapeMismatch(Finding):
     lines: Lines = "unknown"
 
 
-@dataclass(frozen=True)
-class DeviceMismatch(Finding):
+class DeviceMismatch(Finding, frozen=True):
     """Operands are on different devices.
 
     Attributes:
@@ -117,8 +111,7 @@ class DeviceMismatch(Finding):
     sets_default: bool = False
 
 
-@dataclass(frozen=True)
-class RankCrashed(Finding):
+class RankCrashed(Finding, frozen=True):
     """A signal has ended a rank: SIGKILL and SIGTERM come from outside, others from what it did.
 
     Attributes:
@@ -131,8 +124,7 @@ class RankCrashed(Finding):
     with_stack: bool = False
 
 
-@dataclass(frozen=True)
-class RankExited(Finding):
+class RankExited(Finding, frozen=True):
     """Ranks have ended while others need them.
 
     Attributes:
@@ -147,8 +139,7 @@ class RankExited(Finding):
     at_end: bool = False
 
 
-@dataclass(frozen=True)
-class RendezvousIncomplete(Finding):
+class RendezvousIncomplete(Finding, frozen=True):
     """The ranks do not meet.
 
     Attributes:
@@ -174,8 +165,7 @@ class RendezvousIncomplete(Finding):
     other_job: bool = False
 
 
-@dataclass(frozen=True)
-class Mismatch(Finding):
+class Mismatch(Finding, frozen=True):
     """The ranks do not make the same calls.
 
     Attributes:
@@ -204,8 +194,7 @@ class Mismatch(Finding):
     threads: bool = False
 
 
-@dataclass(frozen=True)
-class FileLock(Finding):
+class FileLock(Finding, frozen=True):
     """Ranks wait for a lock.
 
     Attributes:
@@ -225,8 +214,7 @@ of the store, a lock that it or nobody can release, another thread of its proces
 write into a pipe or a queue, something outside."""
 
 
-@dataclass(frozen=True)
-class Missing(Finding):
+class Missing(Finding, frozen=True):
     """A rank is alive, and does not arrive where others wait.
 
     Attributes:
@@ -255,8 +243,7 @@ Topic = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Raised(Finding):
+class Raised(Finding, frozen=True):
     """An exception that was not caught; without a type where Python could not run the script.
 
     Attributes:
@@ -268,8 +255,7 @@ class Raised(Finding):
     topic: Topic = ""
 
 
-@dataclass(frozen=True)
-class Unexplained(Finding):
+class Unexplained(Finding, frozen=True):
     """Nothing explains what was seen.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 Scalar = int | float | bool | str | None
 
@@ -17,8 +18,7 @@ def cell_name(numbers: Sequence[int]) -> str:
     return f"cell [{' or '.join(map(str, numbers)) or '?'}]"
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, eq=False):
     """One Python frame.
 
     Attributes:
@@ -36,8 +36,21 @@ class Frame:
     line: int
     function: str
     user: bool = True
-    text: str = field(default="", compare=False, repr=False)
-    values: Mapping[str, Scalar] = field(default_factory=dict, compare=False, repr=False)
+    text: str = ""
+    values: Mapping[str, Scalar] = msgspec.field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and self._place == other._place
+
+    def __ne__(self, other: object) -> bool:  # else msgspec's own, which compares by identity
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._place)
+
+    @property
+    def _place(self) -> tuple[str, int, str, bool]:
+        return self.file, self.line, self.function, self.user
 
     @property
     def in_cell(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from .frames import Frame, Scalar
 
 
-@dataclass(frozen=True, eq=False)
-class IssuedCall:
+class IssuedCall(msgspec.Struct, frozen=True, eq=False):
     """An operation and the lines that issued it; one and the same object wherever both are equal.
 
     Attributes:
@@ -24,8 +24,7 @@ CallValues = tuple[Mapping[str, Scalar], ...]
 """Of each of the user's frames, the names and values that were kept of a call."""
 
 
-@dataclass(frozen=True)
-class Issued:
+class Issued(msgspec.Struct, frozen=True):
     """The newest calls of one group, oldest first.
 
     Attributes:
@@ -37,4 +36,4 @@ class Issued:
     group: str
     first: int
     calls: tuple[IssuedCall, ...]
-    values: tuple[CallValues, ...] = field(default=(), compare=False, repr=False)
+    values: tuple[CallValues, ...] = ()

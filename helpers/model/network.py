@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True)
-class Rendezvous:
+class Rendezvous(msgspec.Struct, frozen=True):
     """Where a launcher meets those of the other nodes, as its command line says.
 
     Attributes:
@@ -21,8 +20,7 @@ class Rendezvous:
     host: str = ""
 
 
-@dataclass(frozen=True)
-class Interface:
+class Interface(msgspec.Struct, frozen=True):
     """An address of a machine, and the network interface that has it."""
 
     host: str
@@ -30,8 +28,7 @@ class Interface:
     address: str
 
 
-@dataclass(frozen=True)
-class StoreView:
+class StoreView(msgspec.Struct, frozen=True):
     """What a look at a store has shown.
 
     Attributes:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from .samples import Line
 
 Ranks = frozenset[int]
 
 
-@dataclass(frozen=True)
-class Numbered:
+class Numbered(msgspec.Struct, frozen=True):
     """By the numbers of the collectives of one group, which are the same on all machines.
 
     Attributes:
@@ -24,8 +24,7 @@ class Numbered:
     blocks: Mapping[int, Mapping[Ranks, int]]
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """What the ranks of one machine did.
 
     Attributes:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from .frames import Frame
 
 Kind = Literal["if", "match", "ifexp", "while", "for", "try", "with", "return", "exit"]
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """A way that ranks have taken.
 
     Attributes:
@@ -26,8 +26,7 @@ class Branch:
     at: Frame | None = None
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True):
     """A statement that may have decided.
 
     Attributes:
@@ -40,8 +39,7 @@ class Guard:
     source: str
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A call of some ranks, and the line that made it."""
 
     ranks: tuple[int, ...]
@@ -49,8 +47,7 @@ class Call:
     where: Frame | None
 
 
-@dataclass(frozen=True)
-class Met:
+class Met(msgspec.Struct, frozen=True):
     """One place of a group at which ranks made different calls, or one call from different lines."""
 
     group: str
@@ -58,8 +55,7 @@ class Met:
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True)
-class Parting:
+class Parting(msgspec.Struct, frozen=True):
     """Where ranks parted: the statement that alone explains their lines, or the calls from which on.
 
     Attributes:
@@ -78,7 +74,7 @@ class Parting:
     source: str = ""
     branches: tuple[Branch, ...] = ()
     asked: tuple[str, ...] = ()
-    values: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[int, str]] = msgspec.field(default_factory=dict)
     differ: tuple[str, ...] = ()
     guards: tuple[Guard, ...] = ()
     history: tuple[Met, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from .frames import Frame
 from .slow import SlowKind
@@ -39,8 +40,7 @@ Line = tuple[Frame, SlowKind, bool]
 """A line, what takes the time there as far as a single sample shows it, and whether it is a sleep."""
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """What a rank did at one tick, one of the moments at which all processes of a machine are sampled.
 
     Attributes:
@@ -65,7 +65,7 @@ class Sample:
     where: Frame | None = None
     within: str = ""
     call: str = ""
-    issued: Mapping[str, int] = field(default_factory=dict)
+    issued: Mapping[str, int] = msgspec.field(default_factory=dict)
     ran: float = 0.0
     wanted: float = 0.0
     used: float = 0.0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from .frames import Frame
 
@@ -15,8 +16,7 @@ writes; another of its threads has the interpreter lock; it gets no processor; a
 searches for garbage; it compiles; it does more than the others at the same line; none of these."""
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """How the time since all ranks had joined went on a rank, or on the group that was waited for.
 
     Attributes:
@@ -35,8 +35,7 @@ class Share:
     waits_at: Frame | None = None
 
 
-@dataclass(frozen=True)
-class Slow:
+class Slow(msgspec.Struct, frozen=True):
     """The rank, or the group of ranks, for which all others have waited.
 
     Attributes:
@@ -61,8 +60,7 @@ class Slow:
         return self.ranks[0] if len(self.ranks) == 1 else None
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(msgspec.Struct, frozen=True):
     """The line at which all ranks spend much of their time, none more than the others.
 
     Attributes:

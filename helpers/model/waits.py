@@ -6,8 +6,9 @@ decided in `diagnose.needs`; how it is said, in `wording`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import msgspec
 
 from .frames import Frame
 
@@ -53,8 +54,7 @@ SEND_OR_RECEIVE = "wait"
 """The wait for a handle that may be of a send or of a receive: nothing shows which."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Waiting:
+class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of every wait.
 
     Attributes:
@@ -78,8 +78,7 @@ class _Waiting:
     traced: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class InCollective(_Waiting):
+class InCollective(_Waiting, kw_only=True, frozen=True):
     """An operation that every member of a group has to come to.
 
     Attributes:
@@ -108,8 +107,7 @@ class InCollective(_Waiting):
     enqueued: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class InP2P(_Waiting):
+class InP2P(_Waiting, kw_only=True, frozen=True):
     """A send or a receive.
 
     Attributes:
@@ -133,8 +131,7 @@ class InP2P(_Waiting):
         return self.op in SENDS
 
 
-@dataclass(frozen=True, kw_only=True)
-class AtRendezvous(_Waiting):
+class AtRendezvous(_Waiting, kw_only=True, frozen=True):
     """`init_process_group`, which waits for all ranks.
 
     Attributes:
@@ -147,16 +144,14 @@ class AtRendezvous(_Waiting):
     address: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class JoinsRPC(AtRendezvous):
+class JoinsRPC(AtRendezvous, kw_only=True, frozen=True):
     """`init_rpc`, which waits for all ranks, too."""
 
     kind = "rpc"
     group = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class InRPC(_Waiting):
+class InRPC(_Waiting, kw_only=True, frozen=True):
     """A remote call that has not been answered, or `rpc.shutdown`, which waits for all ranks.
 
     Attributes:
@@ -173,8 +168,7 @@ class InRPC(_Waiting):
         return self.op == "shutdown"
 
 
-@dataclass(frozen=True, kw_only=True)
-class InStore(_Waiting):
+class InStore(_Waiting, kw_only=True, frozen=True):
     """A key that is not yet in the store of the job.
 
     Attributes:
@@ -185,8 +179,7 @@ class InStore(_Waiting):
     key: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnLock(_Waiting):
+class OnLock(_Waiting, kw_only=True, frozen=True):
     """A lock on a file, a lock file, or a lock inside the process.
 
     Attributes:
@@ -207,8 +200,7 @@ class OnLock(_Waiting):
         return self.path is not None or self.op != "acquire"
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnThread(_Waiting):
+class OnThread(_Waiting, kw_only=True, frozen=True):
     """Another thread of the same process: its end, or what it is to set, to put or to return.
 
     Attributes:
@@ -219,8 +211,7 @@ class OnThread(_Waiting):
     circular: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnCondition(_Waiting):
+class OnCondition(_Waiting, kw_only=True, frozen=True):
     """A condition that a loop tests again and again and between two tests does nothing but sleep.
 
     Attributes:
@@ -234,8 +225,7 @@ class OnCondition(_Waiting):
     changed_at: tuple[Frame, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnDevice(_Waiting):
+class OnDevice(_Waiting, kw_only=True, frozen=True):
     """The device of this process, such as a GPU, until it has done what was enqueued.
 
     Attributes:
@@ -246,15 +236,13 @@ class OnDevice(_Waiting):
     kind = "device"
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnChild(_Waiting):
+class OnChild(_Waiting, kw_only=True, frozen=True):
     """A process that this one has started: its end, or the next batch of a DataLoader's worker."""
 
     kind = "process"
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnInput(_Waiting):
+class OnInput(_Waiting, kw_only=True, frozen=True):
     """Something that a person types.
 
     Attributes:
@@ -265,8 +253,7 @@ class OnInput(_Waiting):
     source: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnIO(_Waiting):
+class OnIO(_Waiting, kw_only=True, frozen=True):
     """Any other file, pipe or connection.
 
     Attributes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace
 
 from ..model.facts import Collective, ProcessView, RankView
 from ..model.waits import UNKNOWN_CALL, InCollective, OnDevice, Wait
@@ -35,7 +36,6 @@ Unmet = dict[str, int]
 """torch's own name of a group -> number of the first collective in it that cannot be done yet."""
 
 
-@dataclass
 class _Stream:
     """What a rank has issued to its device.
 
@@ -44,12 +44,11 @@ class _Stream:
             issued in it, since something is before that.
     """
 
-    process: ProcessView
-    ahead: Unmet = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.groups = {group.name: group for group in self.process.groups}
-        known = [one for one in self.process.collectives if one.logged and one.group in self.groups]
+    def __init__(self, process: ProcessView) -> None:
+        self.process = process
+        self.ahead: Unmet = {}
+        self.groups = {group.name: group for group in process.groups}
+        known = [one for one in process.collectives if one.logged and one.group in self.groups]
         self.issued = sorted(known, key=lambda entry: -1 if entry.turn is None else entry.turn)
 
     def reached(self) -> Iterator[tuple[str, Collective]]:

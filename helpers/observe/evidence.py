@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
+
+import msgspec
+from msgspec.structs import fields
 
 from ..beacon.record import Thread
 from ..model.facts import ErrorView
@@ -32,8 +34,7 @@ class Source(IntEnum):
     """The frames of the call by which it ends."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What one source tells of one process. None stands for what it does not tell.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ..beacon.launch_variables import INTERFACES
 from ..beacon.record import Call, FrameEntry, Record
@@ -13,8 +14,7 @@ from ..beacon.torch_names import MP_SPAWN
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
-@dataclass
-class Identity:
+class Identity(msgspec.Struct):
     """Who a process says it is; the newest known value of each is kept.
 
     Attributes:

@@ -6,9 +6,9 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import psutil
 
 from ..job_files import ask
@@ -17,8 +17,7 @@ OURS = "STUCK_RANKS_"
 """Begins the names of the variables by which a process would count as one of the job's own."""
 
 
-@dataclass(frozen=True)
-class Interpreter:
+class Interpreter(msgspec.Struct, frozen=True):
     """A Python, and how it is started.
 
     Attributes:
@@ -28,7 +27,7 @@ class Interpreter:
     """
 
     path: str = sys.executable
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
     owner: tuple[int, int] | None = None
 
 

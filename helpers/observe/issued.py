@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..beacon.call_log import USERS_FRAMES
 from ..beacon.record import FrameEntry, LoggedCall, Record

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..beacon.record import Record, Thread
 from ..beacon.torch_names import RPC_SERVED, is_rpc_file
@@ -71,8 +73,7 @@ def _is_driven(thread: Thread, found: Sequence[Wait], record: Record) -> bool:
     return waits_for_it and bool(thread.get("spins")) and on_device(record)
 
 
-@dataclass(frozen=True)
-class _Threads:
+class _Threads(msgspec.Struct, frozen=True):
     """The threads of a process that were seen, and what each of them waits for.
 
     Attributes:

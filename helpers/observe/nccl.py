@@ -7,10 +7,10 @@ wrong only where NCCL has nothing left to do; else the entries of its recorder t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..beacon.nccl import DUMPS, PIPE
 from ..beacon.record import Flight, NcclAccount, Record

@@ -7,9 +7,10 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from . import flight_dump
 from .account import UnreadableError
@@ -33,8 +34,7 @@ NO_DUMP = (
 )
 
 
-@dataclass
-class _Request:
+class _Request(msgspec.Struct):
     """One request; place: where the link leads that the dump replaces; answer: None until it came."""
 
     question: Entries

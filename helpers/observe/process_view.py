@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..beacon.record import Record
 from ..model.facts import ProcessView, State
@@ -27,8 +29,7 @@ Completed = Callable[[Wait], Wait | None]
 """A wait, completed with what can be seen of it outside its process only; None for one that is none."""
 
 
-@dataclass(frozen=True)
-class Readings:
+class Readings(msgspec.Struct, frozen=True):
     """What has been read of one process, besides its row in the process table.
 
     Attributes:

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -43,8 +42,7 @@ NEVER_POLL = ("collective", "p2p", "store")
 """Calls in which a thread is not scheduled before they end; a thread in another one may poll."""
 
 
-@dataclass
-class _Thread:
+class _Thread(msgspec.Struct):
     """What a thread was doing at the last look, and since when.
 
     Attributes:
@@ -58,14 +56,13 @@ class _Thread:
     scheduled: float = 0.0
 
 
-@dataclass
-class _Process:
+class _Process(msgspec.Struct):
     """What is known of a process from the looks so far."""
 
     record: Record | None = None
     problem: str | None = None
     failed: float = float("-inf")
-    threads: dict[int, _Thread] = field(default_factory=dict)
+    threads: dict[int, _Thread] = msgspec.field(default_factory=dict)
 
 
 class Dumps:

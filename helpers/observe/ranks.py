@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ..beacon.record import Record
 from ..launch.processes import is_kernel, is_launcher, launcher_in, naming
@@ -34,8 +35,7 @@ def unnamed_first(
     return first if _is_plain_program(table.rows[first]) and not spawns else None
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(msgspec.Struct, frozen=True):
     """The parts that the processes of a job play.
 
     Attributes:
@@ -50,7 +50,7 @@ class Roles:
     children: Mapping[int, tuple[int, ...]]
     duplicates: Mapping[int, int]
     launchers: tuple[int, ...]
-    wrappers: Mapping[int, int] = field(default_factory=dict)
+    wrappers: Mapping[int, int] = msgspec.field(default_factory=dict)
 
 
 def assign(

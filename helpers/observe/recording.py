@@ -18,12 +18,12 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ..model.facts import Snapshot
 from ..model.redaction import redacted, redacted_source, redacted_value
@@ -57,8 +57,7 @@ class RecordingError(Exception):
     """A file is not a recording, or has another version; the text says which in one sentence."""
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(msgspec.Struct, frozen=True):
     """A run as it was looked at, for a replay anywhere.
 
     Attributes:
@@ -74,8 +73,8 @@ class Recording:
     watched: Watched
     looks: tuple[Look, ...]
     name: str = ""
-    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
+    logs: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    sources: Mapping[str, str] = msgspec.field(default_factory=dict)
     over: bool = True
 
     def snapshots(self) -> Iterator[Snapshot]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..beacon.record import NativeCall, Thread
 from ..model.facts import ProcessView

@@ -7,8 +7,10 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
 
 from ..beacon import torch_names
 from ..beacon.record import NativeCall, Record, Site
@@ -58,8 +60,7 @@ _SIGNAL_CALLS = ("pause", "sigsuspend", "sigtimedwait")
 NO_CALL: NativeCall = {"call": "", "fd": None, "target": None, "limited": False}
 
 
-@dataclass(frozen=True)
-class Blocked:
+class Blocked(msgspec.Struct, frozen=True, dict=True):
     """A thread that is blocked.
 
     Attributes:

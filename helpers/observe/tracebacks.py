@@ -6,7 +6,8 @@ import io
 import pickle
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..model.facts import ErrorView
 from ..model.frames import Frame

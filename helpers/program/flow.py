@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from .blocks import label_of_part, parts
 from .syntax import Function, called_name, dotted
 from .turns import length_of
@@ -24,8 +26,7 @@ Edge = tuple[str, int]
 """Label and number of the step to which a step may lead; the label is empty where there is no choice."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """What a step decides.
 
     Attributes:
@@ -37,7 +38,7 @@ class Choice:
     kind: Kind
     statement: ast.stmt | ast.expr
     test: ast.expr | None = None
-    ways: dict[str, str] = field(default_factory=dict)
+    ways: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 AFTER = "after it"
@@ -80,8 +81,7 @@ class Step:
         return bool(self.name) and (self.name == function or by_class)
 
 
-@dataclass(frozen=True)
-class _Around:
+class _Around(msgspec.Struct, frozen=True):
     """Where the statements of a block lead that do not go on to the next one."""
 
     returns: int

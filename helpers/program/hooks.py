@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from .syntax import called_name, dotted, own_nodes, parsed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, eq=False)
-class Telling:
+class Telling(msgspec.Struct, frozen=True, eq=False):
     """A condition under which a function tells its caller something that decides what comes next."""
 
     function: _Function

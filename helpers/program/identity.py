@@ -7,7 +7,8 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from .condition import Values, names, value_of
 from .syntax import Plain, dotted, own_nodes, parsed
@@ -45,8 +46,7 @@ DEPTH = 4
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True)
-class _Binding:
+class _Binding(msgspec.Struct, frozen=True):
     """What a source sets a name to.
 
     Attributes:

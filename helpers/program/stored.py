@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from dataclasses import dataclass
+
+import msgspec
 
 from .condition import subject
 from .syntax import dotted, own_nodes, parsed
@@ -13,8 +14,7 @@ RESIZES = ("append", "extend", "insert", "pop", "remove", "clear", "add", "disca
 """Methods of containers that make them longer or shorter."""
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """What a source stores: a call may change it.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from .syntax import Function, Place, Plain, dotted, own_nodes
 
@@ -22,8 +23,7 @@ class Known(Place, Protocol):
         """Name -> value."""
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(msgspec.Struct, frozen=True):
     """A variable that is one more in each turn.
 
     Attributes:
@@ -41,8 +41,7 @@ class Counter:
         return value - (self.raised is not None and self.raised < frame.line)
 
 
-@dataclass(frozen=True)
-class Turns:
+class Turns(msgspec.Struct, frozen=True):
     """A loop around a line, or a library that may call a function again and again.
 
     Attributes:

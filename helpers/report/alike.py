@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+import msgspec
 
 from ..model.facts import RankView
 from ..model.wording import by_number, node_name, rank_name, spans
@@ -17,8 +18,7 @@ Likeness = Callable[[RankView], tuple[Hashable, ...]]
 """What ranks of a row have in common, from what tells them apart most to what does so least."""
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(msgspec.Struct, frozen=True, dict=True):
     """Ranks that share a row.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ..model.facts import ErrorView, ProcessView, Snapshot
 from ..model.frames import Frame

@@ -6,8 +6,10 @@ Where there are few ranks each has a lane; of many, those that are alike at the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model.facts import ChildView, ProcessView, RankView, Snapshot, State
 from ..model.frames import Frame
@@ -61,8 +63,7 @@ LASTING: frozenset[Kind] = frozenset({"stopped", "failed", "ended", "missing", "
 """Kinds that are never folded into `moving`."""
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True):
     """A stretch of a lane in which nothing changes.
 
     Attributes:
@@ -84,8 +85,7 @@ class Segment:
     seq: int | None = None
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """One rank, or ranks that are alike at the end, or one child of a rank, over time.
 
     Attributes:
@@ -104,8 +104,7 @@ class Lane:
     segments: tuple[Segment, ...]
 
 
-@dataclass(frozen=True)
-class _Sight:
+class _Sight(msgspec.Struct, frozen=True):
     """A rank or child in one snapshot.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+
+import msgspec
 
 from ..model.frames import Frame
 from ..model.wording import one_line, place_in
@@ -33,8 +34,7 @@ CROSS = 9
 _XML_LACKS = str.maketrans({"\ufffe": "?", "\uffff": "?"})
 
 
-@dataclass(frozen=True)
-class Area:
+class Area(msgspec.Struct, frozen=True, dict=True):
     """Where things lie: seconds to x, lanes to y, in pixels.
 
     Attributes:
@@ -97,8 +97,7 @@ class Area:
         return self.left + share * self.plot
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(msgspec.Struct, frozen=True):
     """A moment marked by a vertical line with a label above the lanes; `look` is its class."""
 
     time: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
 
+import msgspec
 from jinja2 import Environment, StrictUndefined
 
 from ..model.frames import Frame
@@ -26,8 +26,7 @@ _PAGE = Environment(
 ).from_string(files(__package__).joinpath("parted.html").read_text(encoding="utf-8"))
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A line of a source; without a number where some are left out.
 
     Attributes:
@@ -39,8 +38,7 @@ class Line:
     mark: str = ""
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """One way that ranks have taken, and the lines that show it."""
 
     title: str

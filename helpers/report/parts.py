@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ..model.facts import ChildView, ProcessView, RankView, Report, Snapshot
 from ..model.frames import Frame
@@ -33,8 +34,7 @@ MOST = 32
 """Rows of the table."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """Ranks that are in the same place, as one row of the table; of too many places, how many there are.
 
     Attributes:

@@ -6,10 +6,10 @@ compares), which can be imported from here, and in `page` (HTML), which takes lo
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import fields
 
 from ..diagnose.fixes import fitting
 from ..diagnose.pages import page

@@ -6,9 +6,11 @@ A notebook test compares this text, so it holds only what the cause decides. See
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from signal import SIGTERM
+
+import msgspec
+from msgspec.structs import replace
 
 from ..model.clauses import grouped
 from ..model.facts import ErrorView, ProcessView, RankView, Report, Verdict
@@ -64,8 +66,7 @@ def stable_text(report: Report) -> str:
     return str(stable(report))
 
 
-@dataclass(frozen=True)
-class RankRow:
+class RankRow(msgspec.Struct, frozen=True):
     """Ranks that have the same to tell.
 
     Attributes:
@@ -80,8 +81,7 @@ class RankRow:
     odd: bool
 
 
-@dataclass(frozen=True)
-class Stable:
+class Stable(msgspec.Struct, frozen=True):
     """`stable_text` in parts.
 
     Attributes:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ..diagnose.graph import Graph
 from ..diagnose.matching import Divergence, divergence
@@ -125,8 +127,7 @@ def _shared(drawn: Sequence[Lane], shares: Sequence[Share]) -> dict[int, list[Sh
     return {index: list(dict.fromkeys(own)) for index, own in found.items() if own}
 
 
-@dataclass(frozen=True)
-class Waits:
+class Waits(msgspec.Struct, frozen=True):
     """What the ranks of a lane wait for at the end.
 
     Attributes:

@@ -33,7 +33,7 @@ OTHER = "other"
 """Class of a call that is not the commonest one of the run."""
 
 
-class _Thin(Area):
+class _Thin(Area, frozen=True):
     """Lanes of which 64 fit on a screen; fewer are taller."""
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from browser_bench import (
     write_notebook,
 )
 from looks import diverging
+from msgspec.structs import replace
 
 from helpers.observe.recording import load, pack
 

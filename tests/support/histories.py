@@ -7,8 +7,10 @@ told otherwise, so that what they wait in counts as blocked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from helpers.model.facts import (
     Blocker,

@@ -6,11 +6,11 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import histories
 from histories import ended
+from msgspec.structs import replace
 from panel_fakes import (
     DEADLINE,
     FakeSession,

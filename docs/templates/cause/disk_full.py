@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...model.facts import Verdict
 from ...model.findings import Finding
 from ...model.wording import place, sentence, spoken
@@ -11,8 +9,7 @@ from ..messages import NO_SPACE
 from ..scene import Facts
 
 
-@dataclass(frozen=True)
-class DiskFull(Finding):
+class DiskFull(Finding, frozen=True):
     """No space is left; `of_several` is True where several ranks have found none."""
 
     kind = "disk-full"

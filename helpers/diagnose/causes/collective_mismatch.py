@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...model.clauses import MOST_CLAUSES, Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import ProcessView, Verdict

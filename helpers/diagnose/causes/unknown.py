@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...model.clauses import Predicate, clauses, every_clause, grouped, verb
 from ...model.facts import UNTOLD, Job, Verdict

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ...model.parting import Kind
 from ...program.condition import Values
@@ -14,8 +15,7 @@ EXITED, RETURNED, WENT_ON = "exited", "returned", "went on"
 """What is said of ranks at a `return` or an exit."""
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The statement that decided which way ranks went.
 
     Attributes:
@@ -32,5 +32,5 @@ class Decision:
     step: int
     node: ast.stmt | ast.expr
     asked: tuple[ast.expr, ...]
-    known: Mapping[int, Values] = field(default_factory=dict)
-    kept: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    known: Mapping[int, Values] = msgspec.field(default_factory=dict)
+    kept: Mapping[int, frozenset[str]] = msgspec.field(default_factory=dict)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from ...program.condition import Values, made_of
 from ...program.flow import AFTER, RAISED, Choice, asked_by
@@ -19,8 +21,7 @@ MOST_PAIRS, MOST_STEPS = 10_000, 50_000
 """Pairs of states that are looked at, and steps between the places where ways part and come together."""
 
 
-@dataclass(frozen=True)
-class Divergence:
+class Divergence(msgspec.Struct, frozen=True):
     """A statement at which two ranks may have parted.
 
     Attributes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ...model.clauses import grouped
 from ...model.frames import Frame, innermost_user
@@ -15,8 +17,7 @@ MOST = 3
 """Places of a group that are told."""
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(msgspec.Struct, frozen=True):
     """The first place of a group from which on ranks have not made the same calls.
 
     Attributes:

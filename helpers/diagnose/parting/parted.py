@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...model.clauses import grouped
 from ...model.frames import Frame

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from ...program.condition import Values
 from ...program.syntax import Plain
 from .contexts import Context, Place
@@ -14,8 +16,7 @@ Name = tuple[int, str]
 """The number of a context, and the name of a variable there."""
 
 
-@dataclass(frozen=True)
-class Offset:
+class Offset(msgspec.Struct, frozen=True):
     """A number that is not known, but how much more it is than at the start."""
 
     name: Name
@@ -49,8 +50,7 @@ class State(NamedTuple):
         return (self.context, self.step, self.back, self.made)
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """What is known of a rank.
 
     Attributes:
@@ -65,7 +65,7 @@ class Seen:
     calls: Sequence[Place | None]
     now: Mapping[Context, tuple[frozenset[int], Values]]
     start: Place | None = None
-    counted: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def places(self) -> list[Place]:

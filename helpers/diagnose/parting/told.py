@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...model.frames import Frame, Scalar, innermost_user
 from ...model.parting import Branch, Guard, Parting

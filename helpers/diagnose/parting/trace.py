@@ -6,8 +6,10 @@ import ast
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from ...model.frames import Frame
 from ...model.issued import CallValues, IssuedCall
@@ -29,8 +31,7 @@ MOST_GIVEN_UP = 3
 """How often there may be too many ways: an answer is wanted within a second."""
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(msgspec.Struct, frozen=True):
     """What is known of a rank.
 
     Attributes:

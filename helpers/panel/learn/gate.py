@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from traitlets import Bool, HasTraits, Tuple
 
 from ...labs.declaration import ANSWERED, AT_ONCE, Shows
@@ -109,8 +109,7 @@ OPENS = ("steps", "revealed", "at_once")
 """What to observe of a gate."""
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """A run of which something may be held back.
 
     Attributes:

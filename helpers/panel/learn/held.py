@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ipywidgets import HTML, VBox
@@ -51,8 +50,7 @@ class HeldBar(VBox):
             self._held.reveal()
 
 
-@dataclass(frozen=True, repr=False)
-class LessonResult(RunResult):
+class LessonResult(RunResult, frozen=True):
     """The result of a lab's run in a cell: shows what the lesson lets it show, and follows the gate."""
 
     held: Held | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from ipywidgets import Button
 
 from ...labs.declaration import MINE
@@ -29,8 +29,7 @@ from .quiz import Question, Quiz
 from .your_turn import OwnCopy, YourTurn
 
 
-@dataclass(frozen=True)
-class LabRun:
+class LabRun(msgspec.Struct, frozen=True):
     """What runs: a program of a lab with its knobs, and the folder where its ranks leave results."""
 
     lab: Lab

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ...labs import progress
 from ...labs.lab import all_labs
@@ -19,8 +20,7 @@ METHOD, PRACTICE = "method", "practice"
 """Under which the answers to the method, and the hangs that are solved, are kept."""
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """A part of the path, and how much of it is done."""
 
     name: str
@@ -31,8 +31,7 @@ class Stop:
         return f"{self.name}: {self.done} of {self.of}"
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(msgspec.Struct, frozen=True):
     """The path through the guide. Run its cell again to see what has been done since."""
 
     stops: Sequence[Stop]

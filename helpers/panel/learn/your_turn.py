@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from ipywidgets import HTML, Button, VBox, Widget
 
 from ...labs.declaration import MINE
@@ -17,8 +17,7 @@ from ..widgets.native import Opener, Spoken
 from . import learn_view
 
 
-@dataclass(frozen=True)
-class OwnCopy:
+class OwnCopy(msgspec.Struct, frozen=True):
     """A broken program and the learner's copy of it.
 
     Attributes:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 from ipywidgets import HTML, VBox
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from ...model.facts import Report, Snapshot
 from ...model.frames import Frame
@@ -33,8 +34,7 @@ LARGEST = 4_000_000
 """Bytes up to which a saved file is also offered for download."""
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """A run that is over, with all that its files need.
 
     Attributes:
@@ -49,7 +49,7 @@ class Finished:
     logs: Lines
     sources: Sources
     recording: Callable[[], Recording]
-    made: dict[str, str] = field(default_factory=provenance)
+    made: dict[str, str] = msgspec.field(default_factory=provenance)
 
     @property
     def stem(self) -> str:
@@ -82,8 +82,7 @@ def _frames(run: Finished) -> Iterator[Frame]:
         yield from filter(None, (share.where, share.waits_at))
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """One kind of file: its button, its suffix and how it is made."""
 
     title: str

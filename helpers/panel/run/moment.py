@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ...model.facts import Report, Snapshot, Verdict
 from ...report.source_lines import Sources
 from .log_view import Lines
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """A run up to now.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ...model.facts import Cause, Outcome, Report
 from ...report.report import stable_text
@@ -12,8 +13,7 @@ from ..show import view
 HINTS_LATER = "Hints come after the first run. Run this cell again then."
 
 
-@dataclass(frozen=True, repr=False)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True):
     """The report of one run; shows the facts that are the same in every run, as text and as a picture.
 
     Attributes:
@@ -43,8 +43,7 @@ class RunResult:
         return view.result(self.report)
 
 
-@dataclass(frozen=True, repr=False)
-class Hints:
+class Hints(msgspec.Struct, frozen=True):
     """The hints of a lab, each folded into the one before it; none before the run they are about."""
 
     hints: tuple[str, ...]

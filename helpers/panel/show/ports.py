@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from ...model.facts import Blocker, Port, Snapshot
 from ...model.port_refusal import refused_port
@@ -21,8 +21,7 @@ _ROLES = {
 }
 
 
-@dataclass
-class Entry:
+class Entry(msgspec.Struct):
     """One port.
 
     Attributes:
@@ -32,10 +31,10 @@ class Entry:
     """
 
     port: int
-    roles: list[str] = field(default_factory=list)
-    addresses: list[str] = field(default_factory=list)
-    owners: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    roles: list[str] = msgspec.field(default_factory=list)
+    addresses: list[str] = msgspec.field(default_factory=list)
+    owners: list[str] = msgspec.field(default_factory=list)
+    refused: list[str] = msgspec.field(default_factory=list)
     stranger: Blocker | None = None
 
     @property
@@ -50,8 +49,7 @@ class Entry:
         return not self.conflict, _ORDER.index(role) if role in _ORDER else len(_ORDER), self.port
 
 
-@dataclass(frozen=True)
-class Crowd:
+class Crowd(msgspec.Struct, frozen=True):
     """Many ports of one role, which share an item of the map."""
 
     role: str

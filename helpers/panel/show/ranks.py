@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from ...model.facts import Port, ProcessView, RankView, Snapshot
 from ...model.wording import child_name, label, place_in, spans, wait_text, where_of
@@ -14,8 +16,7 @@ from .templates import html
 HEADS = ("Rank", "State", "Where", "Waits in", "CPU", "Memory", "Ports")
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A row: a rank, several that are alike, or a child of a rank.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import files
+
+import msgspec
 
 from ...model.facts import Outcome, ProcessView, State
 from ...model.wording import signal_name
@@ -38,8 +39,7 @@ INLINE = {
 """Colours of tones where the stylesheets are not: in an output of a cell."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """What precedes the name of a state.
 
     Attributes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 from markupsafe import Markup
 
 from ...model.facts import ProcessView, Snapshot
@@ -106,8 +106,7 @@ def own_stack(name: str, process: ProcessView, sources: Sources) -> str:
     return html("stack", name, process, "; ".join(activities(process)), own, own)
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """A row of the ranking: a rank, the ranks that are waited for together, or many that are alike.
 
     Attributes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from dumps import done, dump, entry
+from msgspec.structs import replace
 
 from helpers.artifacts import job, program
 from helpers.diagnose.diagnose import diagnose

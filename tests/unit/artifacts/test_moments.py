@@ -6,12 +6,12 @@ import io
 import os
 import pickle
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 from looks import diverging, watched
+from msgspec.structs import replace
 from repository import RECORDINGS
 
 from helpers.artifacts import artifacts

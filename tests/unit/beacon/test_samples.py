@@ -90,7 +90,7 @@ def test_they_are_written_again_at_the_first_tick_that_is_met() -> None:
 
 
 def test_the_time_of_a_thread_is_told() -> None:
-    held, known, frame = threading.Event(), [0], inspect.currentframe()
+    worked, held, known, frame = threading.Event(), threading.Event(), [0], inspect.currentframe()
     assert frame is not None
 
     def works() -> None:
@@ -98,15 +98,16 @@ def test_the_time_of_a_thread_is_told() -> None:
         end = time.thread_time() + 0.05
         while time.thread_time() < end:
             pass
+        worked.set()
         held.wait()
 
     thread = threading.Thread(target=works)
     thread.start()
     log = samples.SampleLog()
     try:
+        worked.wait()  # before, it is in `futex` whenever it waits for the GIL
         while not log.told()["samples"] or log.told()["samples"][-1]["call"] != "futex":
-            if known[0]:
-                log.take(1, 1, frame, known[0], pending=False, issued={}, on_device=False)
+            log.take(1, 1, frame, known[0], pending=False, issued={}, on_device=False)
     finally:
         held.set()
         thread.join()

@@ -6,11 +6,11 @@ import os
 import re
 import threading
 import time
-from dataclasses import replace
 from io import StringIO
 
 import pytest
 from histories import absent, in_collective, lock, on_nodes, rank, sleeping, snapshot, store, working
+from msgspec.structs import replace
 from rich.console import Console
 from waiting import until
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from histories import ended, error, issued, snapshot, steady
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.fixes import fitting

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from histories import (
@@ -42,6 +41,7 @@ from histories import (
     worker,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import CAUSES, PROOF_SPAN, diagnose
 from helpers.model.facts import Attempt, Blocker, LimitView, RankView, Snapshot

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from histories import (
     absent,
@@ -31,6 +30,7 @@ from histories import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.graph import Graph

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import (
     absent,
@@ -24,6 +22,7 @@ from histories import (
     wait,
     worker,
 )
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import UNTOLD, ChildView, RankView

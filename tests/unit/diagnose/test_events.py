@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import (
     LIBRARY,
@@ -21,6 +19,7 @@ from histories import (
     worker,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.diagnose.events import events
 from helpers.model.facts import RankView, Snapshot

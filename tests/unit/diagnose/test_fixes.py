@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 
 import pytest
 from histories import collective, rank, recv, send, snapshot, steady
+from msgspec.structs import fields, replace
 
 from helpers.diagnose.causes.missing_rank import find as find_missing
 from helpers.diagnose.diagnose import diagnose

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from histories import (
@@ -34,6 +33,7 @@ from histories import (
     worker,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.diagnose.graph import SOON, Graph
 from helpers.diagnose.matching import addresses, divergence

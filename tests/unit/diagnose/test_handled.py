@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import in_collective, rank, snapshot, steady
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import ErrorView, RankView, Verdict

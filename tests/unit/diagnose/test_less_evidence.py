@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from realistic import lines_of
 from repository import JOBS, RECORDINGS, ROOT
 from score import jobs as collection

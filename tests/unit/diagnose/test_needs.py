@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from histories import (
     worker,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.graph import Graph

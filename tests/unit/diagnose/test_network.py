@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from histories import in_collective, joining, rank, snapshot
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.fixes import fitting

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import joining, rank, snapshot
+from msgspec.structs import replace
 from repository import RECORDINGS
 
 from helpers.diagnose.diagnose import diagnose

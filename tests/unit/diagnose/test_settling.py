@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from histories import (
     snapshot,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.diagnose.settling import (
     ARRIVES,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import pytest
 from histories import collective, rank, snapshot, steady, wait
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.fixes import fitting

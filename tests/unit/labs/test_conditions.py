@@ -6,12 +6,12 @@ import contextlib
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from helpers.labs.calls import FETCHES, Call, calls, environment
 from helpers.labs.checkpoints import CheckpointError, tensors

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import ended, in_collective, raised, snapshot, steady
 from msgspec import structs
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.labs.asked import Asked

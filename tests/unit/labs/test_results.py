@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from example_lab import example, write_programs
 from msgspec import structs
+from msgspec.structs import replace
 
 from helpers.labs.declaration import (
     Condition,

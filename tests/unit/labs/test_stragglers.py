@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import get_args
 
 import pytest
 from histories import snapshot, working
+from msgspec.structs import replace
 
 from helpers.labs.asked import Asked
 from helpers.labs.prediction import practised

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from helpers.labs.declaration import Document
 from helpers.labs.lab import find_lab

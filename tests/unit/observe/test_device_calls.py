@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import in_collective, rank, wait, working
+from msgspec.structs import replace
 
 from helpers.model.facts import Collective, Group, RankView
 from helpers.model.waits import UNKNOWN_CALL, InCollective, OnDevice

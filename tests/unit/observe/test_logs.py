@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from histories import absent, child, launcher, rank, snapshot, worker, working
+from msgspec.structs import replace
 
 from helpers.model.facts import RankView, Snapshot
 from helpers.observe import logs as logs_module

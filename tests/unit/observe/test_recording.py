@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import gzip
 import itertools
@@ -339,7 +338,7 @@ def test_looks_out_of_the_order_of_time_are_refused(tmp_path: Path, second: floa
 def test_a_run_that_began_at_no_time_of_a_clock_is_refused(tmp_path: Path, start: float) -> None:
     one = diverging(2, 1)
     began = msgspec.structs.replace(one.watched, start=start)
-    path = saved(tmp_path / "run.jsonl.gz", pack(dataclasses.replace(one, watched=began)))
+    path = saved(tmp_path / "run.jsonl.gz", pack(msgspec.structs.replace(one, watched=began)))
     with pytest.raises(RecordingError, match="a time that no clock tells"):
         load(path)
 

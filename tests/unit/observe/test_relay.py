@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from histories import launcher, snapshot, working
+from msgspec.structs import replace
 from waiting import until
 
 from helpers.beacon import output

@@ -6,11 +6,11 @@ import asyncio
 import itertools
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ipywidgets import Tab
+from msgspec.structs import replace
 from panel_fakes import (
     DEADLINE,
     Clock,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from histories import (
     worker,
     working,
 )
+from msgspec.structs import replace
 from panel_fakes import control, text_of
 
 from helpers.diagnose.diagnose import diagnose

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from histories import (
     snapshot,
     working,
 )
+from msgspec.structs import replace
 from panel_fakes import text_of
 
 from helpers.labs.asked import Asked

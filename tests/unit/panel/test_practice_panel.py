@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ipywidgets import Widget
+from msgspec.structs import replace
 from panel_fakes import (
     FakeSession,
     buttons,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,6 +11,7 @@ import pytest
 from histories import sleeping, snapshot
 from lab_bench import LabBench
 from looks import COMMAND, MADE, FakeEyes, FakeJob, diverging
+from msgspec.structs import replace
 from panel_fakes import (
     FakeLogs,
     buttons,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from histories import (
@@ -18,6 +17,7 @@ from histories import (
     snapshot,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.model.facts import RankView, Report, Verdict
 from helpers.report.alike import one_by_one, spread, together

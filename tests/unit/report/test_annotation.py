@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from histories import snapshot, working
+from msgspec.structs import replace
 
 from helpers.model.facts import Verdict
 from helpers.model.frames import Frame

@@ -2,11 +2,11 @@
 
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from contract import violations
+from msgspec.structs import replace
 
 from helpers.diagnose.pages import names, page
 from helpers.model.facts import (

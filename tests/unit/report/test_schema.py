@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from contract import SCHEMA, violations
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 
 from helpers.diagnose.diagnose import diagnose
 from helpers.model.facts import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -33,6 +32,7 @@ from histories import (
     worker,
     working,
 )
+from msgspec.structs import replace
 
 from helpers.model.facts import RankView, Snapshot, Verdict
 from helpers.model.frames import Frame

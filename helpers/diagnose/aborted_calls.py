@@ -6,20 +6,20 @@ trainer all ranks are in the same one, always. A call is its operation and its w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import takewhile
 
 import msgspec
 
-from ..model.facts import Collective, ProcessView
+from ..model.facts import Collective, ProcessView, RankView
 from ..model.frames import Frame, innermost_user
 from ..model.waits import Communication
 from ..model.wording import place, stack_of
+from .events import Event
 from .messages import TOO_LONG
 from .parting.divergence import Divergence
 from .parting.exclusion import exclusion
 from .parting.relative import has_passed
-from .scene import Facts
 
 FATAL = (4, 6, 7, 8, 11)
 """SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV: of these `faulthandler` writes where they came."""
@@ -69,48 +69,52 @@ class AbortedCall(msgspec.Struct, frozen=True):
         )
 
 
-def aborted_calls(facts: Facts) -> dict[int, AbortedCall]:
+def aborted_calls(ranks: Mapping[int, RankView], first: Event | None) -> dict[int, AbortedCall]:
     """Rank -> its call, of those whose call is known.
+
+    Args:
+        first: the failure from which the others follow, if any.
 
     One that was at a later number is left out, and one that was only seen in a call out of which
     another rank has come: it has gone on since. So has one in a barrier, where another got data.
     """
-    processes = {rank: view.process for rank, view in sorted(facts.graph.ranks.items()) if view.process}
+    processes = {rank: view.process for rank, view in sorted(ranks.items()) if view.process}
     newest = {rank: one.collectives[-1] for rank, one in processes.items() if one.collectives}
-    first: dict[str, int] = {}
+    lowest: dict[str, int] = {}
     for entry in newest.values():
-        first[entry.group] = min(entry.seq, first.get(entry.group, entry.seq))
-    further = {rank for rank, entry in newest.items() if entry.seq > first[entry.group]}
+        lowest[entry.group] = min(entry.seq, lowest.get(entry.group, entry.seq))
+    further = {rank for rank, entry in newest.items() if entry.seq > lowest[entry.group]}
     found = {r: _call(one, newest.get(r)) for r, one in processes.items() if r not in further}
     calls = {rank: call for rank, call in found.items() if call is not None}
     certain = [call.frames[::-1] for call in calls.values() if call.certain]
     return {
         rank: call
         for rank, call in calls.items()
-        if not (call.function == "barrier" and _has_got_data(facts, rank))
+        if not (call.function == "barrier" and _has_got_data(first, rank))
         and (call.certain or not any(has_passed(stack, call.frames[::-1]) for stack in certain))
     }
 
 
-def kept_away(facts: Facts) -> dict[int, Divergence]:
+def exclusions(
+    ranks: Collection[int], calls: Mapping[int, AbortedCall], first: Event | None
+) -> dict[int, Divergence]:
     """Rank -> the condition that keeps it from the call that has failed first, whatever it was in.
 
     Only of ranks whose own call is not known, and that their number alone keeps from there.
+
+    Args:
+        ranks: all of them; calls: `aborted_calls`; first: the failure from which the others follow.
     """
-    calls = aborted_calls(facts)
-    first = facts.first.rank if facts.first is not None else None
-    if first is None or first not in calls:
+    failed = first.rank if first is not None else None
+    if failed is None or failed not in calls:
         return {}
-    stack = calls[first].frames[::-1]
-    away = {
-        rank: exclusion(stack, first, rank) for rank in sorted(facts.graph.ranks.keys() - calls.keys())
-    }
+    stack = calls[failed].frames[::-1]
+    away = {rank: exclusion(stack, failed, rank) for rank in sorted({*ranks} - calls.keys())}
     return {rank: condition for rank, condition in away.items() if condition is not None}
 
 
-def _has_got_data(facts: Facts, beside: int) -> bool:
+def _has_got_data(first: Event | None, beside: int) -> bool:
     """True where the first failure is that of another rank, whose message was too long."""
-    first = facts.first
     if first is None or first.error is None or first.rank == beside:
         return False
     return bool(TOO_LONG.search(first.error.message))

@@ -15,9 +15,11 @@ from ..model.facts import ProcessView, RankView, Snapshot
 from ..model.frames import Frame, is_in
 from ..model.waits import InCollective, Wait
 from ..model.wording import spoken, stack_of
+from .aborted_calls import AbortedCall, aborted_calls, exclusions
 from .events import Event, events
 from .graph import Graph
 from .matching import SAME_SIZE
+from .parting.divergence import Divergence
 from .parting.history import Apart, apart
 from .parting.relative import has_passed
 
@@ -51,6 +53,16 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """Where the calls of ranks have come apart, of each group in which they have."""
         known = {rank: view.process.issued for rank, view in self.graph.ranks.items() if view.process}
         return apart(known)
+
+    @cached_property
+    def aborted(self) -> dict[int, AbortedCall]:
+        """The calls in which ranks were at a failure, of those whose call is known."""
+        return aborted_calls(self.graph.ranks, self.first)
+
+    @cached_property
+    def excluded(self) -> dict[int, Divergence]:
+        """The ranks that their number keeps from the call that has failed first, with the condition."""
+        return exclusions(self.graph.ranks, self.aborted, self.first)
 
     @property
     def first(self) -> Event | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -172,11 +173,24 @@ class Flow:
                 mine |= more
         return [frozenset(one) for one in after]
 
-    def leads(self, start: int, to: Collection[int], without: Collection[int] = ()) -> bool:
-        """True where a way leads from a step to one of others, and not through some."""
+    def leads(
+        self,
+        start: int,
+        to: Collection[int],
+        without: Collection[int] = (),
+        closed: Mapping[int, str] = MappingProxyType({}),
+    ) -> bool:
+        """True where a way leads from a step to one of others, not through some, nor along some edges.
+
+        Args:
+            closed: step -> the label of the edge by which nobody leaves it.
+        """
         left, seen = [start], {*without}
         while left:
-            for _, after in self.steps[left.pop()].edges:
+            step = left.pop()
+            for label, after in self.steps[step].edges:
+                if label == closed.get(step):
+                    continue
                 if after in to and after not in without:
                     return True
                 if after not in seen:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .syntax import called_name, dotted, own_nodes, parsed
+from .syntax import arguments_of, called_name, dotted, own_nodes, parsed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -36,7 +36,7 @@ def hooks(text: str, calls: frozenset[str]) -> tuple[Telling, ...]:
         for function in _functions(text)
         if function.name not in calls and not function.name.startswith("__")
         for node in _ifs(function)
-        if any(_tells(inner, _given(function)) for inner in own_nodes(node))
+        if any(_tells(inner, arguments_of(function)) for inner in own_nodes(node))
     ]
     return tuple(sorted(found, key=lambda one: one.statement.lineno))
 
@@ -76,12 +76,6 @@ def _nodes(text: str) -> Iterator[ast.AST]:
 
 def _ifs(function: _Function) -> Iterator[ast.If]:
     yield from (node for node in own_nodes(function) if isinstance(node, ast.If))
-
-
-def _given(function: _Function) -> frozenset[str]:
-    arguments = function.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    return frozenset(one.arg for one in every)
 
 
 def _tells(node: ast.AST, given: frozenset[str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from .condition import Values, names, value_of
-from .syntax import Plain, dotted, own_nodes, parsed
+from .syntax import Plain, arguments_of, dotted, own_nodes, parsed
 
 OF_LIBRARIES: Mapping[str, Callable[[int], Plain]] = {
     "get_rank()": int,
@@ -189,10 +189,8 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
 
 def _returned(function: _Function) -> ast.expr | None:
     """What a function without arguments returns, if that is all it does."""
-    arguments = function.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     match body:
-        case [ast.Return(value=value)] if all(one.arg in ("self", "cls") for one in every):
+        case [ast.Return(value=value)] if arguments_of(function) <= {"self", "cls"}:
             return value
     return None

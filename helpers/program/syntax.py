@@ -71,6 +71,13 @@ def called_name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
 
 
+def arguments_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """The names of a function's arguments, without those of `*args` and `**kwargs`."""
+    arguments = function.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return frozenset(one.arg for one in every)
+
+
 def dotted(node: ast.expr) -> str | None:
     """`self.resume` of a name or of an attribute of one."""
     if isinstance(node, ast.Name):

@@ -14,7 +14,7 @@ from ...model.frames import Frame, innermost_user
 from ...model.parting import Call
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
-from ..aborted_calls import aborted_calls, classes, described, kept_away
+from ..aborted_calls import classes, described
 from ..events import Event, fingerprints
 from ..matching import Divergence, divergence
 from ..messages import OTHER_CALLS, OTHER_SIZES
@@ -85,14 +85,15 @@ def _finding(
     first = [process.blocking[0] for process in facts.processes(tuple(odd)) if process.blocking]
     group, seq, _ = diverged if diverged is not None else (None, None, {})
     waits = [wait for rank in facts.alive for wait in facts.waits(rank)]
+    peers, tags = _unmatched(calls)
     return Mismatch(
         group=group,
         seq=seq,
         calls=_issued(calls, diverged),
         odd=tuple(odd),
         messages=bool(first) and all(isinstance(wait, InP2P) for wait in first),
-        peers=_unmatched_peers(calls),
-        tags=_unmatched_tags(calls),
+        peers=peers,
+        tags=tags,
         roots=_roots(calls),
         collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
         makes_group=bool(facts.graph.needs.disputed) or any(wait.op == "new_group" for wait in waits),
@@ -109,25 +110,19 @@ def _pairs(calls: Mapping[int, Communication]) -> Iterator[tuple[int, InP2P, int
                 yield rank, send, peer, receive
 
 
-def _unmatched_peers(calls: Mapping[int, Communication]) -> str:
-    """The first rank that sends to one that receives from another."""
+def _unmatched(calls: Mapping[int, Communication]) -> tuple[str, str]:
+    """The first rank that sends to one that receives from another; one whose tag is another there."""
+    peers, tags = [""], [""]
     for rank, send, peer, receive in _pairs(calls):
+        sends, receives = f"rank {rank} sends to rank {peer}{_at_line(send)}", _at_line(receive)
         if receive.peers and rank not in receive.peers:
-            to = f"rank {rank} sends to rank {peer}{_in_brackets(send)}"
-            return f"{to}, which receives from {spoken(receive.peers)} first{_in_brackets(receive)}"
-    return ""
+            peers.append(f"{sends}, which receives from {spoken(receive.peers)} first{receives}")
+        elif receive.peers and None not in (send.tag, receive.tag) and send.tag != receive.tag:
+            tags.append(f"{sends} with tag {send.tag}, which receives with tag {receive.tag}{receives}")
+    return peers[:2][-1], tags[:2][-1]
 
 
-def _unmatched_tags(calls: Mapping[int, Communication]) -> str:
-    """The first rank that sends with another tag than its peer receives with."""
-    for rank, send, peer, receive in _pairs(calls):
-        if rank in receive.peers and None not in (send.tag, receive.tag) and send.tag != receive.tag:
-            to = f"rank {rank} sends to rank {peer}{_in_brackets(send)} with tag {send.tag}"
-            return f"{to}, which receives with tag {receive.tag}{_in_brackets(receive)}"
-    return ""
-
-
-def _in_brackets(wait: Communication) -> str:
+def _at_line(wait: Communication) -> str:
     return f" ({place(wait.where)})" if wait.where is not None else ""
 
 
@@ -164,10 +159,10 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
         return _told_by_backend(event)
     if event.error is None or not OTHER_SIZES.search(event.error.message):
         return None
-    calls = aborted_calls(facts)
+    calls = facts.aborted
     same = classes(calls)
     if len({*same.values()}) < 2:
-        return _kept_away(facts, event)
+        return _excluded(facts, event)
     odd = minority(same)
     said = clauses({rank: verb("was", "were", f"in {text}") for rank, text in described(calls).items()})
     return Verdict(
@@ -189,12 +184,12 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
     )
 
 
-def _kept_away(facts: Facts, event: Event) -> Verdict | None:
+def _excluded(facts: Facts, event: Event) -> Verdict | None:
     """Some ranks never come to the call that has failed: what has met it was another one."""
-    away = [*kept_away(facts)]
+    away = [*facts.excluded]
     if not away or event.error is None or event.rank is None:
         return None
-    call = aborted_calls(facts)[event.rank]
+    call = facts.aborted[event.rank]
     here = described({event.rank: call})[event.rank]
     never = f"{spoken(away)} never {plural(away, 'comes', 'come')} there"
     odd = minority({rank: rank in away for rank in facts.graph.ranks})

@@ -11,7 +11,7 @@ from ...model.findings import Lines, ShapeMismatch
 from ...model.frames import Frame, innermost_user
 from ...model.waits import InCollective, Sizes
 from ...model.wording import place, plural, spoken, stack_of
-from ..aborted_calls import aborted_calls, classes, kept_away
+from ..aborted_calls import classes
 from ..events import fingerprints, line_of_call
 from ..matching import SAME_SIZE, differ
 from ..messages import OTHER_PARAMETERS, OTHER_SIZES
@@ -25,8 +25,8 @@ def find(facts: Facts) -> Verdict | None:
         if event.error is None or not OTHER_SIZES.search(event.error.message) or fingerprints(event):
             return None
         compared = bool(OTHER_PARAMETERS.search(event.error.message))
-        calls = aborted_calls(facts)
-        if not compared and (len({*classes(calls).values()}) > 1 or kept_away(facts)):
+        calls = facts.aborted
+        if not compared and (len({*classes(calls).values()}) > 1 or facts.excluded):
             return None
         unknown = [] if compared else sorted(facts.graph.ranks.keys() - calls.keys())
         were = f"{spoken(unknown)} {plural(unknown, 'was', 'were')}"
@@ -56,7 +56,7 @@ def _finding(facts: Facts, ops: Sequence[str], *, elsewhere: bool = False) -> Sh
     lines = set() if elsewhere else _lines(ranks)
     known: Lines = "unknown" if not lines else "same" if len(lines) == 1 else "different"
     # A rank that has come out of its call may be anywhere by now: its stack says nothing of that call.
-    known_ranks = facts.processes(tuple(aborted_calls(facts))) if elsewhere else ranks
+    known_ranks = facts.processes(tuple(facts.aborted)) if elsewhere else ranks
     frames = [frame for process in known_ranks for frame in stack_of(process)]
     in_ddp = any(f.function == "__init__" and f.file.endswith("parallel/distributed.py") for f in frames)
     if in_ddp and known != "different":

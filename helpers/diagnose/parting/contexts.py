@@ -85,11 +85,15 @@ class Place:
         yield from ((self.context, step) for step in self.steps)
 
     @property
+    def levels(self) -> Iterator[tuple[Context, frozenset[int]]]:
+        """Each context, the outermost first, with the steps at which it was."""
+        lineage = self.context.lineage
+        return zip(lineage, [*(inner.steps for inner in lineage[1:]), self.steps], strict=True)
+
+    @property
     def values(self) -> Iterator[tuple[Context, frozenset[int], Values]]:
         """Of each context, the outermost first, where it was, and what was known of its names."""
-        lineage = self.context.lineage
-        steps = [*(inner.steps for inner in lineage[1:]), self.steps]
-        for context, at, frame in zip(lineage, steps, self.frames, strict=False):
+        for (context, at), frame in zip(self.levels, self.frames, strict=False):
             main = IS_MAIN if context.parent is None else {}
             yield context, at, {**main, **frame.values}
 

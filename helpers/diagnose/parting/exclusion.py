@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from ...program.condition import truth
-from ...program.flow import ENTRY, Choice, Flow
+from ...program.flow import ENTRY, Choice
 from ...program.identity import of_rank
 from .contexts import Context, Contexts, Stack
 from .divergence import Divergence
@@ -20,14 +20,13 @@ def exclusion(stack: Stack, here: int, rank: int) -> Divergence | None:
     place = Contexts().place(stack)
     if place is None:
         return None
-    lineage = place.context.lineage
-    for context, at in zip(lineage, [*(one.steps for one in lineage[1:]), place.steps], strict=True):
+    for context, at in place.levels:
         closed = _closed(context, rank)
-        if _leads(context.flow, at, closed):
+        if context.flow.leads(ENTRY, at, closed=closed):
             continue
         for step in reversed([*closed]):
             without = {n: shut for n, shut in closed.items() if n != step}
-            closed = closed if _leads(context.flow, at, without) else without
+            closed = closed if context.flow.leads(ENTRY, at, closed=without) else without
         if len(closed) == 1:
             ((step, label),) = closed.items()
             return _divergence(context, step, label, (here, rank))
@@ -46,19 +45,6 @@ def _closed(context: Context, rank: int) -> Mapping[int, str]:
         if test is not None and holds is not None:
             closed[number] = test.lineno, "no" if holds else "yes"
     return {number: label for number, (_, label) in sorted(closed.items(), key=lambda one: one[1])}
-
-
-def _leads(flow: Flow, at: Collection[int], closed: Mapping[int, str]) -> bool:
-    """True where a way leads from the start of a function to some steps, past ways that are closed."""
-    left, seen = [ENTRY], {ENTRY}
-    while left:
-        number = left.pop()
-        if number in at:
-            return True
-        after = {to for label, to in flow.steps[number].edges if label != closed.get(number)}
-        left += after - seen
-        seen |= after
-    return False
 
 
 def _divergence(context: Context, step: int, closed: str, ranks: tuple[int, int]) -> Divergence:

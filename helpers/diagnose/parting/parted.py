@@ -18,6 +18,7 @@ from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
 from .divergence import Divergence, Divergences
 from .explanation import TooManyError
+from .omission import omissions
 from .told import guard, source_of, told
 from .trace import Trace, divergences
 
@@ -29,6 +30,8 @@ def parted(
     traces: Mapping[int, Trace],
     odd: Sequence[int],
     waited_for: Mapping[int, Collection[int]] | None = None,
+    *,
+    mismatch: bool = False,
 ) -> Parting | None:
     """The statement at which ranks have parted; None where it cannot be told.
 
@@ -36,6 +39,7 @@ def parted(
         traces: what is known of each rank.
         odd: the ranks that are not where they should be, if it is known which these are.
         waited_for: rank -> the ranks for which it waits, where that is known.
+        mismatch: True where their calls are known not to match: none of them is only further.
     """
     traces = _aligned(traces)
     first_known = max((trace.first for trace in traces.values()), default=1)
@@ -62,7 +66,7 @@ def parted(
         found = None
     divergence = found.decision if found is not None else None
     if divergence is None:
-        return _undecided(found, pair, first)
+        return _undecided(found, pair, first) or (_omitted(pair, first) if mismatch else None)
     decision, labels = _decision(divergence, pair)
     both = zip((first, most), divergence.kept, strict=True)
     decision = replace(decision, kept={rank: kept for ranks, kept in both for rank in ranks})
@@ -112,6 +116,15 @@ def _undecided(
         guards += [_guard(divergence.context.frame, one, odd) for one in divergence.exits]
         guards.append(guard(_decision(divergence, pair)[0], odd))
     return Parting(guards=tuple(guards[:MOST_GUARDS]))
+
+
+def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
+    """The conditions by which a rank may have left out a call that it repeats, if they are few."""
+    guards = [
+        guard(Decision(choice.kind, context, step, choice.statement, asked_by(choice), {}), odd)
+        for context, step, choice in omissions(*pair.values())
+    ]
+    return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 
 def _in_library(one: Stack, other: Stack) -> bool:

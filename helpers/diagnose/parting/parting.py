@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from ...model.facts import RankView, Verdict
+from ...model.findings import Mismatch
 from ...model.parting import Parting
 from ...model.waits import InCollective, InP2P, InStore
 from ...model.wording import stack_of
-from ..aborted_calls import aborted_calls, kept_away
 from ..matching import divergence
 from ..scene import Facts
 from .collectives import OPERATIONS
@@ -36,9 +36,9 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     ended = _left(facts) if verdict.cause == "rank-exited" else []
     told = tuple(met for one in facts.apart for met in one.told)
     statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
-    away = kept_away(facts) if verdict.outcome == "error" else {}
+    away = facts.excluded if verdict.outcome == "error" else {}
     if away and verdict.cause == "collective-mismatch":
-        statement = _kept_away(facts, away)
+        statement = _excluded(facts, away)
     elif statement is None and not _shifted(facts):
         statement = _parted(facts, verdict, ended)
     if statement is None:
@@ -55,7 +55,12 @@ def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting |
     """The statement of which all groups tell whose calls have come apart."""
     groups: list[str | None] = [one.group for one in facts.apart]
     found = [
-        parted(_traces(facts, group, ended), verdict.culprits, facts.graph.waited_for)
+        parted(
+            _traces(facts, group, ended),
+            verdict.culprits,
+            facts.graph.waited_for,
+            mismatch=isinstance(verdict.finding, Mismatch) and not verdict.finding.messages,
+        )
         for group in groups or [_busiest(facts)]
     ]
     places = {(one.where, one.kind) if one is not None else None for one in found}
@@ -64,7 +69,7 @@ def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting |
     return None if statement is not None and named and _are_roles(facts, statement) else statement
 
 
-def _kept_away(facts: Facts, away: Mapping[int, Divergence]) -> Parting:
+def _excluded(facts: Facts, away: Mapping[int, Divergence]) -> Parting:
     """The condition that keeps ranks from the call that has failed, of the first of them."""
     traces = {rank: Trace(rank, _stack(view)) for rank, view in facts.graph.ranks.items()}
     rank, condition = next(iter(away.items()))
@@ -81,7 +86,7 @@ def _collective(facts: Facts, rank: int, stack: Stack) -> str:
     for wait in facts.waits(rank)[:1]:
         if isinstance(wait, InCollective) and not wait.enqueued:
             return f"{wait.op} in {wait.group}"
-    failed = aborted_calls(facts).get(rank)
+    failed = facts.aborted.get(rank)
     if failed is not None:
         return failed.op
     return next((frame.function for frame in reversed(stack) if frame.function in OPERATIONS), "")

@@ -224,7 +224,7 @@ def _by_calls(one: Trace, other: Trace, window: int) -> _Question | None:
 
 def _in_step(at: Place, one: Stack, other: Stack) -> bool | None:
     """Whether two ranks made a call together in the same iteration of all that repeats it."""
-    loops = list(_loops(at.context.lineage, followed(one), followed(other)))
+    loops = list(loops_around(at.context.lineage, followed(one), followed(other)))
     counted = [turns.both(*frames) for turns, frames in loops]
     if any(mine != its for both in counted for mine, its in both):
         return False
@@ -271,7 +271,7 @@ def _by_stacks(one: Trace, other: Trace) -> _Question | None:
         return _Question(sides[0], sides[1], [(contexts.roots[0], ENTRY, False)], True)
     both = zip(places[0].context.lineage, places[1].context.lineage, strict=False)
     common = [mine for mine, its in both if mine is its]
-    loops = [*_loops(common, followed(one.stack), followed(other.stack))]
+    loops = [*loops_around(common, followed(one.stack), followed(other.stack))]
     counted = [turns.both(*frames) for turns, frames in loops]
     at, depth = common[-1], len(common) - 1
     inner = loops[-1][0] if loops and loops[-1][0].frame == depth and loops[-1][0].loop else None
@@ -295,7 +295,7 @@ def _begins(turns: Turns, frames: tuple[Frame, Frame]) -> dict[str, int]:
     return begins
 
 
-def _loops(
+def loops_around(
     contexts: Sequence[Context], one: Stack, other: Stack
 ) -> Iterator[tuple[Turns, tuple[Frame, Frame]]]:
     """What is repeated around both ranks, with the frames that may tell the iterations."""

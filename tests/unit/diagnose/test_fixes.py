@@ -203,8 +203,9 @@ def test_one_of_several_statements_has_decided() -> None:
     assert said(case("", guards=GUARDS)) == [
         (
             2,
-            "The ranks parted at `if loss.isnan(): continue` (train.py:3) or `for batch in batches` "
-            "(train.py:9): have them agree there, by a broadcast from one or an `all_reduce` of a flag, "
+            "The ranks may have parted at `if loss.isnan(): continue` (train.py:3) or "
+            "`for batch in batches` (train.py:9): have them agree there, by a broadcast from one or "
+            "an `all_reduce` of a flag, "
             "and go the same way.",
         )
     ]

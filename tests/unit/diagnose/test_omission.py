@@ -1,0 +1,87 @@
+"""Where one rank may have left out a call that it repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import dedent
+
+import pytest
+
+from helpers.diagnose.parting.omission import omissions
+from helpers.diagnose.parting.trace import Trace
+from helpers.model.frames import Frame
+
+STEPS = """
+    def main(loader, limit):
+        for step in range(100):
+            loss.backward()
+            if step % 5 == 0:
+                log(step)
+            if loss.item() < limit:
+                extra.backward()
+            try:
+                save(loss)
+            except OSError:
+                continue
+            dist.barrier()
+    main(train, 1.0)
+"""
+CALLED = """
+    def score(kind):
+        if not has(kind):
+            return None
+        return gather(kind)
+    def report(kinds):
+        for kind in kinds:
+            score(kind)
+    def main():
+        while True:
+            step.backward()
+            for _ in range(3):
+                note()
+            report(known)
+    main()
+"""
+STRAIGHT = """
+    def main(late):
+        if late:
+            dist.barrier()
+        dist.all_reduce(loss)
+    main(True)
+"""
+
+
+def trace(rank: int, text: str, lines: Sequence[int], op: str) -> Trace:
+    """A rank in a call of a library's; the lines of its frames, the outermost first."""
+    functions = {1: ["<module>"], 2: ["<module>", "main"]}
+    names = functions.get(len(lines), ["<module>", "main", "report", "score"])
+    frames = [
+        Frame("train.py", line, name, text=dedent(text)) for line, name in zip(lines, names, strict=True)
+    ]
+    return Trace(rank, (*frames, Frame("torch/call.py", 1, op, user=False)), op=op)
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other", "expected"),
+    [
+        (STEPS, ([14, 8], "backward"), ([14, 4], "backward"), [7]),
+        (STEPS, ([14, 4], "backward"), ([14, 8], "backward"), [7]),
+        (STEPS, ([14, 13], "barrier"), ([14, 4], "backward"), []),
+        (STEPS, ([14, 6], "log"), ([14, 4], "backward"), []),
+        (STEPS, ([14, 8], "backward"), ([14, 8], "backward"), []),
+        (CALLED, ([15, 14, 8, 5], "gather"), ([15, 11], "backward"), [3, 7]),
+        (STRAIGHT, ([6, 4], "barrier"), ([6, 5], "all_reduce"), []),
+    ],
+)
+def test_what_a_repeated_call_depends_on(
+    text: str, one: tuple[list[int], str], other: tuple[list[int], str], expected: list[int]
+) -> None:
+    found = omissions(trace(0, text, *one), trace(1, text, *other))
+    assert [choice.statement.lineno for _, _, choice in found] == expected
+
+
+def test_who_waits_for_a_handle_tells_nothing() -> None:
+    waits, calls = trace(0, STEPS, [14, 8], "all_reduce"), trace(1, STEPS, [14, 4], "backward")
+    handle = Trace(0, waits.stack[:-1], op="all_reduce")
+    assert omissions(waits, calls)
+    assert not omissions(handle, calls)

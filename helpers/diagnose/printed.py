@@ -31,6 +31,7 @@ _INSIDE = re.compile(r"\s|$")
 _NOT_OWN = re.compile(
     r"^During handling of the above exception|^The above exception was the direct cause"
     r"|^(\[[EFIW]\d{4} |[EFIW]\d{4} \d\d:)"  # glog's head: C++ of torch, and its launcher
+    r"|^terminate called |^ *what\(\): "  # what C++ says of an exception that nobody catches
     r"|\d%\||\d ?(it|s)/(s|it)\b"  # a bar of tqdm's, which Lightning and transformers draw, too
 )
 """What stands between a program's own lines."""

@@ -23,6 +23,8 @@ from .scene import Facts
 
 _EXITS = ("exit", "quit", "sys.exit", "os._exit")
 
+_LOOPS = ("for ", "while ", "async for ")
+
 LONGEST_CALL = 60
 """Characters of a call that are quoted."""
 
@@ -46,7 +48,7 @@ class Statement(msgspec.Struct, frozen=True):
         call, call_at: that call, as it is written, and its place.
         forward: True where that is the forward pass of a wrapped model.
         guards: the statements of which one has decided, where no single one is known; guards_by_rank:
-            True where each asks which rank it is.
+            True where each asks which rank it is; guards_loop: where each is a loop.
     """
 
     statement: str = ""
@@ -66,6 +68,7 @@ class Statement(msgspec.Struct, frozen=True):
     forward: bool = False
     guards: str = ""
     guards_by_rank: bool = False
+    guards_loop: bool = False
 
 
 def statement(facts: Facts, verdict: Verdict) -> Statement:
@@ -106,6 +109,7 @@ def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
         call_at="" if at is None else place(at),
         guards=_in_markdown(guards),
         guards_by_rank=bool(guards) and all(map(_asks_rank, guards)),
+        guards_loop=bool(guards) and all(one.source.startswith(_LOOPS) for one in guards),
     )
 
 

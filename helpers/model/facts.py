@@ -15,7 +15,7 @@ import msgspec
 
 from .findings import Finding
 from .frames import Frame, is_in
-from .issued import Issued
+from .issued import Issued, IssuedCall
 from .network import Interface, Rendezvous, StoreView
 from .parting import Parting
 from .samples import Sample
@@ -198,6 +198,9 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
             still hit the process after that.
         acting_thread: name of another thread than the one that waits, which runs user code and may
             still act.
+        messages: the sends and receives that it has made lately, each operation and line once.
+        ended_threads: name and last line of each of its threads that was in the user's code and has
+            ended, where none but the main one is left.
         groups: those it is a member of, with one that is being created.
         groups_made: how many groups it has created, with one that is being created; None when unknown.
         ended_in_call: True when it has ended and was last in a collective, a send or a receive.
@@ -245,6 +248,8 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
     handling: ErrorView | None = None
     interpreter_finished: bool = False
     acting_thread: str | None = None
+    messages: tuple[IssuedCall, ...] = ()
+    ended_threads: tuple[tuple[str, Frame], ...] = ()
     groups: tuple[Group, ...] = ()
     groups_made: int | None = None
     ended_in_call: bool = False

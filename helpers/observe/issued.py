@@ -78,6 +78,15 @@ def _logged(record: Record, sources: Sources) -> Iterator[Issued]:
             yield Issued(name, run[0]["number"], calls, tuple(map(_held, run)))
 
 
+def messages(record: Record, sources: Sources) -> tuple[IssuedCall, ...]:
+    """The newest sends and receives that were made through Python, each operation and line once."""
+    history = record.get("call_history")
+    if history is None:
+        return ()
+    made = (call for call in history["newest"] if call["op"] in P2P_CALLS)
+    return tuple(dict.fromkeys(_of_log(call, history["places"], sources) for call in made))
+
+
 def _held(call: LoggedCall) -> CallValues:
     """What the frames of a call held."""
     return tuple(map(literals, call["values"]))

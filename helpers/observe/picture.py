@@ -29,6 +29,7 @@ from .sampled import from_outside, of_beacon
 from .source import Sources, frame_of
 from .stillness import with_movement
 from .store import addresses_to_look_at
+from .thread_ends import ended_threads
 
 KERNEL_CLOCK = 2.0
 """Seconds within which the kernel tells when a process was started."""
@@ -275,6 +276,9 @@ class Picture:
         )
         self._seen.outside.look_for_strangers(view, self._seen.table.rows)
         view = replace(view, ports=tuple(self._ports(row)))
+        if readings.record is not None:
+            ended = ended_threads(readings.record, row, sources.cwd)
+            view = replace(view, ended_threads=ended)
         outside = self._seen.outside.moved(view.waits, self._seen.table.rows)
         return with_movement(view, row, evidence, self._now, self._seen.start, outside)
 

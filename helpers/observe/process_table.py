@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ..beacon.record import NativeCall
 from ..launch.processes import BOOKKEEPING, is_python
+from ..model.frames import Frame
 from .look import Look, Program, Usage
 
 WORK, FORGIVEN = 0.05, 0.01
@@ -105,6 +106,8 @@ class Row:
         found: monotonic time at which it was first seen.
         work: what it uses of the processor; threads: the same of its threads, by the kernel's ids, from
             when on that was asked for; motions: what they do, likewise.
+        users_threads: those beside the main one that have run the user's code: the kernel's id -> name
+            and last line.
         native: the system call that blocks its main thread, of a program that is no Python.
         roused: monotonic time of the newest look at which its main thread did not stand.
         frozen: True while a control group keeps it from running.
@@ -136,6 +139,7 @@ class Row:
     status: int | None = None
     threads: dict[int, Work] = field(default_factory=dict)
     motions: dict[int, Motion] = field(default_factory=dict)
+    users_threads: dict[int, tuple[str, Frame]] = field(default_factory=dict)
     native: NativeCall | None = None
     roused: float = -math.inf
     cpu_seconds: float = 0.0

@@ -14,7 +14,7 @@ from ..model.waits import ANY_CHILD, AtRendezvous, Communication, OnChild, Wait
 from . import ends, groups, interpreter_lock, system_call
 from .evidence import Evidence, Source
 from .handles import open_handles
-from .issued import issued
+from .issued import issued, messages
 from .judged_thread import acting_thread, frames, judged
 from .process_table import Row
 from .source import Sources
@@ -187,6 +187,7 @@ def with_evidence(
         collectives=groups.collectives(record) or groups.logged(record, open_handles(record, sources)),
         issued=issued(record, sources),
         calls=groups.calls(record),
+        messages=messages(record, sources),
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,
         communicates=() if over else tuple(_communicating(record)),

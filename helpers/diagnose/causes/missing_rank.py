@@ -277,10 +277,12 @@ def _last(view: RankView) -> str:
 
 def _failed(facts: Facts, rank: int) -> Iterator[str]:
     """Its processes and threads that have failed: a rank may wait for what they should have done."""
-    blocking = [wait for process in facts.processes((rank,)) for wait in process.blocking]
-    if any(isinstance(wait, OnThread) for wait in blocking):
-        for error in thread_errors(dict(facts.snapshot.output).get(rank, ())):
-            yield f"a thread of rank {rank} has ended by {error}"
+    for process in facts.processes((rank,)):
+        if any(isinstance(wait, OnThread) for wait in process.blocking):
+            errors = [*thread_errors(dict(facts.snapshot.output).get(rank, ()))]
+            yield from (f"a thread of rank {rank} has ended by {error}" for error in errors)
+            for name, at in () if errors else process.ended_threads:
+                yield f"the thread {name} of rank {rank} has ended{last_seen(at)}"
     for child in facts.graph.ranks[rank].children:
         process = child.process
         if process.signal is not None or process.exit_code:

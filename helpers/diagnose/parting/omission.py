@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
-from ...program.condition import made_of
+from ...model.issued import IssuedCall
+from ...program.condition import made_of, truth, value_of
 from ...program.flow import EXIT, RAISED, Choice, Flow
+from ...program.identity import of_rank
 from ...program.syntax import dotted, holds
-from ...program.turns import Turns
-from .contexts import Context, Contexts, Place, followed, users_of
+from .contexts import Context, Contexts, Place, Stack, followed, users_of
 from .trace import Trace, loops_around
 
 
-def omissions(one: Trace, other: Trace) -> tuple[tuple[Context, int, Choice], ...]:
-    """The conditions in a loop around two ranks on which the call of one of them depends, nearest first.
+class Condition(NamedTuple):
+    """A choice that decides, in one turn of what is repeated, whether a rank comes to a call."""
+
+    context: Context
+    step: int
+    choice: Choice
+
+
+class _Repeated(NamedTuple):
+    """What two stacks share, and repeat.
+
+    Attributes:
+        depth: of the innermost function that both are in.
+        loop: of that function, around both; None where the function as a whole is repeated, or nothing.
+        counted: the names that count turns.
+    """
+
+    depth: int
+    loop: ast.stmt | None
+    counted: frozenset[str]
+
+
+def omissions(one: Trace, other: Trace) -> tuple[Condition, ...]:
+    """The user's conditions on which the call of one of two ranks depends in each turn, nearest first.
 
     Of ranks whose calls do not match although they repeat the same lines, one has left a call out in
     some iteration, or made one more, in whichever iterations they are by now. That call may be another
     than those in which they are, so none of these is known to have decided. Who waits for a handle, in
     no function of a library's, has made its call somewhere else, and so tells nothing.
-
-    Returns:
-        The context and the step of each, with the choice.
     """
     contexts = Contexts()
     places = [
@@ -34,39 +55,121 @@ def omissions(one: Trace, other: Trace) -> tuple[tuple[Context, int, Choice], ..
     ]
     if len(places) < 2 or users_of(one.stack) == users_of(other.stack):
         return ()
-    both = zip(places[0].context.lineage, places[1].context.lineage, strict=False)
-    shared = [mine for mine, its in both if mine is its]
-    around = [turns for turns, _ in loops_around(shared, followed(one.stack), followed(other.stack))]
-    if not around:
+    repeated = _repeated(places[0], one.stack, places[1], other.stack)
+    return () if repeated is None else _nearest_first(_all_of(places, repeated))
+
+
+def unsent(
+    waiting: tuple[int, Stack], answering: tuple[int, Stack], messages: Sequence[IssuedCall]
+) -> tuple[Condition, ...]:
+    """The conditions on which the messages of a rank depend for which another one waits, nearest first.
+
+    Nothing is told where the rank may yet come to them: where the other one is known to be in a later
+    turn, or where it is not known, and both wait for each other.
+
+    Args:
+        waiting, answering: the two ranks, each with its stack, outermost frame first.
+        messages: the sends, or the receives, that the second one has made before.
+    """
+    contexts = Contexts()
+    (peer, _), (rank, stack) = waiting, answering
+    here, there = contexts.place(stack), contexts.place(waiting[1])
+    if here is None or there is None or _is_later(there, waiting[1], here, stack) is not False:
         return ()
-    counted = {counter.name for turns in around for counter in turns.counters}
-    conditions = {
-        (context.number, step): (context, step, choice)
-        for place in places
-        for context, step, choice in _conditions(place, around[-1])
-        if not _is_alike(choice, counted)
-    }
-    nearest = sorted(
-        conditions.values(), key=lambda found: (len(found[0].lineage), found[2].statement.lineno)
-    )
-    return tuple(reversed(nearest))
-
-
-def _conditions(place: Place, inside: Turns) -> Iterator[tuple[Context, int, Choice]]:
-    """The choices that decide, in one turn of a loop, whether a rank comes to a place."""
-    for depth, (context, at) in enumerate(place.levels):
-        loop = inside.loop if depth == inside.frame else None
-        if depth < inside.frame or (depth == inside.frame and loop is None):
+    conditions: list[Condition] = []
+    for message in messages:
+        made = message.stack[::-1]
+        place = contexts.place(made, message.op)
+        if place is None or not _may_concern(place, rank, peer):
             continue
-        choices = [(number, step.choice) for number, step in enumerate(context.flow.steps)]
-        heads = {number for number, choice in choices if choice and choice.statement is loop}
-        for number, choice in choices:
-            if choice is None or number in heads or choice.kind in ("try", "with"):
-                continue
-            if loop is not None and not holds(loop, choice.statement.lineno):
-                continue
-            if _decides(context.flow, number, at, heads | {EXIT}):
-                yield context, number, choice
+        repeated = _repeated(here, stack, place, made)
+        if repeated is not None and not _may_come(here, place, repeated):
+            conditions += _all_of([place], repeated)
+    return _nearest_first(one for one in conditions if _truth(one, rank) is None)
+
+
+def _truth(condition: Condition, rank: int) -> bool | None:
+    """What the number of a rank makes of a condition: that is the same in every turn."""
+    test = condition.choice.test
+    return None if test is None else truth(test, of_rank(test, rank, condition.context.frame.text))
+
+
+def _may_concern(place: Place, rank: int, peer: int) -> bool:
+    """False for a message to, or from, another rank than a peer, as far as its arguments tell."""
+    text = place.context.frame.text
+    for node in (place.context.flow.steps[step].node for step in place.steps):
+        if isinstance(node, ast.Call):
+            named = [one.value for one in node.keywords if one.arg in ("dst", "src")]
+            for end in (*node.args[1:2], *named):
+                told = value_of(end, of_rank(end, rank, text))
+                return told is None or told[0] == peer
+    return True
+
+
+def _may_come(here: Place, place: Place, repeated: _Repeated) -> bool:
+    """True where a rank that is at one place may come to another in the same turn."""
+    shared = _shared(here, place)[-1]
+    at, to = (dict(one.levels)[shared] for one in (here, place))
+    flow = shared.flow
+    heads = {
+        n for n, step in enumerate(flow.steps) if step.choice and step.choice.statement is repeated.loop
+    }
+    return not at.isdisjoint(to) or any(flow.leads(step, to, heads) for step in at)
+
+
+def _shared(one: Place, other: Place) -> list[Context]:
+    """The functions that lead to both of two places."""
+    both = zip(one.context.lineage, other.context.lineage, strict=False)
+    return [mine for mine, its in both if mine is its]
+
+
+def _is_later(one: Place, ones: Stack, other: Place, others: Stack) -> bool | None:
+    """True for a rank in a later turn than another of what is around both; None where nothing tells."""
+    for turns, frames in loops_around(_shared(one, other), followed(ones), followed(others)):
+        counted = turns.both(*frames)
+        if not counted:
+            return None
+        if any(mine != its for mine, its in counted):
+            return all(mine > its for mine, its in counted)
+    return False
+
+
+def _repeated(one: Place, ones: Stack, other: Place, others: Stack) -> _Repeated | None:
+    """What is repeated around two stacks; None where they have no function in common."""
+    shared = _shared(one, other)
+    around = [turns for turns, _ in loops_around(shared, followed(ones), followed(others))]
+    counted = frozenset(counter.name for turns in around for counter in turns.counters)
+    if not around:
+        return None
+    return _Repeated(around[-1].frame, around[-1].loop, counted)
+
+
+def _all_of(places: Sequence[Place], repeated: _Repeated) -> Iterator[Condition]:
+    for place in places:
+        for depth, (context, at) in enumerate(place.levels):
+            if depth >= repeated.depth and context.frame.user:
+                loop = repeated.loop if depth == repeated.depth else None
+                yield from _in_function(context, at, loop, repeated.counted)
+
+
+def _in_function(
+    context: Context, at: Collection[int], loop: ast.stmt | None, counted: Collection[str]
+) -> Iterator[Condition]:
+    """The choices of a function, or of a loop of it, that decide whether a rank comes to some steps."""
+    choices = {number: step.choice for number, step in enumerate(context.flow.steps) if step.choice}
+    heads = {number for number, choice in choices.items() if choice.statement is loop}
+    for number, choice in choices.items():
+        inside = loop is None or holds(loop, choice.statement.lineno)
+        if not inside or number in heads or choice.kind in ("try", "with") or _is_alike(choice, counted):
+            continue
+        if _decides(context.flow, number, at, heads | {EXIT}):
+            yield Condition(context, number, choice)
+
+
+def _nearest_first(conditions: Iterator[Condition]) -> tuple[Condition, ...]:
+    once = {(one.context.number, one.step): one for one in conditions}.values()
+    by_line = sorted(once, key=lambda one: (len(one.context.lineage), one.choice.statement.lineno))
+    return tuple(reversed(by_line))
 
 
 def _decides(flow: Flow, choice: int, at: Collection[int], ends: Collection[int]) -> bool:

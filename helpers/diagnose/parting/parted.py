@@ -18,7 +18,7 @@ from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
 from .divergence import Divergence, Divergences
 from .explanation import TooManyError
-from .omission import omissions
+from .omission import Condition, omissions
 from .told import guard, source_of, told
 from .trace import Trace, divergences
 
@@ -120,9 +120,14 @@ def _undecided(
 
 def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
     """The conditions by which a rank may have left out a call that it repeats, if they are few."""
+    return one_of(omissions(*pair.values()), odd)
+
+
+def one_of(conditions: Sequence[Condition], odd: Sequence[int]) -> Parting | None:
+    """Conditions of which one may have decided; None where there are too many, or there is none."""
     guards = [
         guard(Decision(choice.kind, context, step, choice.statement, asked_by(choice), {}), odd)
-        for context, step, choice in omissions(*pair.values())
+        for context, step, choice in conditions
     ]
     return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 

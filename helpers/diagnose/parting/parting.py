@@ -10,14 +10,15 @@ from msgspec.structs import replace
 from ...model.facts import RankView, Verdict
 from ...model.findings import Mismatch
 from ...model.parting import Parting
-from ...model.waits import InCollective, InP2P, InStore
+from ...model.waits import SENDS, InCollective, InP2P, InStore
 from ...model.wording import stack_of
 from ..matching import divergence
 from ..scene import Facts
 from .collectives import OPERATIONS
 from .contexts import Stack
 from .divergence import Divergence
-from .parted import apart_by, exited, parted
+from .omission import unsent
+from .parted import apart_by, exited, one_of, parted
 from .trace import Trace
 
 OF_WAYS = frozenset(
@@ -40,7 +41,7 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     if away and verdict.cause == "collective-mismatch":
         statement = _excluded(facts, away)
     elif statement is None and not _shifted(facts):
-        statement = _parted(facts, verdict, ended)
+        statement = _parted(facts, verdict, ended) or _unsent(facts)
     if statement is None:
         return Parting(history=told) if told else None
     return replace(statement, history=told)
@@ -67,6 +68,24 @@ def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting |
     statement = found[0] if len(places) == 1 else None
     named = statement is not None and statement.kind is not None
     return None if statement is not None and named and _are_roles(facts, statement) else statement
+
+
+def _unsent(facts: Facts) -> Parting | None:
+    """What a message depends on that one rank waits for and the other has sent, or received, before."""
+    for rank in sorted(facts.stuck):
+        for wait in facts.waits(rank)[:1]:
+            if not isinstance(wait, InP2P) or len(wait.peers) != 1 or wait.peers[0] not in facts.stuck:
+                continue
+            (peer,) = wait.peers
+            others = facts.waits(peer)[:1]
+            if any(isinstance(one, InP2P) and one.sends != wait.sends for one in others):
+                continue
+            one, other = facts.processes((rank, peer))
+            answers = [made for made in other.messages if (made.op in SENDS) != wait.sends]
+            conditions = unsent((rank, one.stack[::-1]), (peer, other.stack[::-1]), answers)
+            if conditions:
+                return one_of(conditions, (peer,))
+    return None
 
 
 def _excluded(facts: Facts, away: Mapping[int, Divergence]) -> Parting:

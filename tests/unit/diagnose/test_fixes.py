@@ -205,10 +205,12 @@ def test_one_of_several_statements_has_decided() -> None:
             2,
             "The ranks may have parted at `if loss.isnan(): continue` (train.py:3) or "
             "`for batch in batches` (train.py:9): have them agree there, by a broadcast from one or "
-            "an `all_reduce` of a flag, "
-            "and go the same way.",
+            "an `all_reduce` of a flag, and go the same way.",
         )
     ]
+    ((number, text),) = said(case("", guards=GUARDS[1:]))
+    assert number == 6
+    assert text.startswith("`for batch in batches` (train.py:9) may run more iterations on some ranks")
     assert numbers(case("", guards=BY_RANK_ALONE)) == [1]
 
 

@@ -7,9 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-from helpers.diagnose.parting.omission import omissions
+from helpers.diagnose.parting.omission import omissions, unsent
 from helpers.diagnose.parting.trace import Trace
 from helpers.model.frames import Frame
+from helpers.model.issued import IssuedCall
 
 STEPS = """
     def main(loader, limit):
@@ -85,3 +86,80 @@ def test_who_waits_for_a_handle_tells_nothing() -> None:
     handle = Trace(0, waits.stack[:-1], op="all_reduce")
     assert omissions(waits, calls)
     assert not omissions(handle, calls)
+
+
+STAGES = """
+    def first(micro):
+        for x in micro:
+            if skip(x):
+                continue
+            dist.send(x, dst=1)
+        for x in micro:
+            dist.recv(x, src=1)
+    def last(micro):
+        for x in micro:
+            dist.recv(x, src=0)
+        for x in micro:
+            if rank == 1 and x.any():
+                dist.send(x, 0)
+    def main(rank):
+        for step in range(10):
+            if rank == 0:
+                first(batch)
+            else:
+                last(batch)
+            dist.barrier()
+    main(rank)
+"""
+
+
+def at(*lines: int, step: int | None = 3, function: str = "") -> tuple[Frame, ...]:
+    """The user's frames of a rank of the two stages, the outermost first."""
+    names = ["<module>", "main", function]
+    values = {} if step is None else {"step": step}
+    return tuple(
+        Frame("train.py", line, name, text=dedent(STAGES), values=values if name == "main" else {})
+        for line, name in zip(lines, names, strict=False)
+    )
+
+
+def made(op: str, *lines: int, function: str) -> IssuedCall:
+    """A message that a rank has sent or received before."""
+    return IssuedCall(op, at(*lines, step=None, function=function)[::-1])
+
+
+FORWARD = made("send", 22, 18, 6, function="first")
+BACK = made("send", 22, 20, 14, function="last")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "answering", "messages", "expected"),
+    [
+        ((1, at(22, 20, 11, function="last")), (0, at(22, 21)), [FORWARD], [4, 3]),
+        ((0, at(22, 18, 8, function="first")), (1, at(22, 21)), [BACK], [13, 12]),
+        ((1, at(22, 20, 11, function="last")), (0, at(22, 18, 8, function="first")), [FORWARD], [4, 3]),
+        ((1, at(22, 20, 11, step=4, function="last")), (0, at(22, 21)), [FORWARD], []),
+        ((1, at(22, 20, 11, step=None, function="last")), (0, at(22, 21)), [FORWARD], []),
+        ((0, at(22, 18, 8, function="first")), (1, at(22, 20, 11, function="last")), [BACK], []),
+        ((2, at(22, 20, 11, function="last")), (0, at(22, 21)), [FORWARD], []),
+        ((1, at(22, 20, 11, function="last")), (0, at(22, 21)), [], []),
+    ],
+    ids=[
+        "left out",
+        "sent back",
+        "past it",
+        "later turn",
+        "unknown turn",
+        "may come",
+        "to another",
+        "none",
+    ],
+)
+def test_what_a_message_depends_on(
+    waiting: tuple[int, tuple[Frame, ...]],
+    answering: tuple[int, tuple[Frame, ...]],
+    messages: Sequence[IssuedCall],
+    expected: list[int],
+) -> None:
+    conditions = unsent(waiting, answering, messages)
+    assert [one.choice.statement.lineno for one in conditions] == expected

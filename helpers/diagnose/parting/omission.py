@@ -64,8 +64,8 @@ def unsent(
 ) -> tuple[Condition, ...]:
     """The conditions on which the messages of a rank depend for which another one waits, nearest first.
 
-    Nothing is told where the rank may yet come to them: where the other one is known to be in a later
-    turn, or where it is not known, and both wait for each other.
+    Nothing is told where the rank may yet come to them: in this turn, or since the other one may be in a
+    later turn already.
 
     Args:
         waiting, answering: the two ranks, each with its stack, outermost frame first.

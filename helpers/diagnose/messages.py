@@ -368,6 +368,10 @@ BY_SIGNAL = re.compile(r"DataLoader worker \(pid \d+\) is killed by signal: (\w+
 WORKERS = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)")
 """Pids of the workers that a rank has lost: the last row of `FOLLOWS`."""
 
+NO_MEMBER = re.compile(r"Running (\w+) on global rank \d+ which does not belong to the given group")
+"""The operation that a rank has called in a group of others, where nothing is done: `_warn_not_in_group`
+of torch/distributed/distributed_c10d.py, 2.13."""
+
 JOINED = re.compile(
     r"(\d+)/(\d+) clients joined"
     r"|world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<count>\d+)"

@@ -175,6 +175,7 @@ class Mismatch(Finding, frozen=True):
         messages: True where sends and receives do not meet; peers: of whom one sends to another, which
             receives from a third; tags: of whom one receives with another tag than its peer sends with.
         roots: what each gives as the source or the destination of one call, where that differs.
+        outside: who has called an operation in a group of others, in words.
         makes_group: True where some are in `new_group`, or know a group with other members.
         collective: True where no rank waits for a message, or makes a group.
         threads: True where several threads of a rank use the group.
@@ -189,6 +190,7 @@ class Mismatch(Finding, frozen=True):
     peers: str = ""
     tags: str = ""
     roots: str = ""
+    outside: str = ""
     makes_group: bool = False
     collective: bool = True
     threads: bool = False

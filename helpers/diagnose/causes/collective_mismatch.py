@@ -17,7 +17,7 @@ from ...model.wording import group_name, operation, place, plural, sentence, spo
 from ..aborted_calls import classes, described
 from ..events import Event, fingerprints
 from ..matching import Divergence, divergence
-from ..messages import OTHER_CALLS, OTHER_SIZES
+from ..messages import NO_MEMBER, OTHER_CALLS, OTHER_SIZES
 from ..parting.history import Apart
 from ..parting.relative import went_aside
 from ..scene import Facts, minority, odd_ones, passed_unnumbered
@@ -95,6 +95,7 @@ def _finding(
         peers=peers,
         tags=tags,
         roots=_roots(calls),
+        outside=_outside(facts),
         collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
         makes_group=bool(facts.graph.needs.disputed) or any(wait.op == "new_group" for wait in waits),
         threads=any(_uses_threads(process) for process in facts.processes(tuple(sorted(facts.stuck)))),
@@ -124,6 +125,21 @@ def _unmatched(calls: Mapping[int, Communication]) -> tuple[str, str]:
 
 def _at_line(wait: Communication) -> str:
     return f" ({place(wait.where)})" if wait.where is not None else ""
+
+
+def _outside(facts: Facts) -> str:
+    """The ranks that torch has warned: they have called something in a group of others."""
+    said = {
+        rank: match[1]
+        for rank, lines in facts.snapshot.output
+        for match in [next(filter(None, map(NO_MEMBER.search, lines)), None)]
+        if match is not None and rank in facts.stuck
+    }
+    called = (
+        f"{spoken(ranks)} {plural(ranks, 'has', 'have')} called {op}"
+        for op, ranks in grouped(said).items()
+    )
+    return " and ".join(called)
 
 
 def _roots(calls: Mapping[int, Communication]) -> str:

@@ -393,6 +393,23 @@ def test_what_does_not_meet_is_told_by_what_differs(waits: list[Wait], fix: str)
     assert [one.said for one in fixes] == [fix]
 
 
+WARNED = (
+    "/lib/torch/distributed/distributed_c10d.py:3222: UserWarning: Running all_reduce on global rank 1 "
+    "which does not belong to the given group."
+)
+
+
+@pytest.mark.parametrize("lines", [(WARNED, '  _warn_not_in_group("all_reduce")'), ()])
+def test_who_calls_in_a_group_of_others_is_told(lines: tuple[str, ...]) -> None:
+    waits = [collective("all_reduce", group="1", members=(0, 1)), collective("barrier")]
+    moment = snapshot(*(rank(n, wait, at=f"train.py:{10 + n} step") for n, wait in enumerate(waits)))
+    moment = replace(moment, output=((0, ()), (1, lines)))
+    verdict = diagnose(steady(moment))
+    (fix,) = fitting(page(verdict.cause).fixes, verdict, moment)
+    told = "Rank 1 has called all_reduce in a group of other ranks, where torch does nothing"
+    assert fix.said.startswith(told) is bool(lines)
+
+
 @pytest.mark.parametrize(
     ("body", "stops"),
     [

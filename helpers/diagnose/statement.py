@@ -48,7 +48,8 @@ class Statement(msgspec.Struct, frozen=True):
         call, call_at: that call, as it is written, and its place.
         forward: True where that is the forward pass of a wrapped model.
         guards: the statements of which one has decided, where no single one is known; guards_by_rank:
-            True where each asks which rank it is; guards_loop: where each is a loop.
+            True where each asks which rank it is; guards_loop: where each is a loop; guards_handler:
+            where each lets an exception pass.
     """
 
     statement: str = ""
@@ -69,6 +70,7 @@ class Statement(msgspec.Struct, frozen=True):
     guards: str = ""
     guards_by_rank: bool = False
     guards_loop: bool = False
+    guards_handler: bool = False
 
 
 def statement(facts: Facts, verdict: Verdict) -> Statement:
@@ -110,6 +112,7 @@ def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
         guards=_in_markdown(guards),
         guards_by_rank=bool(guards) and all(map(_asks_rank, guards)),
         guards_loop=bool(guards) and all(one.source.startswith(_LOOPS) for one in guards),
+        guards_handler=bool(guards) and all(one.source.startswith("try") for one in guards),
     )
 
 

@@ -189,10 +189,7 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
         summary=f"Two different calls have met: {said}: {event.error.text}",
         culprits=odd,
         where=next((calls[rank].where for rank in odd if calls[rank].where is not None), event.where),
-        evidence=(
-            f"rank {event.rank}: {event.error.text}",
-            "before that, one rank has made a call more, or a call less, than another",
-        ),
+        evidence=(f"rank {event.rank}: {event.error.text}",),
         finding=Mismatch(
             calls=tuple(Call((rank,), call.op, call.where) for rank, call in sorted(calls.items())),
             odd=odd,

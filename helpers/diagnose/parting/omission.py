@@ -55,7 +55,10 @@ def omissions(one: Trace, other: Trace) -> tuple[Condition, ...]:
     ]
     if len(places) < 2 or users_of(one.stack) == users_of(other.stack):
         return ()
+    shared = _shared(*places)
     repeated = _repeated(places[0], one.stack, places[1], other.stack)
+    if repeated is None and shared:
+        repeated = _Repeated(len(shared) - 1, None, frozenset())
     return () if repeated is None else _nearest_first(_all_of(places, repeated))
 
 
@@ -135,7 +138,7 @@ def _is_later(one: Place, ones: Stack, other: Place, others: Stack) -> bool | No
 
 
 def _repeated(one: Place, ones: Stack, other: Place, others: Stack) -> _Repeated | None:
-    """What is repeated around two stacks; None where they have no function in common."""
+    """What is repeated around two stacks, if anything is."""
     shared = _shared(one, other)
     around = [turns for turns, _ in loops_around(shared, followed(ones), followed(others))]
     counted = frozenset(counter.name for turns in around for counter in turns.counters)
@@ -160,9 +163,10 @@ def _in_function(
     heads = {number for number, choice in choices.items() if choice.statement is loop}
     for number, choice in choices.items():
         inside = loop is None or holds(loop, choice.statement.lineno)
-        if not inside or number in heads or choice.kind in ("try", "with") or _is_alike(choice, counted):
+        if not inside or number in heads or choice.kind == "with" or _is_alike(choice, counted):
             continue
-        if _decides(context.flow, number, at, heads | {EXIT}):
+        decides = _lets_pass if choice.kind == "try" else _decides
+        if decides(context.flow, number, at, heads | {EXIT}):
             yield Condition(context, number, choice)
 
 
@@ -183,6 +187,21 @@ def _decides(flow: Flow, choice: int, at: Collection[int], ends: Collection[int]
     comes = [to in at or (to not in ends and flow.leads(to, at, ends, handled)) for to in ways]
     passes = [to in ends or (to not in at and flow.leads(to, ends, at, handled)) for to in ways]
     return len({way for way in zip(comes, passes, strict=True) if any(way)}) > 1
+
+
+def _lets_pass(flow: Flow, handlers: int, at: Collection[int], ends: Collection[int]) -> bool:
+    """True where an exception is handled such that some steps are passed once more, or left out.
+
+    Args:
+        handlers: the step at which it is decided which of them takes it.
+    """
+    choice, heads = flow.steps[handlers].choice, {*ends} - {EXIT}
+    inside = {n for n, step in enumerate(flow.steps) if choice and step.handlers is choice.statement}
+    ways = [to for label, to in flow.steps[handlers].edges if label.startswith("handler")]
+    again = inside & {*at} and any(to in at or flow.leads(to, at) for to in ways)
+    comes = any(step in at or flow.leads(step, at, heads) for step in inside)
+    left_out = any(to in heads or (to not in at and flow.leads(to, heads, at)) for to in ways)
+    return bool(again) or (comes and left_out)
 
 
 def _is_alike(choice: Choice, counted: Collection[str]) -> bool:

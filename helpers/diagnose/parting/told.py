@@ -62,7 +62,10 @@ def guard(decision: Decision, ranks: Sequence[int]) -> Guard:
     """A statement of which it is not known that it has decided."""
     frame = decision.context.frame
     where = replace(frame, line=decision.node.lineno)
-    return Guard(tuple(sorted(ranks)), where, _source(decision, frame))
+    source = _source(decision, frame)
+    for handler in getattr(decision.node, "handlers", ()):
+        source += f" ... {source_of(handler, frame.text).rstrip(':')}"
+    return Guard(tuple(sorted(ranks)), where, Source(source[:LONGEST]))
 
 
 def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:

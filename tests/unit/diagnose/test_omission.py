@@ -43,6 +43,17 @@ CALLED = """
             report(known)
     main()
 """
+AGAIN = """
+    def main():
+        for attempt in range(3):
+            try:
+                reduce(loss)
+                break
+            except OSError:
+                wait()
+        barrier()
+    main()
+"""
 STRAIGHT = """
     def main(late):
         if late:
@@ -67,11 +78,12 @@ def trace(rank: int, text: str, lines: Sequence[int], op: str) -> Trace:
     [
         (STEPS, ([14, 8], "backward"), ([14, 4], "backward"), [7]),
         (STEPS, ([14, 4], "backward"), ([14, 8], "backward"), [7]),
-        (STEPS, ([14, 13], "barrier"), ([14, 4], "backward"), []),
+        (STEPS, ([14, 13], "barrier"), ([14, 4], "backward"), [9]),
         (STEPS, ([14, 6], "log"), ([14, 4], "backward"), []),
         (STEPS, ([14, 8], "backward"), ([14, 8], "backward"), []),
         (CALLED, ([15, 14, 8, 5], "gather"), ([15, 11], "backward"), [3, 7]),
-        (STRAIGHT, ([6, 4], "barrier"), ([6, 5], "all_reduce"), []),
+        (STRAIGHT, ([6, 4], "barrier"), ([6, 5], "all_reduce"), [3]),
+        (AGAIN, ([10, 5], "reduce"), ([10, 9], "barrier"), [4]),
     ],
 )
 def test_what_a_repeated_call_depends_on(

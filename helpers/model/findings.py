@@ -222,7 +222,8 @@ class Missing(Finding, frozen=True):
     Attributes:
         waits_for: what keeps the first of the ranks that waits; empty where none does.
         works: True where it computes or sleeps.
-        tested: the condition; changed: the functions that change it.
+        tested: the condition, or the call that waits for another thread; changed: the functions that
+            change it, or end that wait.
         lost: a process or a thread that one of them has started and that has failed, in words.
         met: how many calls of a group these ranks and those that wait have completed together.
         needed_by: the ranks that wait; awaited: the call in which they do.

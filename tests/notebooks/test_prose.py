@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ import nbformat
 import prose
 import pytest
 from lessons import outputs_of
-from msgspec.structs import replace
 from prose import Lesson
 
 from helpers.diagnose.pages import explained

@@ -6,9 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ...model.clauses import Predicate, clauses, grouped, same, standing, verb
 from ...model.facts import UNTOLD, ProcessView, RankView, Verdict
 from ...model.findings import Missing, WaitsFor
+from ...model.frames import Frame
 from ...model.waits import (
     Communication,
     ForRanks,
@@ -32,6 +35,7 @@ from ...model.wording import (
     sentence,
     spoken,
 )
+from ...program.wakers import awaited
 from ..events import Event
 from ..messages import NOT_PASSED
 from ..scene import Facts
@@ -168,19 +172,31 @@ def _finding(facts: Facts, ranks: Sequence[int], waiting: Mapping[int, frozenset
     """What keeps the ranks, in fields."""
     processes = facts.processes(tuple(ranks))
     blocking = [wait for process in processes for wait in process.blocking]
-    tested = next((wait for wait in blocking if isinstance(wait, OnCondition)), None)
+    tested, changed = _ended_by(processes, blocking)
     calls = [_call_for(facts, rank, needed) for rank, needed in waiting.items()]
     return Missing(
         ranks=tuple(ranks),
         waits_for=_waits_for(facts, ranks, blocking),
         works=not blocking and not any(process.state == "stopped" for process in processes),
-        tested=tested.op if tested is not None else "",
-        changed=functions(tested.changed_at) if tested is not None else "",
+        tested=tested,
+        changed=functions(changed),
         lost=next((told for rank in ranks for told in _failed(facts, rank)), ""),
         met=_met(facts, ranks, [*waiting]),
         needed_by=tuple(waiting),
         awaited=next((call(wait) for wait in calls if wait is not None), ""),
     )
+
+
+def _ended_by(processes: Sequence[ProcessView], blocking: Sequence[Wait]) -> tuple[str, Sequence[Frame]]:
+    """What the first of some ranks tests, or its wait for another thread, with what may end that."""
+    condition = next((wait for wait in blocking if isinstance(wait, OnCondition)), None)
+    if condition is not None:
+        return condition.op, condition.changed_at
+    at = next((process.where for process in processes if process.where is not None), None)
+    known = awaited(at.text, at.line) if at is not None else None
+    if at is None or known is None or not any(isinstance(wait, OnThread) for wait in blocking):
+        return "", ()
+    return known.call, [replace(at, line=waker.line, function=waker.function) for waker in known.wakers]
 
 
 def _waits_for(facts: Facts, ranks: Sequence[int], blocking: Sequence[Wait]) -> WaitsFor:

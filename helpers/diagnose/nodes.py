@@ -96,17 +96,8 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
     """
     time = max(one.time for one in seen)
     parts = [_moved(one, time - one.time) for one in seen]
-    views: dict[int, RankView] = {}
-    nameless: list[RankView] = []
-    for part in parts:
-        for view in part.ranks:
-            if view.rank is None:
-                nameless.append(view)
-            elif view.rank not in views or views[view.rank].process is None:
-                views[view.rank] = view
-    for rank in range(max(part.job.world_size or 0 for part in parts)):
-        views.setdefault(rank, RankView(rank, state="unseen"))
-    numbered = _numbered([views[rank] for rank in sorted(views)])
+    numbered = _numbered(_ranks(parts))
+    nameless = (view for part in parts for view in part.ranks if view.rank is None)
     nodes = len({(view.host, view.node) for view in numbered if view.process is not None})
     return replace(
         parts[0],
@@ -123,6 +114,18 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
         interfaces=tuple(dict.fromkeys(one for part in parts for one in part.interfaces)),
         timed=len(parts) == 1 and parts[0].timed,
     )
+
+
+def _ranks(parts: Sequence[Snapshot]) -> list[RankView]:
+    """All ranks with a number, in order: each from the first part that shows it."""
+    views: dict[int, RankView] = {}
+    for view in (view for part in parts for view in part.ranks):
+        known = views.get(view.rank) if view.rank is not None else None
+        if view.rank is not None and (known is None or known.process is None):
+            views[view.rank] = view
+    for rank in range(max(part.job.world_size or 0 for part in parts)):
+        views.setdefault(rank, RankView(rank, state="unseen"))
+    return [views[rank] for rank in sorted(views)]
 
 
 def _moved(part: Snapshot, by: float) -> Snapshot:

@@ -98,9 +98,7 @@ def assign(
         owner = next((above.pid for above in chain if above.pid in taken), None)
         if owner is None and carried is not None and same:
             rank = table.rows[ranks[carried]]
-            apart = row in same and _outermost(table, row, same) != _outermost(table, rank, same)
-            twin = apart and not _elsewhere(identities[rank.pid], identities[row.pid])
-            if row.is_helper or row.pid in duplicates or twin:
+            if row.pid in duplicates or _belongs(table, identities, row, rank, same):
                 owner = rank.pid
             elif row in same and row in table.ancestors(rank.pid):
                 wrappers[row.pid] = carried
@@ -112,6 +110,18 @@ def assign(
         return _single(table, main.pid)
     found = {pid: tuple(below) for pid, below in children.items()}
     return Roles(ranks, found, duplicates, tuple(launchers), wrappers)
+
+
+def _belongs(
+    table: Table, identities: Mapping[int, Identity], row: Row, rank: Row, same: Sequence[Row]
+) -> bool:
+    """True for a helper of a rank, or for another process that carries its number on the same machine.
+
+    Args:
+        same: all that carry the number of the rank.
+    """
+    apart = row in same and _outermost(table, row, same) != _outermost(table, rank, same)
+    return row.is_helper or (apart and not _elsewhere(identities[rank.pid], identities[row.pid]))
 
 
 def tell_ends(table: Table, roles: Roles) -> None:

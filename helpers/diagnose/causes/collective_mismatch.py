@@ -113,14 +113,15 @@ def _pairs(calls: Mapping[int, Communication]) -> Iterator[tuple[int, InP2P, int
 
 def _unmatched(calls: Mapping[int, Communication]) -> tuple[str, str]:
     """The first rank that sends to one that receives from another; one whose tag is another there."""
-    peers, tags = [""], [""]
+    peers = tags = ""
     for rank, send, peer, receive in _pairs(calls):
         sends, receives = f"rank {rank} sends to rank {peer}{_at_line(send)}", _at_line(receive)
         if receive.peers and rank not in receive.peers:
-            peers.append(f"{sends}, which receives from {spoken(receive.peers)} first{receives}")
+            peers = peers or f"{sends}, which receives from {spoken(receive.peers)} first{receives}"
         elif receive.peers and None not in (send.tag, receive.tag) and send.tag != receive.tag:
-            tags.append(f"{sends} with tag {send.tag}, which receives with tag {receive.tag}{receives}")
-    return peers[:2][-1], tags[:2][-1]
+            others = f"which receives with tag {receive.tag}{receives}"
+            tags = tags or f"{sends} with tag {send.tag}, {others}"
+    return peers, tags
 
 
 def _at_line(wait: Communication) -> str:

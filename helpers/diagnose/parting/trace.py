@@ -63,6 +63,10 @@ class Trace(msgspec.Struct, frozen=True):
         return followed(self.stack), self.op, self.first + len(self.calls), tuple(calls), self.ended
 
 
+Makers = frozenset[tuple[Context, int]] | None
+"""The steps that make a call each time they are passed, each with its context; None for any."""
+
+
 class _Assumption(NamedTuple):
     """What is assumed of the calls that ranks make.
 
@@ -102,21 +106,12 @@ class _Question(NamedTuple):
         Raises:
             TooManyError: there are more ways than can be looked at.
         """
-        sides = (self.one, self.other)
-        made = Counter(place for side in sides for place in side.places[:-1])
-        stops = frozenset(spot for side in sides for place in side.places for spot in place.spots)
-        entered = [context for context, _, called in self.starts if not called]
-        within = entered[0] if entered else None
         given_up = 0
-        for several, least in itertools.product((False, True), _shares(made)):
-            often = [place for place, calls in made.items() if calls >= least]
-            makers = frozenset(spot for place in often for spot in place.spots) if made else None
-            assumed = _Assumption(several, frozenset(_key(*spot) for spot in makers or ()))
-            if any(assumed.holds_only_if(one) for one in refuted):
+        for assumption, makers in self._assumptions():
+            if any(assumption.holds_only_if(one) for one in refuted):
                 continue
             try:
-                ways = [Explanation(side, self.starts, makers, stops, several, within) for side in sides]
-                found = Together(*ways).divergences()
+                found, is_possible = self._under(assumption, makers)
             except TooManyError:
                 given_up += 1
                 if given_up == MOST_GIVEN_UP:
@@ -125,13 +120,39 @@ class _Question(NamedTuple):
             if found.statements or found.elsewhere or found.together:
                 in_step = self.in_step if self.in_step is not None else self._begins_at(makers)
                 return found if in_step else found._replace(elsewhere=True)
-            if not all(way.starts for way in ways):
-                refuted.add(assumed)
+            if not is_possible:
+                refuted.add(assumption)
         if given_up:
             raise TooManyError
         return None
 
-    def _begins_at(self, makers: frozenset[tuple[Context, int]] | None) -> bool:
+    @property
+    def _sides(self) -> tuple[Seen, Seen]:
+        return self.one, self.other
+
+    def _assumptions(self) -> Iterator[tuple[_Assumption, Makers]]:
+        """What may be assumed, the strongest first, each with what makes a call each time then."""
+        made = Counter(place for side in self._sides for place in side.places[:-1])
+        for several, least in itertools.product((False, True), _shares(made)):
+            often = [place for place, calls in made.items() if calls >= least]
+            makers = frozenset(spot for place in often for spot in place.spots) if made else None
+            yield _Assumption(several, frozenset(_key(*spot) for spot in makers or ())), makers
+
+    def _under(self, assumption: _Assumption, makers: Makers) -> tuple[Divergences, bool]:
+        """The statements at which the ranks may have parted, and whether both have a way at all.
+
+        Raises:
+            TooManyError: there are more ways than can be looked at.
+        """
+        stops = frozenset(spot for side in self._sides for place in side.places for spot in place.spots)
+        within = next((context for context, _, called in self.starts if not called), None)
+        one, other = (
+            Explanation(side, self.starts, makers, stops, assumption.several, within)
+            for side in self._sides
+        )
+        return Together(one, other).divergences(), bool(one.starts and other.starts)
+
+    def _begins_at(self, makers: Makers) -> bool:
         """True where ranks begin at what makes a call each time: then its number tells the iteration."""
         return makers is not None and any((context, step) in makers for context, step, _ in self.starts)
 

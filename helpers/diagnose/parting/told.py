@@ -75,7 +75,8 @@ def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:
     if frame is None:
         return told
     counted = counters(decision.node) if isinstance(decision.node, Loop) else ()
-    told |= {one.name: frame.values[one.name] for one in counted if one.name in frame.values}
+    shown = (one.name for one in counted if one.name in frame.values and one.name.strip("_"))
+    told |= {name: frame.values[name] for name in shown}
     handled = _handled(decision, frame, stack) if decision.kind == "try" else None
     return told if handled is None else {**told, EXCEPTION: handled}
 

@@ -83,8 +83,8 @@ def messages(record: Record, sources: Sources) -> tuple[IssuedCall, ...]:
     history = record.get("call_history")
     if history is None:
         return ()
-    made = (call for call in history["newest"] if call["op"] in P2P_CALLS)
-    return tuple(dict.fromkeys(_of_log(call, history["places"], sources) for call in made))
+    once = {(call["op"], call["place"]): call for call in history["newest"] if call["op"] in P2P_CALLS}
+    return tuple(_of_log(call, history["places"], sources) for call in once.values())
 
 
 def _held(call: LoggedCall) -> CallValues:

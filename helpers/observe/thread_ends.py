@@ -21,8 +21,9 @@ def ended_threads(record: Record, row: Row, cwd: str) -> tuple[tuple[str, Frame]
         number: (thread["name"], line)
         for thread in record["threads"]
         for number in [thread.get("native_id")]
+        if number is not None and not thread["main"]
         for line in [innermost_user(frames(thread, cwd))]
-        if not thread["main"] and number is not None and line is not None
+        if line is not None
     }
     gone = [thread for number, thread in row.users_threads.items() if number not in present]
     row.users_threads |= present

@@ -173,6 +173,14 @@ class Flow:
                 mine |= more
         return [frozenset(one) for one in after]
 
+    def deciding(self, statement: ast.stmt | ast.expr | None) -> frozenset[int]:
+        """The steps at which it is decided which way of a statement is taken: several in a `finally`."""
+        return frozenset(
+            number
+            for number, step in enumerate(self.steps)
+            if step.choice is not None and step.choice.statement is statement
+        )
+
     def leads(
         self,
         start: int,

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .syntax import dotted, own_nodes, parsed
+from .syntax import dotted, holds, own_nodes, parsed
 
 WAKERS: Mapping[str, tuple[str, ...]] = {
     "get": ("put", "put_nowait"),
@@ -50,23 +50,26 @@ def awaited(text: str, line: int) -> Awaited | None:
     An object is known by the last part of its name, since functions get it under names of their own.
     """
     tree = parsed(text)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
-    waits = [node for node in calls if node.lineno <= line <= (node.end_lineno or line) and _waits(node)]
-    if tree is None or len(waits) != 1:
+    if tree is None:
         return None
-    holder, _, method = (dotted(waits[0].func) or "").rpartition(".")
+    at_line = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and holds(node, line))
+    waits = [(holder, method) for holder, method in map(_method, at_line) if holder and method in WAKERS]
+    if len(waits) != 1:
+        return None
+    ((holder, method),) = waits
     scopes = [tree, *(node for node in ast.walk(tree) if isinstance(node, _Function))]
     wakers = tuple(
         Waker(node.lineno, getattr(scope, "name", "<module>"))
         for scope in scopes
         for node in own_nodes(scope)
         if isinstance(node, ast.Call)
-        for other, _, does in [(dotted(node.func) or "").rpartition(".")]
+        for other, does in [_method(node)]
         if does in WAKERS[method] and other.rpartition(".")[2] == holder.rpartition(".")[2]
     )
     return Awaited(f"{holder}.{method}()", wakers) if 0 < len(wakers) <= MOST_WAKERS else None
 
 
-def _waits(node: ast.Call) -> bool:
-    holder, _, method = (dotted(node.func) or "").rpartition(".")
-    return bool(holder) and method in WAKERS
+def _method(call: ast.Call) -> tuple[str, str]:
+    """`self.jobs` and `get` of `self.jobs.get()`; the first is empty for what is no method."""
+    holder, _, method = (dotted(call.func) or "").rpartition(".")
+    return holder, method

@@ -193,8 +193,10 @@ def _ended_by(processes: Sequence[ProcessView], blocking: Sequence[Wait]) -> tup
     if condition is not None:
         return condition.op, condition.changed_at
     at = next((process.where for process in processes if process.where is not None), None)
-    known = awaited(at.text, at.line) if at is not None else None
-    if at is None or known is None or not any(isinstance(wait, OnThread) for wait in blocking):
+    if at is None or not any(isinstance(wait, OnThread) for wait in blocking):
+        return "", ()
+    known = awaited(at.text, at.line)
+    if known is None:
         return "", ()
     return known.call, [replace(at, line=waker.line, function=waker.function) for waker in known.wakers]
 

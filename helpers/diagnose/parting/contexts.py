@@ -84,6 +84,11 @@ class Place:
         """The steps at which it may be, each with its context."""
         yield from ((self.context, step) for step in self.steps)
 
+    def shared(self, other: Place) -> list[Context]:
+        """The contexts that lead to both of two places, the outermost first."""
+        both = zip(self.context.lineage, other.context.lineage, strict=False)
+        return [mine for mine, its in both if mine is its]
+
     @property
     def levels(self) -> Iterator[tuple[Context, frozenset[int]]]:
         """Each context, the outermost first, with the steps at which it was."""

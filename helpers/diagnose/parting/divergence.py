@@ -308,12 +308,8 @@ def _both(one: Divergence, other: Divergence) -> Divergence:
 
 def _is_in(place: Place, context: Context, statement: ast.stmt | ast.expr) -> bool:
     """True for a place that a statement of a context has led to, in one of its parts."""
-    lineage = place.context.lineage
-    if context not in lineage:
-        return False
-    inner = lineage[lineage.index(context) + 1 :]
-    steps = inner[0].steps if inner else place.steps
-    return all(holds(statement, context.flow.steps[step].first) for step in steps)
+    steps = dict(place.levels).get(context)
+    return steps is not None and all(holds(statement, context.flow.steps[n].first) for n in steps)
 
 
 class _Region(NamedTuple):
@@ -353,11 +349,7 @@ def _catcher(context: Context, number: int) -> tuple[Context, int, Choice] | Non
     handlers = context.flow.steps[number].handlers
     if handlers is not None:
         if isinstance(handlers, ast.Try | ast.TryStar):
-            at = next(
-                n
-                for n, step in enumerate(context.flow.steps)
-                if step.choice is not None and step.choice.statement is handlers
-            )
+            at = min(context.flow.deciding(handlers))
             choice = context.flow.steps[at].choice
             assert choice is not None
             return context, at, choice

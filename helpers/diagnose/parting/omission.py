@@ -55,7 +55,7 @@ def omissions(one: Trace, other: Trace) -> tuple[Condition, ...]:
     ]
     if len(places) < 2 or users_of(one.stack) == users_of(other.stack):
         return ()
-    shared = _shared(*places)
+    shared = places[0].shared(places[1])
     repeated = _repeated(places[0], one.stack, places[1], other.stack)
     if repeated is None and shared:
         repeated = _Repeated(len(shared) - 1, None, frozenset())
@@ -77,7 +77,7 @@ def unsent(
     contexts = Contexts()
     (peer, _), (rank, stack) = waiting, answering
     here, there = contexts.place(stack), contexts.place(waiting[1])
-    if here is None or there is None or _is_later(there, waiting[1], here, stack) is not False:
+    if here is None or there is None or _may_be_later(there, waiting[1], here, stack):
         return ()
     conditions: list[Condition] = []
     for message in messages:
@@ -111,39 +111,28 @@ def _may_concern(place: Place, rank: int, peer: int) -> bool:
 
 def _may_come(here: Place, place: Place, repeated: _Repeated) -> bool:
     """True where a rank that is at one place may come to another in the same turn."""
-    shared = _shared(here, place)[-1]
+    shared = here.shared(place)[-1]
     at, to = (dict(one.levels)[shared] for one in (here, place))
-    flow = shared.flow
-    heads = {
-        n for n, step in enumerate(flow.steps) if step.choice and step.choice.statement is repeated.loop
-    }
-    return not at.isdisjoint(to) or any(flow.leads(step, to, heads) for step in at)
+    heads = shared.flow.deciding(repeated.loop)
+    return not at.isdisjoint(to) or any(shared.flow.leads(step, to, heads) for step in at)
 
 
-def _shared(one: Place, other: Place) -> list[Context]:
-    """The functions that lead to both of two places."""
-    both = zip(one.context.lineage, other.context.lineage, strict=False)
-    return [mine for mine, its in both if mine is its]
-
-
-def _is_later(one: Place, ones: Stack, other: Place, others: Stack) -> bool | None:
-    """True for a rank in a later turn than another of what is around both; None where nothing tells."""
-    for turns, frames in loops_around(_shared(one, other), followed(ones), followed(others)):
+def _may_be_later(one: Place, ones: Stack, other: Place, others: Stack) -> bool:
+    """False for a rank that is known to be in no later turn than another of what is around both."""
+    for turns, frames in loops_around(one.shared(other), followed(ones), followed(others)):
         counted = turns.both(*frames)
-        if not counted:
-            return None
-        if any(mine != its for mine, its in counted):
+        if not counted or any(mine != its for mine, its in counted):
             return all(mine > its for mine, its in counted)
     return False
 
 
 def _repeated(one: Place, ones: Stack, other: Place, others: Stack) -> _Repeated | None:
     """What is repeated around two stacks, if anything is."""
-    shared = _shared(one, other)
+    shared = one.shared(other)
     around = [turns for turns, _ in loops_around(shared, followed(ones), followed(others))]
-    counted = frozenset(counter.name for turns in around for counter in turns.counters)
     if not around:
         return None
+    counted = frozenset(counter.name for turns in around for counter in turns.counters)
     return _Repeated(around[-1].frame, around[-1].loop, counted)
 
 
@@ -159,8 +148,8 @@ def _in_function(
     context: Context, at: Collection[int], loop: ast.stmt | None, counted: Collection[str]
 ) -> Iterator[Condition]:
     """The choices of a function, or of a loop of it, that decide whether a rank comes to some steps."""
+    heads = context.flow.deciding(loop)
     choices = {number: step.choice for number, step in enumerate(context.flow.steps) if step.choice}
-    heads = {number for number, choice in choices.items() if choice.statement is loop}
     for number, choice in choices.items():
         inside = loop is None or holds(loop, choice.statement.lineno)
         if not inside or number in heads or choice.kind == "with" or _is_alike(choice, counted):

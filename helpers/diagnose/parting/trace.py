@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from ...model.frames import Frame
 from ...model.issued import CallValues, IssuedCall
 from ...program.blocks import path
 from ...program.condition import Values
-from ...program.flow import ENTRY, EXIT, Choice
+from ...program.flow import ENTRY, EXIT
 from ...program.syntax import Loop
 from ...program.turns import Turns
 from .contexts import IS_MAIN, Context, Contexts, Place, Stack, followed, users_of
@@ -290,8 +289,7 @@ def _by_stacks(one: Trace, other: Trace) -> _Question | None:
         return None
     if places[0] is None or places[1] is None:
         return _Question(sides[0], sides[1], [(contexts.roots[0], ENTRY, False)], True)
-    both = zip(places[0].context.lineage, places[1].context.lineage, strict=False)
-    common = [mine for mine, its in both if mine is its]
+    common = places[0].shared(places[1])
     loops = [*loops_around(common, followed(one.stack), followed(other.stack))]
     counted = [turns.both(*frames) for turns, frames in loops]
     at, depth = common[-1], len(common) - 1
@@ -299,7 +297,7 @@ def _by_stacks(one: Trace, other: Trace) -> _Question | None:
     equal = [bool(told) and len({*told}) == 1 and told[0][0] == told[0][1] for told in counted]
     if inner is None:
         return _Question(sides[0], sides[1], [(at, ENTRY, False)], all(equal))
-    head = next(n for n, step in enumerate(at.flow.steps) if _decides(step.choice, inner.loop))
+    head = min(at.flow.deciding(inner.loop))
     begins = _begins(inner, loops[-1][1])
     one_side, other_side = (replace(side, counted=begins) for side in sides)
     return _Question(one_side, other_side, [(at, head, False)], all(equal[:-1]) and bool(begins))
@@ -330,10 +328,6 @@ def loops_around(
                 break
             if isinstance(mine.node, Loop) and mine.part == "body":
                 yield Turns.of_loop(depth, mine.node), frames
-
-
-def _decides(choice: Choice | None, loop: ast.stmt | None) -> bool:
-    return choice is not None and choice.statement is loop
 
 
 def _now(place: Place) -> dict[Context, tuple[frozenset[int], Values]]:

@@ -23,7 +23,6 @@ from .scene import Facts
 
 _EXITS = ("exit", "quit", "sys.exit", "os._exit")
 
-_LOOPS = ("for ", "while ", "async for ")
 
 LONGEST_CALL = 60
 """Characters of a call that are quoted."""
@@ -106,13 +105,14 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
 
 def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
     """Where no single statement is known: those of which one has decided, and the call at the line."""
+    kinds = {guard.kind for guard in guards}
     return Statement(
         call="" if at is None else _called(at, ()),
         call_at="" if at is None else place(at),
         guards=_in_markdown(guards),
         guards_by_rank=bool(guards) and all(map(_asks_rank, guards)),
-        guards_loop=bool(guards) and all(one.source.startswith(_LOOPS) for one in guards),
-        guards_handler=bool(guards) and all(one.source.startswith("try") for one in guards),
+        guards_loop=kinds in ({"for"}, {"while"}, {"for", "while"}),
+        guards_handler=kinds == {"try"},
     )
 
 

@@ -34,6 +34,7 @@ class Guard(msgspec.Struct, frozen=True):
         source: its text, in one line.
     """
 
+    kind: Kind
     ranks: tuple[int, ...]
     where: Frame
     source: str

@@ -141,7 +141,8 @@ def _in_library(one: Stack, other: Stack) -> bool:
 def _guard(frame: Frame, telling: Telling, odd: Sequence[int]) -> Guard:
     line, function = telling.statement.lineno, telling.function.name
     source = source_of(telling.statement, frame.text)
-    return Guard(tuple(sorted(odd)), replace(frame, line=line, function=function, values={}), source)
+    where = replace(frame, line=line, function=function, values={})
+    return Guard("if", tuple(sorted(odd)), where, source)
 
 
 def _decision(divergence: Divergence, pair: Mapping[int, Trace]) -> tuple[Decision, dict[int, str]]:

@@ -65,7 +65,7 @@ def guard(decision: Decision, ranks: Sequence[int]) -> Guard:
     source = _source(decision, frame)
     for handler in getattr(decision.node, "handlers", ()):
         source += f" ... {source_of(handler, frame.text).rstrip(':')}"
-    return Guard(tuple(sorted(ranks)), where, Source(source[:LONGEST]))
+    return Guard(decision.kind, tuple(sorted(ranks)), where, Source(source[:LONGEST]))
 
 
 def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:

@@ -193,10 +193,12 @@ def test_what_only_sets_a_state_is_broadcast_and_not_moved() -> None:
 
 
 GUARDS = (
-    Guard((1,), Frame("train.py", 3, "train", text="rank = 1"), "if loss.isnan(): continue"),
-    Guard((1,), Frame("train.py", 9, "train", text="rank = 1"), "for batch in batches:"),
+    Guard("if", (1,), Frame("train.py", 3, "train", text="rank = 1"), "if loss.isnan(): continue"),
+    Guard("for", (1,), Frame("train.py", 9, "train", text="rank = 1"), "for batch in batches:"),
 )
-BY_RANK_ALONE = (Guard((1,), Frame("train.py", 3, "train", text="rank = 1"), "if rank == 0: save()"),)
+BY_RANK_ALONE = (
+    Guard("if", (1,), Frame("train.py", 3, "train", text="rank = 1"), "if rank == 0: save()"),
+)
 
 
 def test_one_of_several_statements_has_decided() -> None:

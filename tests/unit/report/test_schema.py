@@ -47,7 +47,7 @@ def stuck() -> dict[str, Any]:
         1.0, Job(("x",)), ranks=(RankView(0, state="waiting", process=rank, children=(worker,)),)
     )
     parted = Parting("if", at, "if rank == 0:", branches=(Branch("in its body", (0,)),))
-    parted = replace(parted, guards=(Guard((0,), at, "if rank == 0:"),))
+    parted = replace(parted, guards=(Guard("if", (0,), at, "if rank == 0:"),))
     verdict = Verdict("hang", "collective-mismatch", blockers=(Blocker(3, "x", "y"),), parting=parted)
     return to_json(build(verdict, snapshot))
 

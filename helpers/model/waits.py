@@ -49,6 +49,7 @@ ENDLESS = "True"
 """The condition of a loop that tests nothing."""
 
 SENDS = ("send", "isend", "send_object_list")
+RECEIVES = ("recv", "irecv", "recv_object_list")
 
 SEND_OR_RECEIVE = "wait"
 """The wait for a handle that may be of a send or of a receive: nothing shows which."""

@@ -6,11 +6,14 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ...model.issued import IssuedCall
+from ...program.blocks import function_of
 from ...program.condition import made_of, truth, value_of
 from ...program.flow import EXIT, RAISED, Choice, Flow
 from ...program.identity import of_rank
-from ...program.syntax import dotted, holds
+from ...program.syntax import dotted, holds, own_nodes
 from .contexts import Context, Contexts, Place, Stack, followed, users_of
 from .trace import Trace, loops_around
 
@@ -63,7 +66,11 @@ def omissions(one: Trace, other: Trace) -> tuple[Condition, ...]:
 
 
 def unsent(
-    waiting: tuple[int, Stack], answering: tuple[int, Stack], messages: Sequence[IssuedCall]
+    waiting: tuple[int, Stack],
+    answering: tuple[int, Stack],
+    ops: Collection[str],
+    made: Sequence[IssuedCall],
+    by_others: Sequence[IssuedCall] = (),
 ) -> tuple[Condition, ...]:
     """The conditions on which the messages of a rank depend for which another one waits, nearest first.
 
@@ -72,23 +79,77 @@ def unsent(
 
     Args:
         waiting, answering: the two ranks, each with its stack, outermost frame first.
-        messages: the sends, or the receives, that the second one has made before.
+        ops: the operations of which one would end the wait.
+        made: the newest sends and receives of the second one; by_others: of all others.
     """
     contexts = Contexts()
     (peer, _), (rank, stack) = waiting, answering
     here, there = contexts.place(stack), contexts.place(waiting[1])
-    if here is None or there is None or _may_be_later(there, waiting[1], here, stack):
+    ahead = None if here is None or there is None else _ahead(here, stack, there, waiting[1])
+    if here is None or ahead is None or ahead < 0:
         return ()
     conditions: list[Condition] = []
-    for message in messages:
-        made = message.stack[::-1]
-        place = contexts.place(made, message.op)
+    own = [call for call in made if call.op in ops]
+    for message in (*own, *_unmade(made, by_others, stack[::-1], ops)):
+        way = message.stack[::-1]
+        place = contexts.place(way, message.op)
         if place is None or not _may_concern(place, rank, peer):
             continue
-        repeated = _repeated(here, stack, place, made)
-        if repeated is not None and not _may_come(here, place, repeated):
-            conditions += _all_of([place], repeated)
+        repeated = _repeated(here, stack, place, way)
+        if repeated is None or (not ahead and _may_come(here, place, repeated)):
+            continue
+        known = [*_all_of([place], repeated)]
+        if all(_leads(one, place, repeated, rank) for one in known):
+            conditions += known
     return _nearest_first(one for one in conditions if _truth(one, rank) is None)
+
+
+def _unmade(
+    made: Sequence[IssuedCall], by_others: Sequence[IssuedCall], stack: Stack, ops: Collection[str]
+) -> Iterator[IssuedCall]:
+    """Messages that a rank has never sent, or received, in functions that are known to make some.
+
+    They are told by the name of what makes those: `dist` of `dist.recv(...)`.
+
+    Args:
+        stack: of the rank, innermost frame first.
+    """
+    known = (*made, *by_others)
+    lines = {(call.stack[0].file, call.stack[0].line) for call in made}
+    makers = {maker for call in known for maker in _makers(call)}
+    for frames in (*(call.stack for call in known), stack):
+        for depth, frame in enumerate(frames):
+            function = function_of(frame) if frame.user else None
+            for node in own_nodes(function) if function is not None else ():
+                if not isinstance(node, ast.Call) or (frame.file, node.lineno) in lines:
+                    continue
+                maker, _, op = (dotted(node.func) or "").rpartition(".")
+                if op in ops and maker in makers:
+                    lines.add((frame.file, node.lineno))
+                    at = replace(frame, line=node.lineno, values={})
+                    yield IssuedCall(op, (at, *frames[depth + 1 :]))
+
+
+def _makers(call: IssuedCall) -> Iterator[str]:
+    """What the operation of a call is called on, at its line."""
+    frame = call.stack[0]
+    function = function_of(frame)
+    for node in own_nodes(function) if function is not None else ():
+        if isinstance(node, ast.Call) and holds(node, frame.line):
+            maker, _, op = (dotted(node.func) or "").rpartition(".")
+            if op == call.op:
+                yield maker
+
+
+def _leads(condition: Condition, place: Place, repeated: _Repeated, rank: int) -> bool:
+    """False for a condition that the number of a rank decides such that it does not come to a place."""
+    answer, flow = _truth(condition, rank), condition.context.flow
+    if answer is None:
+        return True
+    at, heads = dict(place.levels)[condition.context], flow.deciding(repeated.loop)
+    label = "yes" if answer else "no"
+    ways = (to for name, to in flow.steps[condition.step].edges if name == label)
+    return any(to in at or flow.leads(to, at, heads) for to in ways)
 
 
 def _truth(condition: Condition, rank: int) -> bool | None:
@@ -117,13 +178,19 @@ def _may_come(here: Place, place: Place, repeated: _Repeated) -> bool:
     return not at.isdisjoint(to) or any(shared.flow.leads(step, to, heads) for step in at)
 
 
-def _may_be_later(one: Place, ones: Stack, other: Place, others: Stack) -> bool:
-    """False for a rank that is known to be in no later turn than another of what is around both."""
+def _ahead(one: Place, ones: Stack, other: Place, others: Stack) -> int | None:
+    """1 for a rank that is in a later turn of what is around both, -1 in an earlier one, 0 in the same.
+
+    None where that cannot be told.
+    """
     for turns, frames in loops_around(one.shared(other), followed(ones), followed(others)):
         counted = turns.both(*frames)
-        if not counted or any(mine != its for mine, its in counted):
-            return all(mine > its for mine, its in counted)
-    return False
+        signs = {(mine > its) - (mine < its) for mine, its in counted}
+        if len(signs) != 1:
+            return None
+        if signs != {0}:
+            return signs.pop()
+    return 0
 
 
 def _repeated(one: Place, ones: Stack, other: Place, others: Stack) -> _Repeated | None:

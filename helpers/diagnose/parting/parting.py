@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...model.facts import RankView, Verdict
 from ...model.findings import Mismatch
 from ...model.parting import Parting
-from ...model.waits import SENDS, InCollective, InP2P, InStore
+from ...model.waits import RECEIVES, SENDS, InCollective, InP2P, InStore
 from ...model.wording import stack_of
 from ..matching import divergence
 from ..scene import Facts
@@ -81,8 +81,13 @@ def _unsent(facts: Facts) -> Parting | None:
             if any(isinstance(one, InP2P) and one.sends != wait.sends for one in others):
                 continue
             one, other = facts.processes((rank, peer))
-            answers = [made for made in other.messages if (made.op in SENDS) != wait.sends]
-            conditions = unsent((rank, one.stack[::-1]), (peer, other.stack[::-1]), answers)
+            conditions = unsent(
+                (rank, one.stack[::-1]),
+                (peer, other.stack[::-1]),
+                RECEIVES if wait.sends else SENDS,
+                other.messages,
+                [made for at in facts.stuck if at != peer for made in facts.processes([at])[0].messages],
+            )
             if conditions:
                 return one_of(conditions, (peer,))
     return None

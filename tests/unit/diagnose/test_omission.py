@@ -11,6 +11,7 @@ from helpers.diagnose.parting.omission import omissions, unsent
 from helpers.diagnose.parting.trace import Trace
 from helpers.model.frames import Frame
 from helpers.model.issued import IssuedCall
+from helpers.model.waits import SENDS
 
 STEPS = """
     def main(loader, limit):
@@ -173,5 +174,26 @@ def test_what_a_message_depends_on(
     messages: Sequence[IssuedCall],
     expected: list[int],
 ) -> None:
-    conditions = unsent(waiting, answering, messages)
+    conditions = unsent(waiting, answering, SENDS, messages)
+    assert [one.choice.statement.lineno for one in conditions] == expected
+
+
+RECEIVED = made("recv", 22, 18, 8, function="first")
+
+
+@pytest.mark.parametrize(
+    ("own", "by_others", "expected"),
+    [
+        ([], [FORWARD], [4, 3]),
+        ([RECEIVED], [], [4, 3]),
+        ([], [RECEIVED], [4, 3]),
+        ([], [], []),
+    ],
+    ids=["a rank of another pair sends there", "in a function it was in", "in theirs", "nothing is known"],
+)
+def test_what_a_message_depends_on_that_was_never_sent(
+    own: Sequence[IssuedCall], by_others: Sequence[IssuedCall], expected: list[int]
+) -> None:
+    waiting, answering = (1, at(22, 20, 11, function="last")), (0, at(22, 21))
+    conditions = unsent(waiting, answering, SENDS, own, by_others)
     assert [one.choice.statement.lineno for one in conditions] == expected

@@ -85,8 +85,10 @@ def unsent(
     contexts = Contexts()
     (peer, _), (rank, stack) = waiting, answering
     here, there = contexts.place(stack), contexts.place(waiting[1])
-    ahead = None if here is None or there is None else _ahead(here, stack, there, waiting[1])
-    if here is None or ahead is None or ahead < 0:
+    if here is None or there is None:
+        return ()
+    ahead = _ahead(here, stack, there, waiting[1])
+    if ahead is None or ahead < 0:
         return ()
     conditions: list[Condition] = []
     own = [call for call in made if call.op in ops]
@@ -96,7 +98,13 @@ def unsent(
         if place is None or not _may_concern(place, rank, peer):
             continue
         repeated = _repeated(here, stack, place, way)
-        if repeated is None or (not ahead and _may_come(here, place, repeated)):
+        if (
+            repeated is None
+        ):  # the rank has left what is repeated around the other one, or is not in it yet
+            repeated, heads = _repeated(there, waiting[1], place, way), frozenset[int]()
+        else:
+            heads = here.shared(place)[-1].flow.deciding(repeated.loop)
+        if repeated is None or (not ahead and _may_come(here, place, heads)):
             continue
         known = [*_all_of([place], repeated)]
         if all(_leads(one, place, repeated, rank) for one in known):
@@ -170,12 +178,15 @@ def _may_concern(place: Place, rank: int, peer: int) -> bool:
     return True
 
 
-def _may_come(here: Place, place: Place, repeated: _Repeated) -> bool:
-    """True where a rank that is at one place may come to another in the same turn."""
+def _may_come(here: Place, place: Place, ends: Collection[int]) -> bool:
+    """True where a rank that is at one place may come to another.
+
+    Args:
+        ends: where the turn is over that is asked about.
+    """
     shared = here.shared(place)[-1]
     at, to = (dict(one.levels)[shared] for one in (here, place))
-    heads = shared.flow.deciding(repeated.loop)
-    return not at.isdisjoint(to) or any(shared.flow.leads(step, to, heads) for step in at)
+    return not at.isdisjoint(to) or any(shared.flow.leads(step, to, ends) for step in at)
 
 
 def _ahead(one: Place, ones: Stack, other: Place, others: Stack) -> int | None:

@@ -189,7 +189,12 @@ RECEIVED = made("recv", 22, 18, 8, function="first")
         ([], [RECEIVED], [4, 3]),
         ([], [], []),
     ],
-    ids=["a rank of another pair sends there", "in a function it was in", "in theirs", "nothing is known"],
+    ids=[
+        "a rank of another pair sends there",
+        "in a function it was in",
+        "in theirs",
+        "nothing is known",
+    ],
 )
 def test_what_a_message_depends_on_that_was_never_sent(
     own: Sequence[IssuedCall], by_others: Sequence[IssuedCall], expected: list[int]
@@ -197,3 +202,35 @@ def test_what_a_message_depends_on_that_was_never_sent(
     waiting, answering = (1, at(22, 20, 11, function="last")), (0, at(22, 21))
     conditions = unsent(waiting, answering, SENDS, own, by_others)
     assert [one.choice.statement.lineno for one in conditions] == expected
+
+
+RING = """
+    def share(token, fresh):
+        if not fresh:
+            return token
+        dist.send(token, 1)
+        dist.recv(token, 0)
+    def main(rank):
+        dist.barrier()
+        for step in range(10):
+            share(token, step % rank)
+        dist.barrier()
+    main(rank)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [(11, [3]), (8, [])], ids=["has left the loop", "is not in it yet"]
+)
+def test_what_a_message_depends_on_of_a_loop_that_only_the_other_rank_is_in(
+    line: int, expected: list[int]
+) -> None:
+    sent = IssuedCall("send", frames(RING, (12, "<module>"), (10, "main"), (5, "share"))[::-1])
+    waiting = frames(RING, (12, "<module>"), (10, "main"), (6, "share"))
+    conditions = unsent((1, waiting), (0, frames(RING, (12, "<module>"), (line, "main"))), SENDS, [sent])
+    assert [one.choice.statement.lineno for one in conditions] == expected
+
+
+def frames(source: str, *places: tuple[int, str]) -> tuple[Frame, ...]:
+    """Frames of a source, the outermost first."""
+    return tuple(Frame("train.py", line, name, text=dedent(source)) for line, name in places)

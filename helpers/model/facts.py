@@ -203,6 +203,7 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
             ended, where none but the main one is left.
         groups: those it is a member of, with one that is being created.
         groups_made: how many groups it has created, with one that is being created; None when unknown.
+        new_groups: the calls of `new_group` that have created them; None where not all are known.
         ended_in_call: True when it has ended and was last in a collective, a send or a receive.
         compiles: what its children compile for it, in words.
         wraps: of a launcher, the rank whose number it carries and whose process it has started.
@@ -252,6 +253,7 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
     ended_threads: tuple[tuple[str, Frame], ...] = ()
     groups: tuple[Group, ...] = ()
     groups_made: int | None = None
+    new_groups: Issued | None = None
     ended_in_call: bool = False
     compiles: str | None = None
     wraps: int | None = None

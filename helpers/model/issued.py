@@ -20,6 +20,9 @@ class IssuedCall(msgspec.Struct, frozen=True, eq=False):
     stack: tuple[Frame, ...]
 
 
+NEW_GROUP = "new_group"
+"""The call that creates a group, which all ranks make in the same order."""
+
 CallValues = tuple[Mapping[str, Scalar], ...]
 """Of each of the user's frames, the names and values that were kept of a call."""
 

@@ -11,8 +11,8 @@ from ..beacon.call_log import USERS_FRAMES
 from ..beacon.record import FrameEntry, LoggedCall, Record
 from ..beacon.torch_names import P2P_CALLS
 from ..model.frames import Frame
-from ..model.issued import CallValues, Issued, IssuedCall
-from .groups import labels_of, logged
+from ..model.issued import NEW_GROUP, CallValues, Issued, IssuedCall
+from .groups import labels_of, logged, made
 from .source import Sources, frame_of, literals
 
 
@@ -85,6 +85,18 @@ def messages(record: Record, sources: Sources) -> tuple[IssuedCall, ...]:
         return ()
     once = {(call["op"], call["place"]): call for call in history["newest"] if call["op"] in P2P_CALLS}
     return tuple(_of_log(call, history["places"], sources) for call in once.values())
+
+
+def new_groups(record: Record, sources: Sources) -> Issued | None:
+    """The calls that have created groups, besides the default one; None where not all are known."""
+    history, count = record.get("call_history"), made(record)
+    found = (
+        [call for call in history["newest"] if call["op"] == NEW_GROUP] if history is not None else []
+    )
+    if history is None or not found or count != 1 + len(found):
+        return None
+    calls = tuple(_of_log(call, history["places"], sources) for call in found)
+    return Issued(NEW_GROUP, 1, calls, tuple(map(_held, found)))
 
 
 def _held(call: LoggedCall) -> CallValues:

@@ -14,7 +14,7 @@ from ..model.waits import ANY_CHILD, AtRendezvous, Communication, OnChild, Wait
 from . import ends, groups, interpreter_lock, system_call
 from .evidence import Evidence, Source
 from .handles import open_handles
-from .issued import issued, messages
+from .issued import issued, messages, new_groups
 from .judged_thread import acting_thread, frames, judged
 from .process_table import Row
 from .source import Sources
@@ -195,6 +195,7 @@ def with_evidence(
         acting_thread=acting_thread(record, sources) if pending else None,
         groups=groups.groups(record),
         groups_made=groups.made(record),
+        new_groups=new_groups(record, sources),
     )
 
 

@@ -287,7 +287,7 @@ def _unequal_groups(facts: Facts) -> Verdict | None:
         culprits=odd,
         where=facts.where((*making, *odd)),
         evidence=(listed,),
-        finding=Mismatch(group=name, odd=odd, makes_group=True),
+        finding=Mismatch(group=name, odd=odd, collective=False, makes_group=True),
     )
 
 

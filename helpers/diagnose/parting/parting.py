@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from ...model.facts import RankView, Verdict
+from ...model.facts import ProcessView, RankView, Verdict
 from ...model.findings import Mismatch
+from ...model.issued import NEW_GROUP, Issued
 from ...model.parting import Parting
 from ...model.waits import RECEIVES, SENDS, InCollective, InP2P, InStore
 from ...model.wording import stack_of
@@ -55,6 +56,8 @@ def _may_be_past(verdict: Verdict) -> bool:
 def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting | None:
     """The statement of which all groups tell whose calls have come apart."""
     groups: list[str | None] = [one.group for one in facts.apart]
+    if any(wait.op == NEW_GROUP for rank in facts.stuck for wait in facts.waits(rank)[:1]):
+        groups = [NEW_GROUP]
     found = [
         parted(
             _traces(facts, group, ended),
@@ -129,15 +132,20 @@ def _busiest(facts: Facts) -> str | None:
 def _traces(facts: Facts, group: str | None, ended: Collection[int]) -> dict[int, Trace]:
     traces = {}
     for rank, view in facts.graph.ranks.items():
-        issued = next(
-            (one for one in (view.process.issued if view.process else ()) if one.group == group), None
-        )
+        issued = _issued(view.process, group) if view.process is not None else None
         stack = _stack(view)
         through = rank in ended and not stack
         if stack or through:
             known = (issued.first, issued.calls, issued.values) if issued is not None else (1, (), ())
             traces[rank] = Trace(rank, stack, *known, through, _collective(facts, rank, stack))
     return traces
+
+
+def _issued(process: ProcessView, group: str | None) -> Issued | None:
+    """What a rank has issued in a group, or to create groups."""
+    if group == NEW_GROUP:
+        return process.new_groups
+    return next((one for one in process.issued if one.group == group), None)
 
 
 def _stack(view: RankView) -> Stack:

@@ -186,7 +186,7 @@ def _process(
         still=UNTOLD,
         idle=0.0 if any(one.busy for one in accounts) else UNTOLD,
         woken=UNTOLD,
-        ended=None if ended is None else TAKEN,
+        ended=None if ended is None else float(ended.ended_at or TAKEN),
         signal=None if ended is None else ended.signal,
         exit_code=None if ended is None else ended.exit_code,
     )

@@ -24,6 +24,7 @@ from .log_rank import (
     account,
     error,
 )
+from .store_barrier import StoreBarrier
 from .writers import Line, Writers
 
 UNSET = 1 << 40
@@ -76,12 +77,12 @@ _OUTSIDE = {
 _SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS)
 """Messages that tell which rank has failed."""
 
-DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS)
+DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCTION, patterns.UNANSWERED)
 """Messages of several lines: these say what it is, whatever the first one says."""
 
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
-    r"|no socket interface|Connection closed by|Broken pipe|Connection reset"
+    r"|no socket interface|Connection closed by|Broken pipe|Connection reset|Cuda failure|Failed to CUDA"
 )
 """Warnings of NCCL's after which a job cannot go on, and which no exception may follow."""
 
@@ -110,6 +111,9 @@ _LOGGED = {
     patterns.BIND: "DistNetworkError",
     patterns.WATCHDOG_ENDS: "NCCL",
     patterns.UNCONNECTED: "Gloo",
+    patterns.UNREACHED: "DistNetworkError",
+    patterns.REDUCTION: "RuntimeError",
+    patterns.WHAT: "exception",
     patterns.CHILDS_MESSAGE: "",
     patterns.FINGERPRINTS: "RuntimeError",
     patterns.DUPLICATE_GPU: "DistBackendError",
@@ -155,6 +159,8 @@ class Log:
     def __init__(self, writers: Writers) -> None:
         self._writers = writers
         self._broken: Line | None = None
+        self._aborted: LogRank | None = None
+        self._barrier = StoreBarrier()
         self._memory_kills = 0
         self._killed_at = 0
         self._outside: tuple[int, str] | None = None
@@ -196,6 +202,7 @@ class Log:
 
     def _note(self, line: Line) -> None:
         self._several = self._several or any(text in line.text for text in _SEVERAL)
+        self._barrier.take(line)
         known = self._stalled or _KNOWN.search(line.text) is not None
         if known:
             self._watchdog(line)
@@ -226,6 +233,7 @@ class Log:
         if self._broken is not None:
             self._note(self._broken)
         self._place_writers()
+        self._place_waiting()
         self._find_groups()
         self._name_operations()
         self._place_failures()
@@ -249,6 +257,14 @@ class Log:
             ended = (found.error, found.signal, found.exit_code, found.died or None)
             if found.rank is not None or any(one is not None for one in ended):
                 yield found
+
+    def _place_waiting(self) -> None:
+        """The ranks that wait for others to join."""
+        deaths = [told.death for told in self._ranks.values()]
+        for rank, line in self._barrier.stuck(deaths).items():
+            told = self._rank(rank)
+            told.world_size, told.joins = self._barrier.world, True
+            told.quote(line)
 
     def _interruptions(self) -> None:
         """Exceptions by which somebody has ended a process from outside are no failures of it.
@@ -457,6 +473,11 @@ class Log:
             self._rank(line.speaker).ended(line, -SIGNALS[match["how"]])
         elif match := patterns.WORLD_RANK.search(line.text):
             self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
+        elif patterns.TERMINATED.search(line.text):
+            self._aborted = self._rank(line.speaker)
+            self._aborted.ended(line, -signal.SIGABRT)
+        elif patterns.WHAT.search(line.text) and patterns.LATE.search(line.text) and self._aborted:
+            self._aborted.code = None  # by a watchdog, whose operation has taken too long
         elif patterns.SOME_ENDED.search(line.text):
             self._rank(line.writer).ended(line, None)
         elif match := patterns.CRASHED.search(line.text):
@@ -526,7 +547,7 @@ class Log:
         Args:
             text: of the line, as an exception.
         """
-        if match := patterns.STORE_BARRIER.search(text):
+        if (match := patterns.STORE_BARRIER.search(text)) and not match["waits"]:
             rank = int(match["rank"])
             self._writers.note(line.writer, rank)
             self._rank(rank).world_size = int(match["world"])
@@ -580,16 +601,9 @@ class Log:
                 told = self._rank(local)
                 told.local_rank, told.pid = local, pid
                 told.ended(line, code)
-        if self._root is not None and (self._root.code is not None or self._root.died):
-            for told in self._ranks.values():
-                if told is not self._root and not told.for_memory:
-                    told.code = None
-        ended = {told.code for told in self._ranks.values()} - {None}
-        raised = any(told.death is not None for told in self._ranks.values())
-        if len(ended) > 1 or raised:
-            for told in self._ranks.values():
-                if told.code == -signal.SIGTERM:
-                    told.code = None
+        if self._root is not None:  # it stands last, and was observed first
+            at = (told.code_at for told in self._ranks.values() if told.code_at)
+            self._root.code_at = min(at, default=1) - 1
 
     def _place_writers(self) -> None:
         """Which ranks those are that only a label names."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ..beacon.calls import NOTHING
 from ..beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
 from ..model.facts import CUT_OFF, ErrorView
+from ..model.op_types import users_name
 from ..observe import pyspy_record, tracebacks
 from ..observe.account import Account
 from . import patterns
@@ -49,19 +50,6 @@ QUOTED = 8
 
 UNSEEN = 1e8
 """When an exception was raised that the log does not have: after those that it has."""
-
-OPERATIONS = {
-    "ALLREDUCE": "all_reduce",
-    "ALLREDUCE_COALESCED": "all_reduce_coalesced",
-    "ALLGATHER": "all_gather",
-    "_ALLGATHER_BASE": "all_gather_into_tensor",
-    "REDUCE_SCATTER": "reduce_scatter",
-    "_REDUCE_SCATTER_BASE": "reduce_scatter_tensor",
-    "ALLTOALL": "all_to_all",
-    "ALLTOALL_BASE": "all_to_all",
-}
-"""Names of operations in the watchdog's words -> in the user's, where these are not the same in small
-letters (torch/csrc/distributed/c10d/ProcessGroup.cpp and ProcessGroupNCCL.cpp)."""
 
 _ASIDE = re.compile(
     r"^Exception (?:in thread|ignored in)|exception was never retrieved|^--- Logging error ---"
@@ -195,6 +183,7 @@ class LogRank(msgspec.Struct):
         code: with which it has ended, as somebody tells; code_at: the number of that line.
         died: True where only that it has ended is told.
         for_memory: True where it is told that it was ended for memory.
+        joins: True where it waits at the end of `init_process_group`.
         late_at: number of the first line that tells that an operation has taken too long; 0 for none.
         quotes: number of a line that tells something -> the line, as it stands in the file.
     """
@@ -210,6 +199,7 @@ class LogRank(msgspec.Struct):
     code_at: int = 0
     died: bool = False
     for_memory: bool = False
+    joins: bool = False
     late_at: int = 0
     quotes: dict[int, str] = msgspec.field(default_factory=dict)
     _heard: dict[str, str] = msgspec.field(default_factory=dict)
@@ -307,6 +297,8 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
             threads.append(
                 _thread(group, progress.late, () if threads else told.frames, main=not threads)
             )
+    if told.joins:
+        threads.append(_in_call({"kind": "rendezvous", "op": "init_process_group", **NOTHING}))
     return Account(
         file=path,
         kind=KIND,
@@ -321,6 +313,7 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
         error=error(told) or (_unseen(told.code) if not threads else None),
         exit_code=told.code if told.code is not None and told.code > 0 else None,
         signal=-told.code if told.code is not None and told.code < 0 else None,
+        ended_at=told.code_at,
         died=told.died,
         timed_out=bool(told.late_at),
         quotes=tuple(sorted(told.quoted.items())),
@@ -339,7 +332,7 @@ def _entries(group: str, progress: Progress) -> Iterator[FlightEntry]:
         yield _entry(group, progress.completed, done=True)
     if progress.late is not None and progress.late.seq is not None:
         late = _entry(group, progress.late.seq, done=False)
-        late["op"] = _operation(progress.late.op)
+        late["op"] = users_name(progress.late.op)
         late["sizes"] = [[progress.late.numel]] if progress.late.numel is not None else []
         yield late
 
@@ -348,21 +341,22 @@ def _entry(group: str, number: int, *, done: bool) -> FlightEntry:
     return {"group": group, "seq": number, "op": "", "sizes": [], "done": done, "created": number}
 
 
-def _operation(name: str) -> str:
-    """An operation of the watchdog's in the words of the Flight Recorder."""
-    return OPERATIONS.get(name, name.lower())
-
-
 def _thread(group: Group, late: Operation, frames: Sequence[FrameEntry], *, main: bool) -> Thread:
     call: Call = {
         "kind": "collective",
-        "op": _operation(late.op),
+        "op": users_name(late.op),
         **NOTHING,
         "group": group["name"],
         "sizes": [[late.numel]] if late.numel is not None else [],
     }
+    return _in_call(call, frames, "MainThread" if main else f"on {group['name']}", main=main)
+
+
+def _in_call(
+    call: Call, frames: Sequence[FrameEntry] = (), name: str = "MainThread", *, main: bool = True
+) -> Thread:
     return {
-        "name": "MainThread" if main else f"on {group['name']}",
+        "name": name,
         "main": main,
         "since": 0.0,
         "frames": list(frames),

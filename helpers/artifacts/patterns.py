@@ -88,10 +88,12 @@ WORLD_RANK = _pattern(
 """The rank of an actor."""
 
 TEE = _prefix(
-    r"^\[(?!rank\d)(?P<role>[A-Za-z_]\w*?)(?P<number>\d+)\]:",
-    "torch 1.9 to 2.15, `torchrun --tee`, torch/distributed/elastic/multiprocessing/tail_log.py",
+    r"^(?:[A-Za-z][\w.-]*/\d+ )?\[(?!rank\d)(?P<role>(?:[A-Za-z_]\w*?)?)(?P<number>\d+)\]:(?=\S)",
+    "torch 1.9 to 2.15, `torchrun --tee`, torch/distributed/elastic/multiprocessing/tail_log.py; "
+    "TorchX 0.1 to 0.7, torchx/cli/cmd_log.py",
     "[default1]:Traceback (most recent call last):",
     "[trainer12]:step 1",
+    "trainer/0 [1]:step 1",
 )
 """The local rank that has written a line."""
 
@@ -202,9 +204,16 @@ CONNECTS = _pattern(
 """A rank waits for the first one of its group, and is that rank in it."""
 
 TIMED_OUT = _pattern(
-    ("collective timeout", "got stuck for", "Heartbeat monitor timed out", "Operation timed out after"),
+    (
+        "collective timeout",
+        "Watchdog caught c",
+        "got stuck for",
+        "Heartbeat monitor timed out",
+        "Operation timed out after",
+    ),
     r"due to (?:a )?collective timeout|watchdog got stuck for \d+ seconds|Heartbeat monitor timed out!"
-    r"|watchdog detected a collective timeout|\[TC\].* Operation timed out after \d+ ms",
+    r"|watchdog detected a collective timeout|Watchdog caught c[a-z ]*$"
+    r"|\[TC\].* Operation timed out after \d+ ms",
     f"torch 2.2 to 2.15, {_NCCL}, heartbeat monitor; 2.14 and 2.15, torch/csrc/distributed/c10d/nccl2",
     "[PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a collective timeout from  "
     "rank 2 and we will try our best to dump the debug info.",
@@ -543,7 +552,8 @@ NCCL_WARN = _pattern(
 
 STORE_BARRIER = _pattern(
     "in store based barrier",
-    r"in store based barrier on rank:? (?P<rank>\d+), for key: \S+ "
+    r"(?P<waits>Waiting )?in store based barrier (?:on|to initialize process group for) rank:? "
+    r"(?P<rank>\d+), (?:for )?key: (?P<key>\S+) "
     r"\(world_size=(?P<world>\d+), (?:worker_count|num_workers_joined)=(?P<count>\d+)",
     "torch 1.8 to 2.15, torch/distributed/distributed_c10d.py",
     "RuntimeError: Timed out initializing process group in store based barrier on rank: 7, for key: "
@@ -551,8 +561,10 @@ STORE_BARRIER = _pattern(
     "torch.distributed.DistStoreError: Timed out initializing process group in store based barrier on "
     "rank 0, for key: store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00 "
     "error=x)",
+    "Waiting in store based barrier to initialize process group for rank: 0, key: "
+    "store_based_barrier_key:1 (world_size=8, worker_count=7, timeout=0:30:00)",
 )
-"""A rank has waited in vain for the others, at the end of `init_process_group`."""
+"""A rank waits for the others at the end of `init_process_group`, or has waited in vain."""
 
 GAVE_UP = _pattern(
     "failed to pass monitoredBarrier",
@@ -614,6 +626,58 @@ CHILDS_MESSAGE = _pattern(
     '    "message": "RendezvousConnectionError: The connection to the C10d store has failed.",',
 )
 """An exception in an error file that has been printed."""
+
+TERMINATED = _pattern(
+    "terminate called",
+    r"terminate called (?:after throwing an instance of|without an active exception|recursively)",
+    "libstdc++ of GCC 4 to 15, libsupc++/vterminate.cc",
+    "terminate called after throwing an instance of 'gloo::EnforceNotMet'",
+    "terminate called without an active exception",
+)
+"""A process aborts: nothing has caught an exception of C++."""
+
+WHAT = _pattern(
+    "what():",
+    r"^ *what\(\): +(?P<said>\S.*)",
+    "libstdc++ of GCC 4 to 15, libsupc++/vterminate.cc",
+    "  what():  CUDA error: out of memory",
+)
+"""The message of that exception."""
+
+UNREACHED = _pattern(
+    "client socket has ",
+    r"(?P<said>The client socket has (?:failed to connect to any network address of|timed out after)"
+    r" .*)",
+    "torch 2.0 to 2.15, torch/csrc/distributed/c10d/socket.cpp",
+    "[E socket.cpp:610] [c10d] The client socket has failed to connect to any network address of "
+    "(node7, 40323).",
+    "[E socket.cpp:610] [c10d] The client socket has timed out after 60000ms while trying to connect to "
+    "(node7, 29500).",
+)
+"""A process cannot reach the store, after all of its attempts."""
+
+REDUCTION = _pattern(
+    (
+        "Expected to have finished reduction",
+        "Expected to mark a variable ready",
+        "marked as ready twice",
+    ),
+    r"(?P<said>(?:Expected to (?:have finished reduction in the prior iteration|mark a variable ready "
+    r"only once)|Parameter at index \d+.* has been marked as ready twice).*)",
+    "torch 1.5 to 2.15, torch/csrc/distributed/c10d/reducer.cpp",
+    "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new",
+    "RuntimeError: Expected to mark a variable ready only once. This error is caused by one of",
+    "Parameter at index 4 with name layer.weight has been marked as ready twice.",
+)
+"""DDP has waited for gradients that were not computed, or has got some twice."""
+
+UNANSWERED = _pattern(
+    "Got completion ",
+    r"^(?P<said>NET/IB ?: Got completion (?:from peer|with) .*)",
+    "NCCL 2.4 to 2.30, src/transport/net_ib.cc, after `Last error:` of what torch raises",
+    "NET/IB : Got completion from peer 10.0.0.2<42311> with error 12, opcode 0",
+)
+"""The network card has got no answer from another machine."""
 
 WATCHDOG_ENDS = _pattern(
     "watchdog thread terminated with exception",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
 from ..model.waits import ANY_CHILD, OnChild
-from .messages import FINGERPRINT, FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
+from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
 from .needs import AGENTS
 
 SIGTERM = 15
@@ -123,13 +123,6 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
         if event is not None and matters and snapshot.job.exit_code != 0:
             found.append(event)
     return tuple(sorted(found, key=_weight))
-
-
-def fingerprints(event: Event) -> dict[int, tuple[str, int]]:
-    """Rank -> the operation that it was in, and its number, where a backend tells two that differ."""
-    found = FINGERPRINT.findall(event.error.message) if event.error is not None else []
-    known = {int(rank): (op.lower(), int(seq)) for rank, seq, op in found}
-    return known if len({op for op, _ in known.values()}) > 1 else {}
 
 
 def twins(view: RankView) -> frozenset[int]:

@@ -28,6 +28,16 @@ FOLLOWS = _any_of(
         "gloo/transport/tcp/pair.cc after `Read error`; jobs/worker_killed",
     ),
     (
+        r"\b(?:[Rr]ead error|[Ww]rite error|readv|writev) \[[^\]]*\]\S*: ",
+        "the connection to another rank has failed in any other way",
+        "gloo/transport/tcp/pair.cc",
+    ),
+    (
+        r"NET/IB ?: Got completion (?:from peer|with) ",
+        "the process at the other end, or the network to it, does not answer",
+        "nccl 2.4 to 2.30, src/transport/net_ib.cc",
+    ),
+    (
         r"Broken pipe",
         "the same, on writing: EPIPE",
         "gloo/transport/tcp/pair.cc after `writev`; Python's BrokenPipeError",
@@ -160,12 +170,6 @@ OTHER_SIZES = _any_of(
 )
 """Ranks meet in one operation with tensors of different sizes."""
 
-FINGERPRINT = re.compile(
-    r"Rank (\d+) is running collective: CollectiveFingerPrint\(SequenceNumber=(\d+)(?:, )?OpType=(\w+)"
-)
-"""A rank's call, as TORCH_DISTRIBUTED_DEBUG=DETAIL has compared it with another one's: its rank, number
-and operation: torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp, 1.9 to 2.15."""
-
 OTHER_CALLS = _any_of(
     (
         r"Mismatched collective detected",
@@ -185,6 +189,7 @@ torch/distributed/elastic/rendezvous/api.py, 1.9 to 2.15."""
 
 NO_GPU_MEMORY = re.compile(
     r"CUDA out of memory|HIP out of memory|CUDA error: out of memory|GPU \d+ has a total"
+    r"|Cuda failure (?:\d+ )?'out of memory'"
 )
 """The memory of a GPU is used up: c10/cuda/CUDACachingAllocator.cpp."""
 

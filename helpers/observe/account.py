@@ -20,6 +20,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         groups: the process groups in which it has issued something; flight: its Flight Recorder.
         error: the exception that has ended it.
         died: True where only that it has ended is told.
+        ended_at: number of the line that tells how it has ended, 0 for none.
         timed_out: True for a process of which an operation has taken longer than its timeout.
         masked: failures that follow from what came first in the file, in words.
         absent: ranks for which others wait, as a library tells.
@@ -50,6 +51,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     exit_code: int | None = None
     signal: int | None = None
     died: bool = False
+    ended_at: int = 0
     timed_out: bool = False
     masked: tuple[str, ...] = ()
     absent: tuple[int, ...] = ()

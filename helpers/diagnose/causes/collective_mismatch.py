@@ -15,7 +15,8 @@ from ...model.parting import Call
 from ...model.waits import Communication, InCollective, InP2P
 from ...model.wording import group_name, operation, place, plural, sentence, spoken
 from ..aborted_calls import classes, described
-from ..events import Event, fingerprints
+from ..events import Event
+from ..fingerprints import Fingerprint, different_calls
 from ..matching import Divergence, divergence
 from ..messages import NO_MEMBER, OTHER_CALLS, OTHER_SIZES
 from ..parting.history import Apart
@@ -172,9 +173,12 @@ def _uses_threads(process: ProcessView) -> bool:
 
 def _met(facts: Facts, event: Event) -> Verdict | None:
     """Two different calls have met, and a backend has failed over their sizes, or says so."""
-    if event.error is not None and (fingerprints(event) or OTHER_CALLS.search(event.error.message)):
-        return _told_by_backend(event)
-    if event.error is None or not OTHER_SIZES.search(event.error.message):
+    if event.error is None:
+        return None
+    compared = different_calls(event.error.message)
+    if compared is not None or OTHER_CALLS.search(event.error.message):
+        return _told_by_backend(event, compared or {})
+    if not OTHER_SIZES.search(event.error.message):
         return None
     calls = facts.aborted
     same = classes(calls)
@@ -222,25 +226,31 @@ def _excluded(facts: Facts, event: Event) -> Verdict | None:
     )
 
 
-def _told_by_backend(event: Event) -> Verdict:
-    """The backend has compared the calls of the ranks itself, and says which they are."""
-    known = fingerprints(event)
-    calls = tuple(Call((rank,), op, None) for rank, (op, _) in sorted(known.items()))
-    numbers = {rank: number for rank, (_, number) in known.items()}
-    seq = max(numbers.values(), default=None)
-    # A rank without a number has sent nothing, and is elsewhere.
-    odd = tuple(rank for rank in sorted(known) if not numbers[rank]) or tuple(sorted(known))
-    said = clauses({rank: verb("was", "were", f"in {op} #{n}") for rank, (op, n) in known.items()})
-    against = " against ".join(dict.fromkeys(call.op for call in calls))
+def _told_by_backend(event: Event, known: Mapping[int, Fingerprint]) -> Verdict:
+    """The backend has compared the calls of the ranks itself, and says which they are.
+
+    Args:
+        known: rank -> its call; of a text that is cut off not of all.
+    """
+    calls = tuple(Call((rank,), call.op, None) for rank, call in sorted(known.items()))
+    operations = dict.fromkeys(call.op for call in calls)
+    # A rank with another operation and without a number has sent nothing, and is elsewhere.
+    odd = [rank for rank, call in sorted(known.items()) if call.seq == 0 and len(operations) > 1]
+    numbered = {
+        rank: call.op + ("" if call.seq is None else f" #{call.seq}") for rank, call in known.items()
+    }
+    said = clauses({rank: verb("was", "were", f"in {call}") for rank, call in numbered.items()})
+    cut_off = ", and what another rank was in is cut off" if len(known) == 1 else ""
+    seq = max((call.seq for call in known.values() if call.seq is not None), default=None)
     return Verdict(
         outcome="error",
         cause="collective-mismatch",
-        detail=f"{against} at #{seq}" if calls else event.text,
-        summary=f"Two different calls have met: {said or event.text}.",
-        culprits=odd,
+        detail=" against ".join(numbered.values()) if len(known) > 1 else event.text,
+        summary=f"Two different calls have met: {said or event.text}{cut_off}.",
+        culprits=tuple(odd or sorted(known)),
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
-        finding=Mismatch(seq=seq, calls=calls, odd=odd, collective=True),
+        finding=Mismatch(seq=seq, calls=calls, odd=tuple(odd or sorted(known)), collective=True),
     )
 
 

@@ -12,7 +12,8 @@ from ...model.frames import Frame, innermost_user
 from ...model.waits import InCollective, Sizes
 from ...model.wording import place, plural, spoken, stack_of
 from ..aborted_calls import classes
-from ..events import fingerprints, line_of_call
+from ..events import line_of_call
+from ..fingerprints import different_calls
 from ..matching import SAME_SIZE, differ
 from ..messages import OTHER_PARAMETERS, OTHER_SIZES
 from ..scene import Facts, minority
@@ -22,7 +23,9 @@ def find(facts: Facts) -> Verdict | None:
     """The first failure is a size check, or ranks are in one operation with different sizes."""
     event = facts.first
     if event is not None:
-        if event.error is None or not OTHER_SIZES.search(event.error.message) or fingerprints(event):
+        if event.error is None or not OTHER_SIZES.search(event.error.message):
+            return None
+        if different_calls(event.error.message) is not None:
             return None
         compared = bool(OTHER_PARAMETERS.search(event.error.message))
         calls = facts.aborted

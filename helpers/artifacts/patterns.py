@@ -88,7 +88,7 @@ WORLD_RANK = _pattern(
 """The rank of an actor."""
 
 TEE = _prefix(
-    r"^(?:[A-Za-z][\w.-]*/\d+ )?\[(?!rank\d)(?P<role>(?:[A-Za-z_]\w*?)?)(?P<number>\d+)\]:(?=\S)",
+    r"^(?P<replica>[A-Za-z][\w.-]*/\d+ )?\[(?!rank\d)(?(replica)\w*?|[A-Za-z_]\w*?)(?P<number>\d+)\]:",
     "torch 1.9 to 2.15, `torchrun --tee`, torch/distributed/elastic/multiprocessing/tail_log.py; "
     "TorchX 0.1 to 0.7, torchx/cli/cmd_log.py",
     "[default1]:Traceback (most recent call last):",

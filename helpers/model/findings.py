@@ -262,7 +262,8 @@ class Unexplained(Finding, frozen=True):
     """Nothing explains what was seen.
 
     Attributes:
-        blind: True where something could not be seen; on_gpus: where the job runs on GPUs.
+        blind: True where something could not be seen; on_gpus: where the job runs on GPUs, and no
+            collective of it is known to have completed.
         from_outside: True where somebody else has ended the job, and no rank has failed.
         never_connected: True where the first operation of a group has never completed.
     """

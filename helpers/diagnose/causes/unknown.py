@@ -25,8 +25,18 @@ def find(facts: Facts) -> Verdict | None:
     verdict = _find(facts)
     if verdict is None or verdict.finding is not None:
         return verdict
-    blind, on_gpus = bool(facts.snapshot.not_seen), facts.snapshot.job.hardware == "cuda"
-    return replace(verdict, finding=Unexplained(blind=blind, on_gpus=on_gpus))
+    blind = bool(facts.snapshot.not_seen)
+    return replace(verdict, finding=Unexplained(blind=blind, on_gpus=_may_be_transport(facts)))
+
+
+def _may_be_transport(facts: Facts) -> bool:
+    """True for a job on GPUs of which no collective is known to have completed."""
+    issued = (
+        one for process in facts.processes(tuple(facts.graph.ranks)) for one in process.collectives
+    )
+    return facts.snapshot.job.hardware == "cuda" and not any(
+        one.done or one.seq > FIRST for one in issued
+    )
 
 
 def _find(facts: Facts) -> Verdict | None:
@@ -61,13 +71,15 @@ def _untold(facts: Facts) -> Verdict | None:
     if not telling or facts.patience == math.inf:
         return None
     failed = snapshot.alarming or not snapshot.telling
-    said = "which rank has failed, or why" if failed else "of a rank, or of a failure"
+    said = "shows neither a failure nor ranks that wait"
+    if failed:
+        said = "tells of a failure, and of none that is known here"
     return Verdict(
         outcome="error" if snapshot.alarming else "running",
         cause="unknown",
         proved=False,
-        detail=f"nothing that was read tells {said}",
-        summary=f"Nothing that was read tells {said}. The lines below say most.",
+        detail=f"what was read {said}",
+        summary=f"What was read {said}. The lines below say most.",
         evidence=telling,
         finding=Unexplained(blind=True),
     )
@@ -246,7 +258,7 @@ def _together(facts: Facts, ranks: tuple[int, ...]) -> Verdict | None:
         evidence=(silent,) if silent else (),
         finding=Unexplained(
             blind=bool(facts.snapshot.not_seen),
-            on_gpus=facts.snapshot.job.hardware == "cuda",
+            on_gpus=_may_be_transport(facts),
             never_connected=calls[0].seq == FIRST,
         ),
     )

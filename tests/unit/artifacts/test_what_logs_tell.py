@@ -289,12 +289,82 @@ ENDS = {
     ),
     "allreduce.gradients_1 [missing ranks: 3]": ("missing-rank", (3,)),
     "NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, name=python3, GPU has fallen off the bus.": ("error", ()),
+    "trainer/0 [1]:[E socket.cpp:610] [c10d] The client socket has failed to connect to any "
+    "network address of (node7, 40323).": ("rendezvous-incomplete", ()),
+    "[rank1]: Expected to have finished reduction in the prior iteration before starting": (
+        "error",
+        (1,),
+    ),
+    "[rank1]: Parameter at index 4 has been marked as ready twice.": ("error", (1,)),
+    "n1:1:2 [0] enqueue.cc:9 NCCL WARN Cuda failure 'out of memory'": ("out-of-memory", ()),
+    "terminate called without an active exception": ("rank-crashed", ()),
+    "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: out of memory": (
+        "out-of-memory",
+        (),
+    ),
+    "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at "
+    "pair.cc:446] op.preamble.length <= op.nbytes. 8 vs 4": ("shape-mismatch", ()),
+    "RuntimeError: [gloo/transport/tcp/pair.cc:538] Read error [10.0.0.7]:4242: Connection timed out": (
+        "unknown",
+        (),
+    ),
+    "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error\nLast error:\n"
+    "NET/IB : Got completion from peer 10.0.0.2<42311> with error 12, opcode 0": ("unknown", ()),
 }
 
 
 @pytest.mark.parametrize("line", ENDS)
 def test_one_line_may_tell_it_all(tmp_path: Path, line: str) -> None:
     assert found(tmp_path, line + "\n")[1:] == ENDS[line]
+
+
+COMPARED = "RuntimeError: Detected mismatch between collectives on ranks. "
+IS_IN = "Rank {} is running collective: CollectiveFingerPrint({})"
+CALLS = {
+    "other operations": ("OpType=ALLGATHER, TensorShape=[6]", "OpType=_ALLGATHER_BASE", (0, 1)),
+    "other numbers": ("SequenceNumber=1OpType=BARRIER", "SequenceNumber=0OpType=BARRIER", (0, 1)),
+    "nothing sent": ("SequenceNumber=9, OpType=ALLGATHER", "SequenceNumber=0OpType=REDUCE", (1,)),
+    "cut off": ("SequenceNumber=9, OpType=BROADCAST, TensorShape=[1], Tens", None, (0,)),
+    "other sizes": (
+        "SequenceNumber=9, OpType=ALLREDUCE, TensorShape=[1]",
+        "SequenceNumber=9, OpType=ALLREDUCE, TensorShape=[2]",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls_that_torch_has_compared(tmp_path: Path, case: str) -> None:
+    one, other, odd = CALLS[case]
+    text = COMPARED + IS_IN.format(0, one)
+    text += f", but {IS_IN.format(1, other)}." if other is not None else ""
+    outcome, cause, culprits = found(tmp_path, text + "\n")
+    assert outcome == "error"
+    assert (cause, culprits) == (("shape-mismatch", ()) if odd is None else ("collective-mismatch", odd))
+
+
+WAITS = (
+    "INFO:root:Waiting in store based barrier to initialize process group for rank: {}, key: "
+    "store_based_barrier_key:1 (world_size=4, worker_count={}, timeout=0:30:00)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "count", "after", "expected"),
+    [
+        ((0, 1, 3), 3, "", ("hang", "rendezvous-incomplete")),
+        ((0, 1), 3, "", ("running", "unknown")),
+        ((0, 1, 2, 3), 4, "", ("running", "unknown")),
+        ((0, 1, 3), 3, STEPS * 3, ("running", "unknown")),
+        ((0, 1, 3), 3, said("[rank2]: ", VALUE), ("error", "error")),
+    ],
+    ids=["all that have come wait", "one is not seen", "nobody is missing", "they went on", "a failure"],
+)
+def test_ranks_that_wait_for_others_to_join(
+    tmp_path: Path, ranks: tuple[int, ...], count: int, after: str, expected: tuple[str, str]
+) -> None:
+    text = "".join(WAITS.format(rank, count) for rank in ranks) * 2 + after
+    assert found(tmp_path, text)[:2] == expected
 
 
 ADVICE = {
@@ -331,7 +401,7 @@ def test_a_text_is_never_refused(tmp_path: Path) -> None:
 def test_a_text_without_a_failure_is_called_that(tmp_path: Path) -> None:
     told = report(tmp_path, "hello\n").verdict
     assert (told.outcome, told.cause) == ("running", "unknown")
-    assert told.summary.startswith("Nothing that was read tells of a rank, or of a failure.")
+    assert told.summary.startswith("What was read shows neither a failure nor ranks that wait.")
 
 
 def test_what_can_be_read_by_nobody(tmp_path: Path) -> None:

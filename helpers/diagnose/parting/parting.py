@@ -19,6 +19,7 @@ from .collectives import OPERATIONS
 from .contexts import Stack
 from .divergence import Divergence
 from .omission import unsent
+from .other_group import other_group
 from .parted import apart_by, exited, one_of, parted
 from .trace import Trace
 
@@ -42,7 +43,9 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     if away and verdict.cause == "collective-mismatch":
         statement = _excluded(facts, away)
     elif statement is None and not _shifted(facts):
-        statement = _parted(facts, verdict, ended) or _unsent(facts)
+        statement = _parted(facts, verdict, ended)
+        if statement is None or statement.kind is None:
+            statement = other_group(facts) or statement or _unsent(facts)
     if statement is None:
         return Parting(history=told) if told else None
     return replace(statement, history=told)

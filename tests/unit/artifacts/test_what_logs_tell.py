@@ -298,10 +298,8 @@ ENDS = {
     "[rank1]: Parameter at index 4 has been marked as ready twice.": ("error", (1,)),
     "n1:1:2 [0] enqueue.cc:9 NCCL WARN Cuda failure 'out of memory'": ("out-of-memory", ()),
     "terminate called without an active exception": ("rank-crashed", ()),
-    "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: out of memory": (
-        "out-of-memory",
-        (),
-    ),
+    "terminate called after throwing an instance of 'c10::Error'\n"
+    "  what():  CUDA error: out of memory": ("out-of-memory", ()),
     "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at "
     "pair.cc:446] op.preamble.length <= op.nbytes. 8 vs 4": ("shape-mismatch", ()),
     "RuntimeError: [gloo/transport/tcp/pair.cc:538] Read error [10.0.0.7]:4242: Connection timed out": (

@@ -1,0 +1,101 @@
+"""Ranks that make one call in different groups: what decides in which. No I/O."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from ...model.frames import Frame
+from ...model.issued import IssuedCall
+from ...model.parting import Guard, Kind, Parting
+from ...program.blocks import function_of
+from ...program.chosen import chosen_by
+from ...program.syntax import called_name, holds, own_nodes
+from ..scene import Facts
+from .contexts import users_of
+from .told import source_of
+
+_KINDS: dict[type, Kind] = {ast.If: "if", ast.Match: "match", ast.IfExp: "ifexp"}
+
+
+def other_group(facts: Facts) -> Parting | None:
+    """What decides in which group ranks make a call that has parted them; None where that is not it.
+
+    A rank has made it in a group of which another one is a member that has made it, by the same lines,
+    in another group: so it is its argument that leads them apart. Nothing is told where several
+    statements decide that, or none.
+    """
+    found = {
+        (guard.where.file, guard.where.line): guard
+        for rank, call in _in_groups_of_others(facts)
+        for guard in _guards(rank, call)
+    }
+    if len(found) != 1:
+        return None
+    (guard,) = found.values()
+    return Parting(guard.kind, guard.where, guard.source)
+
+
+def _in_groups_of_others(facts: Facts) -> Iterator[tuple[int, IssuedCall]]:
+    """The calls that have parted ranks, and that another member of the group has made in another one."""
+    issued = {
+        rank: view.process.issued for rank, view in facts.graph.ranks.items() if view.process is not None
+    }
+    members = {
+        group.name: {*group.members}
+        for process in facts.processes(tuple(facts.graph.ranks))
+        for group in process.groups
+    }
+    elsewhere: dict[tuple[object, ...], set[tuple[int, str]]] = {}
+    for rank, groups in issued.items():
+        for one in groups:
+            for call in {*one.calls}:
+                elsewhere.setdefault(_key(call), set()).add((rank, one.group))
+    for apart in facts.apart:
+        for rank, call in apart.calls.items():
+            made = elsewhere.get(_key(call), set())
+            others = {other for other, group in made if group != apart.group and other != rank}
+            if others & members.get(apart.group, set()):
+                yield rank, call
+
+
+def _key(call: IssuedCall) -> tuple[object, ...]:
+    return call.op, *users_of(call.stack)
+
+
+def _guards(rank: int, call: IssuedCall) -> Iterator[Guard]:
+    """The statements that decide which group a call is given, followed through those that hand it on."""
+    frames = users_of(call.stack)
+    wanted, operation, place = "group", call.op, None
+    for frame in frames:
+        function = function_of(frame)
+        value = _argument(frame, function, operation, (wanted, place)) if function is not None else None
+        if value is None or function is None:
+            return
+        for chosen in chosen_by(value, function, frame.text):
+            where = replace(frame, line=chosen.statement.lineno, function=chosen.function, values={})
+            source = source_of(chosen.statement, frame.text)
+            yield Guard(_KINDS[type(chosen.statement)], (rank,), where, source)
+        if not isinstance(value, ast.Name) or not isinstance(function, ast.FunctionDef):
+            return
+        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+        wanted, operation = value.id, function.name
+        place = names.index(wanted) - (names[0] == "self") if wanted in names else None
+
+
+def _argument(
+    frame: Frame, function: ast.AST, operation: str, argument: tuple[str, int | None]
+) -> ast.expr | None:
+    """What the call of an operation at a line is given for an argument, by its name or by its place."""
+    name, place = argument
+    calls = [
+        node
+        for node in own_nodes(function)
+        if isinstance(node, ast.Call) and holds(node, frame.line) and called_name(node) == operation
+    ]
+    given = [word.value for call in calls for word in call.keywords if word.arg == name]
+    if place is not None and not given:
+        given = [call.args[place] for call in calls if len(call.args) > place]
+    return given[0] if len(given) == 1 else None

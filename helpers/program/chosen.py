@@ -1,0 +1,92 @@
+"""The statements that decide which value an expression has. No I/O."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .blocks import parts
+from .syntax import dotted, own_nodes, parsed
+
+DEPTH = 4
+"""Names and functions that are followed from one to the next."""
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Chosen(NamedTuple):
+    """A statement under which a name is bound, or a function returns.
+
+    Attributes:
+        function: the name of the function around it.
+    """
+
+    function: str
+    statement: ast.If | ast.Match | ast.IfExp
+
+
+def chosen_by(value: ast.expr, function: ast.AST, text: str, depth: int = DEPTH) -> Iterator[Chosen]:
+    """The conditions that decide what an expression is: of its names, and of what it calls.
+
+    Args:
+        value: the expression; function: around it, or the module.
+        text: the source of both.
+        depth: how many names and functions are followed.
+    """
+    name = getattr(function, "name", "<module>")
+    if isinstance(value, ast.IfExp):
+        yield Chosen(name, value)
+    if not depth:
+        return
+    for scope, node in _sources_of(value, function, text):
+        assert isinstance(node, ast.Return | ast.Assign | ast.AnnAssign)
+        yield from (Chosen(getattr(scope, "name", name), one) for one in _around(scope, node))
+        if node.value is not None:
+            yield from chosen_by(node.value, scope, text, depth - 1)
+
+
+def _sources_of(
+    value: ast.expr, function: ast.AST, text: str
+) -> Iterator[tuple[ast.AST, ast.Return | ast.Assign | ast.AnnAssign]]:
+    """The statements that give an expression its value, each with the function around it."""
+    functions = [
+        one for one in ast.walk(parsed(text) or ast.Module([], [])) if isinstance(one, _Function)
+    ]
+    match value:
+        case ast.Name():
+            yield from ((function, one) for one in _bindings(function, value.id))
+        case ast.Attribute():
+            wanted = dotted(value) or ""
+            yield from ((one, node) for one in functions for node in _bindings(one, wanted))
+        case ast.Call():
+            called = (dotted(value.func) or "").rpartition(".")[2]
+            for one in functions:
+                if one.name == called:
+                    yield from ((one, node) for node in own_nodes(one) if isinstance(node, ast.Return))
+
+
+def _bindings(function: ast.AST, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
+    for node in own_nodes(function):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        if isinstance(node, ast.Assign | ast.AnnAssign) and name in map(dotted, targets):
+            yield node
+
+
+def _around(function: ast.AST, node: ast.stmt) -> Iterator[ast.If | ast.Match]:
+    """The conditions of a function that a statement stands under, outermost first."""
+    for statement in getattr(function, "body", ()):
+        yield from _path(statement, node)
+
+
+def _path(statement: ast.stmt, node: ast.stmt) -> Iterator[ast.If | ast.Match]:
+    inside = [block for _, block, _ in parts(statement) if any(node in ast.walk(one) for one in block)]
+    if inside and isinstance(statement, ast.If | ast.Match):
+        yield statement
+    for block in inside:
+        for inner in block:
+            yield from _path(inner, node)

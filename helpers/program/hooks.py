@@ -11,6 +11,7 @@ import msgspec
 from .syntax import arguments_of, called_name, dotted, own_nodes, parsed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Handed = list[tuple[_Function, frozenset[str]]]
 
 
 class Telling(msgspec.Struct, frozen=True, eq=False):
@@ -26,19 +27,55 @@ def hooks(text: str, calls: frozenset[str]) -> tuple[Telling, ...]:
 
     A function that the program does not call is called by a library. It tells the library something
     where it stores an attribute of what it was given, as `control.should_training_stop`, or of the
-    trainer that its object belongs to, or where it returns something under a condition.
+    trainer that its object belongs to, or hands that on to a function that does, or where it returns
+    something under a condition.
 
     Args:
         calls: the names of the functions that any file of the program calls (`called`).
     """
-    found = [
-        Telling(function, node)
-        for function in _functions(text)
+    functions = _functions(text)
+    found = (
+        telling
+        for function in functions
         if function.name not in calls and not function.name.startswith("__")
-        for node in _ifs(function)
-        if any(_tells(inner, arguments_of(function)) for inner in own_nodes(node))
-    ]
+        for telling in _tellings(function, functions)
+    )
     return tuple(sorted(found, key=lambda one: one.statement.lineno))
+
+
+def _tellings(function: _Function, functions: tuple[_Function, ...]) -> Iterator[Telling]:
+    """The conditions of a function, and of those to which it hands on what it was given."""
+    given = arguments_of(function)
+    handed: dict[ast.AST, _Handed] = {
+        node: _handed_to(node, given, functions)
+        for node in own_nodes(function)
+        if isinstance(node, ast.Call)
+    }
+    for node in _ifs(function):
+        inside = [*own_nodes(node)]
+        if any(_tells(one, given) for one in inside) or any(handed.get(one) for one in inside):
+            yield Telling(function, node)
+    for helper, names in (one for told in handed.values() for one in told):
+        for node in _ifs(helper):
+            if any(_stores(one, names) for one in own_nodes(node)):
+                yield Telling(helper, node)
+
+
+def _handed_to(call: ast.AST, given: frozenset[str], functions: tuple[_Function, ...]) -> _Handed:
+    """The function that a call hands arguments to, and what it calls these, if it stores in them."""
+    if not isinstance(call, ast.Call):
+        return []
+    found = []
+    for one in functions:
+        if one.name == called_name(call):
+            names = [argument.arg for argument in (*one.args.posonlyargs, *one.args.args)]
+            names = names[1:] if names[:1] == ["self"] else names
+            both = [*zip(names, call.args, strict=False)]
+            both += [(word.arg, word.value) for word in call.keywords if word.arg is not None]
+            handed = frozenset(name for name, value in both if dotted(value) in given - {"self"})
+            if any(_stores(node, handed) for node in own_nodes(one)):
+                found.append((one, handed))
+    return found
 
 
 @functools.lru_cache(maxsize=1024)
@@ -79,12 +116,14 @@ def _ifs(function: _Function) -> Iterator[ast.If]:
 
 
 def _tells(node: ast.AST, given: frozenset[str]) -> bool:
-    match node:
-        case ast.Return(value=ast.expr() as value):
-            return not (isinstance(value, ast.Constant) and value.value is None)
-        case ast.Attribute(ctx=ast.Store()):
-            base, *attributes = (dotted(node) or "").split(".")
-            return (base in given and base != "self") or (
-                base == "self" and attributes[:1] == ["trainer"]
-            )
-    return False
+    if isinstance(node, ast.Return) and node.value is not None:
+        return not (isinstance(node.value, ast.Constant) and node.value.value is None)
+    return _stores(node, given)
+
+
+def _stores(node: ast.AST, given: frozenset[str]) -> bool:
+    """True for what stores an attribute of an argument, or of the trainer of an object."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+        return False
+    base, *attributes = (dotted(node) or "").split(".")
+    return (base in given and base != "self") or (base == "self" and attributes[:1] == ["trainer"])

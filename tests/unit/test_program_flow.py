@@ -99,6 +99,16 @@ class Stop(Callback):
     def on_batch_start(self, batch):
         if not batch:
             return -1
+    def on_batch_end(self, trainer, batch):
+        if batch.last:
+            self._stop(trainer, "now")
+            self._note(batch)
+    def _stop(self, trainer, reason):
+        if reason:
+            trainer.should_stop = True
+    def _note(self, batch):
+        if batch:
+            self.noted = True
 """
 
 GENERATOR = """\
@@ -113,8 +123,8 @@ for record in enumerate(records(read())):
 
 
 def test_what_is_told_to_a_library() -> None:
-    """Not what a function keeps for itself, nor what one tells that the program calls."""
-    assert [one.statement.lineno for one in hooks(CALLBACKS, called(CALLBACKS))] == [3, 8, 15]
+    """By functions that the program calls only what they are handed; not what one keeps for itself."""
+    assert [one.statement.lineno for one in hooks(CALLBACKS, called(CALLBACKS))] == [3, 8, 15, 18, 22]
     assert hooks("no Python at all (", frozenset()) == ()
 
 

@@ -12,8 +12,10 @@ from ...model.clauses import grouped
 from ...model.frames import Frame
 from ...model.parting import Guard, Parting
 from ...program.blocks import label_of_part, parts, path
+from ...program.condition import truth
 from ...program.flow import AFTER, RAISED, Choice, asked_by
 from ...program.hooks import Telling, called, hooks
+from ...program.identity import of_rank
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
 from .divergence import Divergence, Divergences
@@ -105,6 +107,7 @@ def _undecided(
         frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
         calls = frozenset[str]().union(*(called(frame.text) for frame in frames.values()))
         told_it = [(frame, one) for frame in frames.values() for one in hooks(frame.text, calls)]
+        told_it = [(frame, one) for frame, one in told_it if _by_rank(frame, one, [*pair])] or told_it
         guards = [
             _guard(frame, one, odd) for frame, one in told_it if found is None or not found.together
         ]
@@ -116,6 +119,12 @@ def _undecided(
         guards += [_guard(divergence.context.frame, one, odd) for one in divergence.exits]
         guards.append(guard(_decision(divergence, pair)[0], odd))
     return Parting(guards=tuple(guards[:MOST_GUARDS]))
+
+
+def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:
+    """True for a condition that the numbers of ranks answer differently."""
+    test = telling.statement.test
+    return len({truth(test, of_rank(test, rank, frame.text)) for rank in ranks} - {None}) > 1
 
 
 def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
@@ -134,8 +143,13 @@ def one_of(conditions: Sequence[Condition], odd: Sequence[int]) -> Parting | Non
 
 def _in_library(one: Stack, other: Stack) -> bool:
     """True where it is in a library's code that two stacks come apart, and not in the user's."""
-    first = next((both for both in zip(one, other, strict=False) if both[0] != both[1]), None)
-    return first is None or not all(frame.user for frame in first)
+    apart = next((n for n, both in enumerate(zip(one, other, strict=False)) if both[0] != both[1]), None)
+    if apart is None or not (one[apart].user and other[apart].user):
+        return True
+    if one[apart].function != other[apart].function or one[apart].file != other[apart].file:
+        return False
+    behind = min((one, other), key=lambda stack: stack[apart].line)  # in what the other has come out of
+    return apart + 1 < len(behind) and not behind[apart + 1].user
 
 
 def _guard(frame: Frame, telling: Telling, odd: Sequence[int]) -> Guard:

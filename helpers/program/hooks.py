@@ -79,8 +79,13 @@ def _handed_to(call: ast.AST, given: frozenset[str], functions: tuple[_Function,
 
 
 @functools.lru_cache(maxsize=1024)
-def exits(text: str, through: ast.expr) -> tuple[Telling, ...]:
-    """What may end the generators of a source that a loop goes through, before they are through."""
+def exits(text: str, through: ast.expr, *, skips: bool = False) -> tuple[Telling, ...]:
+    """What may end the generators of a source that a loop goes through, before they are through.
+
+    Args:
+        skips: whether what may leave out an item counts as well.
+    """
+    leaves = (ast.Return, ast.Break, ast.Continue) if skips else (ast.Return, ast.Break)
     names = {
         called_name(one).rpartition(".")[2] for one in ast.walk(through) if isinstance(one, ast.Call)
     }
@@ -90,7 +95,7 @@ def exits(text: str, through: ast.expr) -> tuple[Telling, ...]:
         if function.name in names
         and any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(function))
         for node in _ifs(function)
-        if any(isinstance(one, ast.Return | ast.Break) for one in own_nodes(node))
+        if any(isinstance(one, leaves) for one in own_nodes(node))
     )
 
 

@@ -107,6 +107,8 @@ def unsent(
         if repeated is None or (not ahead and _may_come(here, place, heads)):
             continue
         known = [*_all_of([place], repeated)]
+        if message in own and all(call.stack[::-1] != waiting[1] for call in made):
+            known = [one for one in known if not _gives_role(one, place, there)]
         if all(_leads(one, place, repeated, rank) for one in known):
             conditions += known
     return _nearest_first(one for one in conditions if _truth(one, rank) is None)
@@ -158,6 +160,24 @@ def _leads(condition: Condition, place: Place, repeated: _Repeated, rank: int) -
     label = "yes" if answer else "no"
     ways = (to for name, to in flow.steps[condition.step].edges if name == label)
     return any(to in at or flow.leads(to, at, heads) for to in ways)
+
+
+def _gives_role(condition: Condition, sends: Place, waits: Place) -> bool:
+    """True for a choice whose ways lead one to a message alone, another to who waits for it alone.
+
+    That is how a program gives ranks their parts, where the one that sends has never waited there.
+    """
+    context, flow = condition.context, condition.context.flow
+    to, other = dict(sends.levels).get(context), dict(waits.levels).get(context)
+    if to is None or other is None:
+        return False
+    ends = {condition.step, EXIT}
+    leads = {
+        tuple(way in at or (way not in ends and flow.leads(way, at, ends)) for at in (to, other))
+        for label, way in flow.steps[condition.step].edges
+        if label != RAISED
+    }
+    return leads >= {(True, False), (False, True)}
 
 
 def _truth(condition: Condition, rank: int) -> bool | None:

@@ -14,7 +14,7 @@ from ...model.parting import Guard, Parting
 from ...program.blocks import label_of_part, parts, path
 from ...program.condition import truth
 from ...program.flow import AFTER, RAISED, Choice, asked_by
-from ...program.hooks import Telling, called, hooks
+from ...program.hooks import Telling, called, exits, hooks
 from ...program.identity import of_rank
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
@@ -134,10 +134,13 @@ def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
 
 def one_of(conditions: Sequence[Condition], odd: Sequence[int]) -> Parting | None:
     """Conditions of which one may have decided; None where there are too many, or there is none."""
-    guards = [
-        guard(Decision(choice.kind, context, step, choice.statement, asked_by(choice), {}), odd)
-        for context, step, choice in conditions
-    ]
+    guards: list[Guard] = []
+    for context, step, choice in conditions:
+        if isinstance(choice.statement, ast.For):
+            skips = exits(context.frame.text, choice.statement.iter, skips=True)
+            guards += (_guard(context.frame, one, odd) for one in skips)
+        decision = Decision(choice.kind, context, step, choice.statement, asked_by(choice), {})
+        guards.append(guard(decision, odd))
     return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 

@@ -38,6 +38,7 @@ class Statement(msgspec.Struct, frozen=True):
         statement: as it is written; parted: its place; values: those that differ, in words.
         loop: what tells the iterations of a loop: `items`, `numbers` or a `condition`; `order` where
             both ranks are in it, and go through other things.
+        chooses_group: True for one that decides in which group ranks make a call.
         condition: True for any other statement; handler: for a `try` or a `with` that lets an exception
             pass; leaves: for a `return` or an exit.
         by_rank: True where it asks which rank it is.
@@ -57,6 +58,7 @@ class Statement(msgspec.Struct, frozen=True):
     loop: Literal["", "items", "numbers", "condition", "order"] = ""
     handler: bool = False
     leaves: bool = False
+    chooses_group: bool = False
     condition: bool = False
     by_rank: bool = False
     stops: bool = False
@@ -91,7 +93,8 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         loop=loop,
         handler=handler,
         leaves=leaves,
-        condition=not loop,
+        chooses_group=parting.chooses_group,
+        condition=not loop and not parting.chooses_group,
         by_rank=any(_of_rank(name, parting.values.get(name, {}), parting.where) for name in asked),
         stops=parting.kind == "if" and _stops(parting.where),
         near=_is_near(facts, parting, parting.where),

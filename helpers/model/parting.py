@@ -62,6 +62,7 @@ class Parting(msgspec.Struct, frozen=True):
     Attributes:
         kind: None where no statement can be named; then `where` is None, too.
         source: the text of the statement, in one line.
+        chooses_group: True where it decides in which group ranks make a call.
         branches: who took which way.
         asked: the names in its condition.
         values: name of its condition -> rank -> value, as text, where it can be read and has not changed
@@ -73,6 +74,7 @@ class Parting(msgspec.Struct, frozen=True):
     kind: Kind | None = None
     where: Frame | None = None
     source: str = ""
+    chooses_group: bool = False
     branches: tuple[Branch, ...] = ()
     asked: tuple[str, ...] = ()
     values: Mapping[str, Mapping[int, str]] = msgspec.field(default_factory=dict)

@@ -9,7 +9,7 @@ rank = dist.get_rank()
 halves = [dist.new_group([0, 1, 2, 3]), dist.new_group([4, 5, 6, 7])]
 mine = halves[rank // 4]
 for step in range(4):
-    group = None if rank == 5 and step == 2 else mine
+    group = None if rank == 5 and step == 2 else mine  # <- parted
     about_to_block()
     dist.all_reduce(torch.ones(4), group=group)  # <- culprit, rank 4, rank 5, rank 6, rank 7
 about_to_block()

@@ -35,7 +35,7 @@ def other_group(facts: Facts) -> Parting | None:
     if len(found) != 1:
         return None
     (guard,) = found.values()
-    return Parting(guard.kind, guard.where, guard.source)
+    return Parting(guard.kind, guard.where, guard.source, chooses_group=True)
 
 
 def _in_groups_of_others(facts: Facts) -> Iterator[tuple[int, IssuedCall]]:

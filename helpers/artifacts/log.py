@@ -21,6 +21,7 @@ from .log_rank import (
     WORLD,
     LogRank,
     Operation,
+    Raising,
     account,
     error,
 )
@@ -114,6 +115,7 @@ _LOGGED = {
     patterns.UNREACHED: "DistNetworkError",
     patterns.REDUCTION: "RuntimeError",
     patterns.WHAT: "exception",
+    patterns.KERNEL_ASSERTION: "CUDA",
     patterns.CHILDS_MESSAGE: "",
     patterns.FINGERPRINTS: "RuntimeError",
     patterns.DUPLICATE_GPU: "DistBackendError",
@@ -234,6 +236,7 @@ class Log:
             self._note(self._broken)
         self._place_writers()
         self._place_waiting()
+        self._forget_assertions()
         self._find_groups()
         self._name_operations()
         self._place_failures()
@@ -265,6 +268,13 @@ class Log:
             told = self._rank(rank)
             told.world_size, told.joins = self._barrier.world, True
             told.quote(line)
+
+    def _forget_assertions(self) -> None:
+        """What a kernel has found wrong, where the exceptions that follow from it are in the log."""
+        raised = [one for told in self._ranks.values() for one in told.raised]
+        if not all(map(_is_assertion, raised)):
+            for told in self._ranks.values():
+                told.raised = [one for one in told.raised if not _is_assertion(one)]
 
     def _interruptions(self) -> None:
         """Exceptions by which somebody has ended a process from outside are no failures of it.
@@ -646,6 +656,11 @@ class Log:
             return
         for one in failed:
             one.code = None  # some of them have raised it
+
+
+def _is_assertion(raised: Raising) -> bool:
+    """True for an assertion of a kernel."""
+    return any(line.startswith("CUDA: Assertion") for line in raised.lines[:2])
 
 
 def _message(told: LogRank) -> str:

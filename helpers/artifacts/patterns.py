@@ -671,6 +671,15 @@ REDUCTION = _pattern(
 )
 """DDP has waited for gradients that were not computed, or has got some twice."""
 
+KERNEL_ASSERTION = _pattern(
+    "Assertion `",
+    r"\.cu[h]?:\d+: .*(?P<said>Assertion `.*` failed)",
+    "CUDA's assert() in a kernel; torch 1.0 to 2.15, aten/src/ATen/native/cuda",
+    "aten/src/ATen/native/cuda/Indexing.cu:1422: indexSelectLargeIndex: block: [3,0,0], thread: "
+    "[64,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
+)
+"""A kernel has found a wrong value: an index that is out of range, mostly."""
+
 UNANSWERED = _pattern(
     "Got completion ",
     r"^(?P<said>NET/IB ?: Got completion (?:from peer|with) .*)",

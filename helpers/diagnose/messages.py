@@ -222,8 +222,23 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
     ),
     (
         "device kernel",
-        r"illegal memory access|device-side assert|unspecified launch failure",
+        r"illegal memory access|device-side assert|unspecified launch failure|^CUDA: Assertion",
         "a kernel has failed earlier than the line that says so: c10/cuda/CUDAException.cpp",
+    ),
+    (
+        "device busy",
+        r"busy or unavailable",
+        "another process has the GPU to itself: cudaErrorDevicesUnavailable",
+    ),
+    (
+        "disk",
+        r"No space left on device|[Dd]isk quota exceeded|file write failed|unexpected pos \d+ vs",
+        "a file could not be written whole: the C library; caffe2/serialize/inline_container.cc",
+    ),
+    (
+        "nccl",
+        r"unhandled (?:cuda|system) error|internal error - please report this issue",
+        "NCCL says what has failed only with NCCL_DEBUG: ncclGetErrorString",
     ),
 )
 

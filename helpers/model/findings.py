@@ -116,12 +116,14 @@ class RankCrashed(Finding, frozen=True):
 
     Attributes:
         with_stack: True where its stack was written as it crashed.
+        bus_error: True for SIGBUS, by which the kernel ends a process whose shared memory has no room.
     """
 
     kind = "rank-crashed"
     signal: str = ""
     from_outside: bool = False
     with_stack: bool = False
+    bus_error: bool = False
 
 
 class RankExited(Finding, frozen=True):
@@ -242,7 +244,16 @@ class Missing(Finding, frozen=True):
 
 
 Topic = Literal[
-    "", "hardware", "launch", "duplicate gpu", "device ordinal", "unused parameters", "device kernel"
+    "",
+    "hardware",
+    "launch",
+    "duplicate gpu",
+    "device ordinal",
+    "unused parameters",
+    "device kernel",
+    "device busy",
+    "disk",
+    "nccl",
 ]
 
 

@@ -62,22 +62,22 @@ class Parting(msgspec.Struct, frozen=True):
     Attributes:
         kind: None where no statement can be named; then `where` is None, too.
         source: the text of the statement, in one line.
-        chooses_group: True where it decides in which group ranks make a call.
         branches: who took which way.
         asked: the names in its condition.
         values: name of its condition -> rank -> value, as text, where it can be read and has not changed
             since; differ: the names whose values differ.
         guards: where no statement is named, at most three of which one has decided, the likeliest first.
         history: the calls from which on the ranks no longer make the same, oldest first.
+        chooses_group: True where it decides in which group ranks make a call.
     """
 
     kind: Kind | None = None
     where: Frame | None = None
     source: str = ""
-    chooses_group: bool = False
     branches: tuple[Branch, ...] = ()
     asked: tuple[str, ...] = ()
     values: Mapping[str, Mapping[int, str]] = msgspec.field(default_factory=dict)
     differ: tuple[str, ...] = ()
     guards: tuple[Guard, ...] = ()
     history: tuple[Met, ...] = ()
+    chooses_group: bool = False

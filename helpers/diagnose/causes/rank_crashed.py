@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from signal import SIGBUS
+
 from ...model.facts import Verdict
 from ...model.findings import RankCrashed
 from ...model.wording import last_seen, plural, sentence, signal_name, spoken
@@ -30,6 +32,7 @@ def find(facts: Facts) -> Verdict | None:
         finding=RankCrashed(
             signal=name,
             from_outside=event.by_signal in FROM_OUTSIDE,
+            bus_error=event.by_signal == SIGBUS,
             with_stack=bool(event.process.stack) and not facts.snapshot.timed,
         ),
     )

@@ -105,6 +105,12 @@ ORDER = {
         "error",
         (1,),
     ),
+    "an assertion of a kernel, and the exception that tells its line": (
+        "x/Indexing.cu:1: f: thread: [0,0,0] Assertion `i < n` failed.\n" * 3 + said("[rank1]: ", VALUE),
+        "error",
+        "error",
+        (1,),
+    ),
     "another process killed for memory": (
         "Out of memory: Killed process 999 (mysqld) total-vm:1kB\n" + said("[rank1]: ", VALUE),
         "error",
@@ -298,6 +304,10 @@ ENDS = {
     "[rank1]: Parameter at index 4 has been marked as ready twice.": ("error", (1,)),
     "n1:1:2 [0] enqueue.cc:9 NCCL WARN Cuda failure 'out of memory'": ("out-of-memory", ()),
     "terminate called without an active exception": ("rank-crashed", ()),
+    "x/Indexing.cu:1422: f: block: [3,0,0], thread: [64,0,0] Assertion `i < size` failed.": (
+        "error",
+        (),
+    ),
     "terminate called after throwing an instance of 'c10::Error'\n"
     "  what():  CUDA error: out of memory": ("out-of-memory", ()),
     "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at "

@@ -32,6 +32,9 @@ UNSET = 1 << 40
 WARNINGS = 5
 """Warnings of NCCL's that are kept: what follows from the first is warned of as well."""
 
+_FROM_SHELL = 128
+"""What a shell and a container add to the number of the signal that has ended a process."""
+
 WRITERS = 4096
 """Processes of which lines without an event are remembered."""
 
@@ -46,6 +49,9 @@ SIGNALS = {
     "Terminated": signal.SIGTERM,
 }
 """How shells, Python and Slurm say that a signal has ended a process."""
+
+_TENSOR_RANK = re.compile(r"TP(\d+)")
+"""The place of a process in tensor parallelism, which is its rank where there is no other."""
 
 INTERRUPTED = ("KeyboardInterrupt", "SignalException")
 """Exceptions by which somebody outside ends a process."""
@@ -175,6 +181,8 @@ class Log:
         self._mpi_rank: int | None = None
         self._absent: set[int] = set()
         self._stalled = False
+        self._ready: list[frozenset[int]] = []
+        self._quits = False
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -233,6 +241,8 @@ class Log:
         self._interruptions()
         self._cut_off()
         masked = (*self._attempts_before(), *self._consequences())
+        ready = range(max((max(ranks) for ranks in self._ready), default=0))
+        self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
         if self._memory_kills or self._warned or masked or self._outside or self._absent:
             yield Account(
                 file=path,
@@ -246,7 +256,7 @@ class Log:
             )
         for rank, told in self._ranks.items():
             found = account(rank, told, self._names, path)
-            ended = (found.error, found.signal, found.exit_code, found.died or None)
+            ended = (found.error, found.signal, found.exit_code, found.died or found.timed_out or None)
             if found.rank is not None or any(one is not None for one in ended):
                 yield found
 
@@ -387,6 +397,20 @@ class Log:
         if told is not None:
             self._absent |= {*_numbers(told.groupdict().get("ranks") or told["rank"])}
             self._quote(line)
+        for ready in patterns.READY.all(text):
+            self._ready.append(frozenset(_numbers(ready["ranks"])))
+            for rank in self._ready[-1]:
+                self._waits(rank, line)
+        if late := patterns.NO_PROGRESS.search(text):
+            place = late["place"] or ""
+            alone = _TENSOR_RANK.fullmatch(place)
+            self._waits(int(alone[1]) if alone is not None else place or line.speaker, line)
+
+    def _waits(self, rank: int | str, line: Line) -> None:
+        """A rank has waited for longer than a library expects."""
+        told = self._rank(rank)
+        told.late_at = told.late_at or line.number
+        told.quote(line)
 
     def _ends(self, line: Line) -> None:
         """What launchers and the kernel say of processes that have ended."""
@@ -395,20 +419,8 @@ class Log:
             self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
         elif patterns.RESTARTS.search(text):
             self._restarted_at = line.number
-        elif patterns.ROOT_CAUSE.search(text):
-            self._root_next = True
-        elif match := patterns.SUMMARY_RANK.search(text):
-            told = self._in_summary[line.writer] = self._rank(int(match["rank"]))
-            told.local_rank = int(match["local"])
-            if self._root_next and not told.died:
-                told.died, told.code_at = True, told.code_at or line.number
-            self._root = told if self._root_next else self._root
-            self._root_next = False
-            self._writers.note(line.writer, int(match["rank"]))
-        elif (match := patterns.SUMMARY_EXIT.search(text)) and line.writer in self._in_summary:
-            told = self._in_summary[line.writer]
-            told.ended(line, int(match["code"]))
-            told.pid = int(match["pid"])
+        elif self._summary(line):
+            pass
         elif match := patterns.TASK_ENDED.search(text):
             tasks = _numbers(match["tasks"])
             for_memory = match["how"] == "Out Of Memory"
@@ -431,6 +443,31 @@ class Log:
             self._rank(match["device"]).log(line, "Xid", match["said"])
         else:
             self._crash(line)
+
+    def _summary(self, line: Line) -> bool:
+        """A row of torchelastic's table of failures, or several in one line; False where it is none."""
+        rows = (patterns.ROOT_CAUSE, patterns.SUMMARY_RANK, patterns.SUMMARY_EXIT)
+        cells = [(row, match) for row in rows for match in row.all(line.text)]
+        for row, match in sorted(cells, key=lambda cell: cell[1].start()):
+            if row is patterns.ROOT_CAUSE:
+                self._root_next = True
+            elif row is patterns.SUMMARY_RANK:
+                self._in_summary[line.writer] = self._failed_first(line, match)
+            elif (told := self._in_summary.get(line.writer)) is not None:
+                told.ended(line, int(match["code"]))
+                told.pid = int(match["pid"])
+        return bool(cells)
+
+    def _failed_first(self, line: Line, match: re.Match[str]) -> LogRank:
+        """The rank that a table of failures names; below `Root Cause` it is the first to have failed."""
+        told = self._rank(int(match["rank"]))
+        told.local_rank = int(match["local"])
+        if self._root_next and not told.died:
+            told.died, told.code_at = True, told.code_at or line.number
+        self._root = told if self._root_next else self._root
+        self._root_next = False
+        self._writers.note(line.writer, int(match["rank"]))
+        return told
 
     def _killed(self, line: Line, number: int) -> None:
         """Processes have been killed for memory."""
@@ -457,10 +494,17 @@ class Log:
             self._rank(line.speaker).ended(line, -SIGNALS[match["how"]])
         elif match := patterns.WORLD_RANK.search(line.text):
             self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
+        elif match := patterns.POD_ENDED.search(line.text):
+            code = int(match["code"] or match["exit"])
+            told = self._rank(f"{match['pod'] or match['ended']} ")
+            told.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
         elif patterns.SOME_ENDED.search(line.text):
+            self._quits = self._quits or patterns.QUITS.search(line.text) is not None
             self._rank(line.writer).ended(line, None)
         elif match := patterns.CRASHED.search(line.text):
             how = match["fatal"] or match["how"].capitalize()
+            if self._quits and how == "Killed":
+                return
             self._rank(line.speaker).ended(line, -SIGNALS[how])
 
     def _warning(self, line: Line, match: re.Match[str]) -> None:

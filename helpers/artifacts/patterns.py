@@ -32,6 +32,10 @@ class Pattern(msgspec.Struct, frozen=True):
             return None
         return self.regex.search(line)
 
+    def all(self, line: str) -> list[re.Match[str]]:
+        """Each place in a line that has the message, in their order."""
+        return [*self.regex.finditer(line)] if self.search(line) is not None else []
+
 
 def _pattern(needles: str | tuple[str, ...], regex: str, source: str, *examples: str) -> Pattern:
     wanted = (needles,) if isinstance(needles, str) else needles
@@ -78,6 +82,17 @@ ACTOR = _prefix(
     "(VllmWorker rank=2 pid=4242) step 1",
 )
 """The process that has written a line."""
+
+TITLE = _prefix(
+    r"^\w+::\w*?(?P<others>(?:_(?:DP|PP)\d+)*)(?:_TP(?P<tensor>\d+))?(?:_(?:EP|ATTN|MOE)\w*)?$",
+    "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py; vLLM 0.10 to 0.11, vllm/utils, "
+    "set_process_title",
+    "sglang::scheduler_PP2_TP1",
+    "sglang::scheduler_TP1",
+    "VLLM::Worker_TP1",
+    "sglang::scheduler",
+)
+"""The title that a server gives its process, with its place: in tensor parallelism alone, its rank."""
 
 WORLD_RANK = _pattern(
     "world_rank=",
@@ -274,20 +289,22 @@ ROOT_CAUSE = _pattern(
 """The first failure follows, which stands last."""
 
 SUMMARY_RANK = _pattern(
-    "(local_rank:",
-    r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)",
+    ("(local_rank", "(local rank"),
+    r"\brank\s*:? ?(?P<rank>\d+) ?\(local[_ ]rank ?: ?(?P<local>\d+)\)",
     f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
     "  rank      : 1 (local_rank: 1)",
+    "rank2 (local rank: 2)exitcode: -9 (pid: 985)",
 )
 
 SUMMARY_EXIT = _pattern(
     "exitcode",
-    r"exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)",
+    r"exitcode\s*:? ?(?P<code>-?\d+) ?\(pid ?: ?(?P<pid>\d+)\)",
     f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
     "  exitcode  : 1 (pid: 985)",
     "  exitcode  : -9 (pid: 1134)  (SIGKILL)",
 )
-"""How a process has ended, in the summary at the end; its rank comes before."""
+"""How a process has ended, in the summary at the end; its rank comes before, in the same line where the
+table has been reflowed or read off a picture."""
 
 TASK_ENDED = _pattern(
     "srun: error:",
@@ -388,11 +405,20 @@ ABSENT = _pattern(
 )
 """Ranks that have not submitted a tensor for which the others wait."""
 
+READY = _pattern(
+    ("ready ranks: ",),
+    r"\[ready ranks: (?P<ranks>\d+(?:, \d+)*)\]",
+    "Horovod 0.9 to 0.12, horovod/tensorflow/mpi_ops.cc and horovod/common/operations.cc",
+    "Stalled ops: allreduce.conv1.weight [ready ranks: 3, 1], allreduce.bn1.bias [ready ranks: 3, 1]",
+)
+"""Ranks that have submitted a tensor, and wait for the others."""
+
 STALLED = _pattern(
-    ("Stalled ranks:",),
-    r"^(?:.*\W)?Stalled ranks:",
+    ("Stalled ranks:", "Missing ranks:"),
+    r"^(?:.*\W)?(?:Stalled|Missing) ranks:",
     "Horovod 0.18 to 0.28, horovod/common/stall_inspector.cc",
     "Stalled ranks:",
+    "Missing ranks:",
 )
 """Lines with the ranks that have not submitted tensors follow: `0: [allreduce.x, ...]`."""
 
@@ -411,15 +437,49 @@ SOME_ENDED = _pattern(
         " Killed",
         "died, exit code",
         "DiedError",
+        "Received sigquit",
     ),
     r"\bKilling subprocess \d+|A worker died or was killed while executing a task"
     r"|\bexited with (?:exit )?code (?!0\b)\d+|Exit Code: +(?!0\b)\d+|^make: \*\*\* .* Killed"
-    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError",
-    "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc",
+    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError|\bReceived sigquit from a child",
+    "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc; "
+    "SGLang 0.4 to 0.5, sglang/srt/entrypoints/engine.py",
     "[2026-11-23 12:00:00,123] [INFO] [launch.py:318:sigkill_handler] Killing subprocess 80",
     "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
+    "[2026-11-23 12:00:00] Received sigquit from a child process. It usually means the child failed.",
 )
 """A process has ended, and nothing tells which, or how."""
+
+QUITS = _pattern(
+    "Received sigquit",
+    r"\bReceived sigquit from a child",
+    "SGLang 0.4 to 0.5, sglang/srt/entrypoints/engine.py",
+    "[2026-11-23 12:00:00] Received sigquit from a child proces. It usually means the child failed.",
+)
+"""A server kills all its processes, itself included: the shell then prints `Killed`."""
+
+NO_PROGRESS = _pattern(
+    "watchdog_timeout=",
+    r"(?:\[(?:[\d:-]+ )*(?P<place>(?:[A-Z_]+\d+ ?)+)\] )?(?:\w+ )?[Ww]atchdog timeout "
+    r"\(self\.watchdog_timeout=[\d.]+(?!.*soft=True)",
+    "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py and utils/watchdog.py",
+    "[2026-11-23 12:00:00 TP4] Watchdog timeout (self.watchdog_timeout=300)",
+    "[2026-11-23 12:00:00 PP1 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, "
+    "self.soft=False)",
+    "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+)
+"""A process of a server has made no progress for so many seconds; a soft watchdog only tells of it."""
+
+POD_ENDED = _pattern(
+    ("exitCode: ", "exited with code "),
+    r"Error pod (?P<pod>\S+) container \S+ exitCode: (?P<code>[1-9]\d*)"
+    r"|\bPod: (?:[\w-]+\.)?(?P<ended>\S+) exited with code (?P<exit>[1-9]\d*)",
+    "Kubeflow's training operator 1.3 to 1.9, pkg/core/pod.go and pkg/controller.v1/*; its common 0.3, "
+    "pkg/controller.v1/common/pod.go",
+    "DEBUG events Error pod train-worker-0 container pytorch exitCode: 137 terminated message: ",
+    "DEBUG events Pod: kubeflow.train-worker-0 exited with code 1",
+)
+"""How the container of a pod has ended: as a shell tells it, 128 and the signal."""
 
 SPAWNED = _pattern(
     "terminated with the following error",

@@ -11,16 +11,19 @@ from msgspec.structs import replace
 
 from ..observe.account import Account
 from ..observe.logs import NEWEST
-from . import collected, faulthandler_text, pyspy_dump
+from . import collected, faulthandler_text, gdb_text, pyspy_dump
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
 from .telling import ALARM, Telling
 from .writers import Line, Writers
 
-BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
+BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD, gdb_text.BEGINS)
 """How the stack of a thread begins."""
 
-NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ")
+NEEDLES = (
+    *(*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ", b"#0 "),
+    *(b"LWP ", b" signal SIG"),
+)
 """Texts of which every line that matters has one, outside of a dump and of tracebacks."""
 
 LOGGED = re.compile(r"\[[EWIF]\d{3,4} ")
@@ -36,13 +39,19 @@ APART = 50
 """Lines that are no part of a dump, after which it is over: a command may have several lines."""
 
 
+ABOVE = 4
+"""Lines within which the stacks of a rank stand below the line that names it."""
+
+
 class _Dump(msgspec.Struct):
     """The dump of a process as it is read.
 
     Attributes:
+        heading: the rank that a line above it names.
         lines: of it; apart: how many lines ago the last one was that can only be a part of it.
     """
 
+    heading: int | None = None
     lines: list[str] = msgspec.field(default_factory=list)
     apart: int = 0
 
@@ -62,6 +71,7 @@ class Text:
         self._log = Log(self._writers)
         self._dumps: dict[str, _Dump] = {}
         self._found: list[tuple[str, Account]] = []
+        self._headings: dict[str, tuple[int, int]] = {}
         self._telling = Telling()
 
     @property
@@ -111,14 +121,21 @@ class Text:
         thread = any(pattern.match(line.text) for pattern in BEGINS)
         process = pyspy_dump.PROCESS.match(line.text) is not None
         dump = self._dumps.get(line.writer)
+        if (heading := gdb_text.HEADING.match(line.text)) is not None:
+            self._headings[line.writer] = int(heading["rank"]), line.number
+            if dump is not None and gdb_text.BEGINS.match(dump.lines[0]):
+                self._end(line.writer)
+                dump = None
         if process or (thread and dump is None):
             self._end(line.writer)
-            dump = self._dumps[line.writer] = _Dump()
+            rank, number = self._headings.get(line.writer, (None, -ABOVE))
+            dump = self._dumps[line.writer] = _Dump(rank if line.number - number <= ABOVE else None)
         if dump is None:
             return
         if len(dump.lines) < LONGEST:
             dump.lines.append(line.text)
-        part = thread or process or pyspy_dump.PART.match(line.text) or not line.text.strip()
+        parts = (pyspy_dump.PART, gdb_text.PART)
+        part = thread or process or any(p.match(line.text) for p in parts) or not line.text.strip()
         dump.apart = 0 if part else dump.apart + 1
         if dump.apart > APART:
             self._end(line.writer)
@@ -180,8 +197,11 @@ class Text:
             return
         begun = (pyspy_dump.PROCESS, pyspy_dump.THREAD)
         of_pyspy = any(pattern.match(dump.lines[0]) for pattern in begun)
+        of_gdb = gdb_text.BEGINS.match(dump.lines[0]) is not None
         read = pyspy_dump.from_text if of_pyspy else faulthandler_text.account
-        found = read(dump.lines, self._path)
+        found = (gdb_text.account if of_gdb else read)(dump.lines, self._path)
+        if found is not None and of_gdb:
+            found = replace(found, rank=dump.heading)
         if found is not None:
             self._found.append((writer, found))
 

@@ -263,6 +263,33 @@ DESYNC_RANKS = _pattern(
 )
 """The newest operation of some ranks; its number comes before."""
 
+_FR = "torch/distributed/flight_recorder/components"
+
+UNJOINED = _pattern(
+    ("Not all ranks joining collective", "has errors", "mismatch in the collective"),
+    r"(?:Not all ranks joining collective[,:]|Input/output mismatch in the collective) sequence number: "
+    r"(?P<seq>\d+)|Collective sequence number: (?P<number>\d+) has errors",
+    f"torch 2.5 to 2.15, {_FR}/utils.py, before 2.9 in tools/flight_recorder",
+    "Not all ranks joining collective, sequence number: 57",
+    "Collective sequence number: 57 has errors",
+    "Input/output mismatch in the collective sequence number: 57",
+)
+"""torch's analyser of Flight Recorder dumps has found a collective that does not match."""
+
+ANALYSED = _pattern(
+    (
+        *("group info: ", "collective: ", "missing ranks: ", "world size: ", "expected ranks: "),
+        *("collective state: ", "error msg: ", "input sizes: "),
+    ),
+    r"^(?P<name>group info|collective|missing ranks|input sizes|world size|expected ranks"
+    r"|collective state|error msg): (?P<said>.*)$",
+    f"torch 2.5 to 2.15, {_FR}/types.py, EntryState.log",
+    "missing ranks: {1, 3}",
+    "error msg: Culprit rank 1; Error type: COLLECTIVE_TYPE_MISMATCH, Expected collective type: "
+    "'all_reduce' does not match found collective type: 'broadcast'",
+)
+"""One of the lines that follow."""
+
 FAILED = _pattern(
     "failed (exitcode:",
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ..observe.account import Account
 from ..observe.logs import NEWEST
 from . import collected, faulthandler_text, gdb_text, pyspy_dump
+from .fr_trace import Analysis
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
 from .telling import ALARM, Telling
@@ -72,6 +73,7 @@ class Text:
         self._dumps: dict[str, _Dump] = {}
         self._found: list[tuple[str, Account]] = []
         self._headings: dict[str, tuple[int, int]] = {}
+        self._analysis = Analysis()
         self._telling = Telling()
 
     @property
@@ -117,6 +119,7 @@ class Text:
 
     def _take(self, line: Line) -> None:
         self._log.take(line)
+        self._analysis.take(line)
         self._telling.take(line)
         thread = any(pattern.match(line.text) for pattern in BEGINS)
         process = pyspy_dump.PROCESS.match(line.text) is not None
@@ -171,6 +174,7 @@ class Text:
             rank = self._writers.rank(writer, locals_)
             yield replace(account, rank=rank) if rank is not None else account
         yield from told
+        yield from self._analysis.accounts(self._path)
 
     def telling(self) -> tuple[list[tuple[int, str]], bool]:
         """The lines that say most, and whether any of them tells of a failure that nothing outlives."""

@@ -85,6 +85,9 @@ _SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS)
 DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS)
 """Messages of several lines: these say what it is, whatever the first one says."""
 
+_OF_ACTOR = re.compile(r"\b(?:ActorDiedError|RayActorError|WorkerCrashedError): ")
+"""Exceptions of Ray's that say which process has died."""
+
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
     r"|no socket interface|Connection closed by|Broken pipe|Connection reset"
@@ -563,6 +566,9 @@ class Log:
             newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None
             for match in filter(None, (row.search(text) for row in DETAILS)):
                 newest.details[match["said"]] = None
+            lost = patterns.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
+            if lost is not None and newest.open:
+                newest.details[lost["about"] or lost["how"] or lost["why"]] = None
 
     def _author(self, line: Line, text: str) -> int | str:
         """The rank of which a line tells, else its writer.

@@ -299,6 +299,14 @@ FAILED = _pattern(
 )
 """The first process that has failed on a node."""
 
+WORKER_FAILED = _pattern(
+    "torchelastic.worker.status.FAILED",
+    r'"name": "torchelastic\.worker\.status\.FAILED", "source": "WORKER"',
+    "torch 1.9 to 2.15, torch/distributed/elastic/agent/server/api.py, _construct_event",
+    '{"name": "torchelastic.worker.status.FAILED", "source": "WORKER", "timestamp": 0, "metadata": {}}',
+)
+"""A record of a worker that has failed."""
+
 RESTARTS = _pattern(
     "will restart worker group",
     r"Worker group FAILED\. .* will restart worker group|attempts left; will restart worker group",
@@ -507,6 +515,28 @@ POD_ENDED = _pattern(
     "DEBUG events Pod: kubeflow.train-worker-0 exited with code 1",
 )
 """How the container of a pod has ended: as a shell tells it, 128 and the signal."""
+
+LOST_ACTOR = _pattern(
+    (
+        "class_name: ",
+        "\tpid: ",
+        " pid: ",
+        "\tip: ",
+        " ip: ",
+        "exit type: ",
+        " has died",
+        "ray.kill",
+        "creation task",
+    ),
+    r"^\s+(?P<about>(?:class_name|pid|ip): \S+)$|Worker (?P<how>exit type: \w+)"
+    r"|because (?P<why>its (?:node|owner) has died|it was killed by `?ray\.kill)",
+    "Ray 2.0 to 2.50, python/ray/exceptions.py and src/ray/protobuf/common.proto",
+    "\tclass_name: RayTrainWorker",
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit "
+    "detail: Worker unexpectedly exits with a connection error code 2. End of file.",
+    "The actor died because its node has died. Node Id: 24d0",
+)
+"""Lines of the message of `ActorDiedError`: which actor it was, and how it has ended."""
 
 SPAWNED = _pattern(
     "terminated with the following error",

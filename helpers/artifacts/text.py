@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..observe.account import Account
 from ..observe.logs import NEWEST
-from . import collected, faulthandler_text, gdb_text, pyspy_dump
+from . import collected, elastic_event, faulthandler_text, gdb_text, pyspy_dump
 from .fr_trace import Analysis
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
@@ -74,6 +74,7 @@ class Text:
         self._found: list[tuple[str, Account]] = []
         self._headings: dict[str, tuple[int, int]] = {}
         self._analysis = Analysis()
+        self._failed: list[Account] = []
         self._telling = Telling()
 
     @property
@@ -120,6 +121,8 @@ class Text:
     def _take(self, line: Line) -> None:
         self._log.take(line)
         self._analysis.take(line)
+        failed = elastic_event.account(line, self._path)
+        self._failed += [failed] if failed is not None else []
         self._telling.take(line)
         thread = any(pattern.match(line.text) for pattern in BEGINS)
         process = pyspy_dump.PROCESS.match(line.text) is not None
@@ -174,6 +177,7 @@ class Text:
             rank = self._writers.rank(writer, locals_)
             yield replace(account, rank=rank) if rank is not None else account
         yield from told
+        yield from self._failed
         yield from self._analysis.accounts(self._path)
 
     def telling(self) -> tuple[list[tuple[int, str]], bool]:

@@ -7,12 +7,13 @@ import re
 import signal
 from collections.abc import Iterator
 
-from ..model.facts import CUT_OFF
+from ..model.facts import CUT_OFF, EXTENSION, LockWait
 from ..model.wording import UNTOLD_GROUP
 from ..observe import pyspy_record
 from ..observe.account import Account
-from . import patterns
+from . import baton, patterns
 from .log_rank import (
+    INTERRUPTED,
     KIND,
     LONGEST,
     RAISED,
@@ -53,9 +54,6 @@ SIGNALS = {
 _TENSOR_RANK = re.compile(r"TP(\d+)")
 """The place of a process in tensor parallelism, which is its rank where there is no other."""
 
-INTERRUPTED = ("KeyboardInterrupt", "SignalException")
-"""Exceptions by which somebody outside ends a process."""
-
 _SIGNALLED = {2: "SIGINT", 15: "SIGTERM", 1: "SIGHUP", 9: "SIGKILL"}
 
 _OUTSIDE = {
@@ -79,7 +77,7 @@ _OUTSIDE = {
 }
 """Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
 
-_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS)
+_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS, patterns.OF_PROCESS)
 """Messages that tell which rank has failed."""
 
 DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS)
@@ -241,7 +239,15 @@ class Log:
         self._name_operations()
         self._place_failures()
         self._place_exception()
+        locked = {id(told): told.quoted for told in baton.waiting(self._ranks.values())}
         self._interruptions()
+        for rank, told in self._ranks.items():
+            if id(told) in locked:
+                told.raised.clear()
+                waits = LockWait(EXTENSION, interrupted=True)
+                number = rank if isinstance(rank, int) else None
+                quotes = tuple(sorted(locked[id(told)].items()))
+                yield Account(file=path, kind=KIND, rank=number, lock=waits, quotes=quotes)
         self._cut_off()
         masked = (*self._attempts_before(), *self._consequences())
         ready = range(max((max(ranks) for ranks in self._ready), default=0))

@@ -206,6 +206,27 @@ IN_GROUP = _pattern(
 )
 """The rank in a group that is not told."""
 
+LOCK = _pattern(
+    ("acquire lock ", "acquired on ", "acquiring lock "),
+    r"(?:Attempting to acquire lock|Lock|(?P<late>Timeout on acquiring lock)) (?P<lock>\d+) "
+    r"(?P<got>acquired )?(?P<refused>not acquired )?on (?P<path>\S.*?)(?:, waiting [\d.]+ seconds.*)?$",
+    "filelock 3.0 to 3.20, filelock/_api.py; datasets 1.0 to 2.14, datasets/utils/filelock.py",
+    "DEBUG:filelock:Attempting to acquire lock 140386484514192 on /shared/cache/data.lock",
+    "DEBUG:filelock:Lock 140386484514192 not acquired on /shared/data.lock, waiting 0.05 seconds ...",
+    "DEBUG:filelock:Lock 140386484514192 acquired on /shared/cache/data.lock",
+    "DEBUG:filelock:Timeout on acquiring lock 140386484514192 on /shared/cache/data.lock",
+)
+"""A process asks for a file lock, waits for it, has it, or has waited for too long."""
+
+OF_PROCESS = _pattern(
+    " from process ",
+    r"(?:lock on|locked file) \S+ from process (?P<rank>\d+)\b",
+    "datasets 1.0 to 2.4, datasets/metric.py; evaluate 0.1 to 0.4, evaluate/module.py",
+    "ValueError: Couldn't acquire lock on /cache/exp-16-rdv.lock from process 4.",
+    "ValueError: Expected to find locked file /16-0.arrow.lock from process 15 but it doesn't exist.",
+)
+"""A rank has not met the others by files that they share."""
+
 CONNECTS = _pattern(
     "is setting up NCCL communicator",
     r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId",

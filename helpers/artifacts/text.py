@@ -13,6 +13,7 @@ from ..observe.account import Account
 from ..observe.logs import NEWEST
 from . import collected, elastic_event, faulthandler_text, gdb_text, pyspy_dump
 from .fr_trace import Analysis
+from .lock_log import LockLog
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
 from .telling import ALARM, Telling
@@ -74,6 +75,7 @@ class Text:
         self._found: list[tuple[str, Account]] = []
         self._headings: dict[str, tuple[int, int]] = {}
         self._analysis = Analysis()
+        self._locks = LockLog()
         self._failed: list[Account] = []
         self._telling = Telling()
 
@@ -121,6 +123,7 @@ class Text:
     def _take(self, line: Line) -> None:
         self._log.take(line)
         self._analysis.take(line)
+        self._locks.take(line)
         failed = elastic_event.account(line, self._path)
         self._failed += [failed] if failed is not None else []
         self._telling.take(line)
@@ -178,6 +181,7 @@ class Text:
             yield replace(account, rank=rank) if rank is not None else account
         yield from told
         yield from self._failed
+        yield from self._locks.accounts(self._path)
         yield from self._analysis.accounts(self._path)
 
     def telling(self) -> tuple[list[tuple[int, str]], bool]:

@@ -236,6 +236,11 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
         r"illegal memory access|device-side assert|unspecified launch failure",
         "a kernel has failed earlier than the line that says so: c10/cuda/CUDAException.cpp",
     ),
+    (
+        "lock file",
+        r"/[^\s'\"]*\.lock\b",
+        "a lock of filelock's on a shared file system: evaluate/module.py, filelock/_error.py",
+    ),
 )
 
 

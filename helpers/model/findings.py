@@ -242,7 +242,14 @@ class Missing(Finding, frozen=True):
 
 
 Topic = Literal[
-    "", "hardware", "launch", "duplicate gpu", "device ordinal", "unused parameters", "device kernel"
+    "",
+    "hardware",
+    "launch",
+    "duplicate gpu",
+    "device ordinal",
+    "unused parameters",
+    "device kernel",
+    "lock file",
 ]
 
 

@@ -37,6 +37,11 @@ class Analysis:
         self._frames: list[tuple[str, int, str, bool]] = []
         self._over = False
 
+    @property
+    def listens(self) -> bool:
+        """True within the first thing that it has found: lines of its stack have no mark."""
+        return self._begun is not None and not self._over
+
     def take(self, line: Line) -> None:
         """The next line."""
         begins = patterns.UNJOINED.search(line.text)

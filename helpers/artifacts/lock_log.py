@@ -36,11 +36,9 @@ class LockLog:
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, str], _Asked] = {}
-        self._newest = 0
 
     def take(self, line: Line) -> None:
         """The next line."""
-        self._newest = line.number if line.text.strip() else self._newest
         said = patterns.LOCK.search(line.text)
         if said is None:
             return
@@ -50,10 +48,14 @@ class LockLog:
         elif len(self._asked) < MOST:
             self._asked[who] = _Asked(said["path"], line, said["refused"] is not None)
 
-    def accounts(self, path: str) -> Iterator[Account]:
-        """The processes that wait: one that has only asked counts where nothing stands behind that."""
+    def accounts(self, path: str, last: int) -> Iterator[Account]:
+        """The processes that wait: one that has only asked counts where nothing stands behind that.
+
+        Args:
+            last: number of the last line of the log.
+        """
         for asked in self._asked.values():
-            since = self._newest - asked.line.number
+            since = last - asked.line.number
             if since <= (SOON if asked.refused else 0):
                 quotes = ((asked.line.number, asked.line.raw),)
                 waits = LockWait(asked.path)

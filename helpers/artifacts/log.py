@@ -239,15 +239,8 @@ class Log:
         self._name_operations()
         self._place_failures()
         self._place_exception()
-        locked = {id(told): told.quoted for told in baton.waiting(self._ranks.values())}
+        yield from self._waits_for_builds(path)
         self._interruptions()
-        for rank, told in self._ranks.items():
-            if id(told) in locked:
-                told.raised.clear()
-                waits = LockWait(EXTENSION, interrupted=True)
-                number = rank if isinstance(rank, int) else None
-                quotes = tuple(sorted(locked[id(told)].items()))
-                yield Account(file=path, kind=KIND, rank=number, lock=waits, quotes=quotes)
         self._cut_off()
         masked = (*self._attempts_before(), *self._consequences())
         ready = range(max((max(ranks) for ranks in self._ready), default=0))
@@ -268,6 +261,16 @@ class Log:
             ended = (found.error, found.signal, found.exit_code, found.died or found.timed_out or None)
             if found.rank is not None or any(one is not None for one in ended):
                 yield found
+
+    def _waits_for_builds(self, path: str) -> Iterator[Account]:
+        """Ranks that were ended in the wait for the lock of a build: that is no failure of theirs."""
+        waiting = baton.waiting(self._ranks.values())
+        for rank, told in self._ranks.items():
+            if any(told is one for one in waiting):
+                number = rank if isinstance(rank, int) else None
+                waits, quotes = LockWait(EXTENSION, interrupted=True), tuple(sorted(told.quoted.items()))
+                told.raised.clear()
+                yield Account(file=path, kind=KIND, rank=number, lock=waits, quotes=quotes)
 
     def _interruptions(self) -> None:
         """Exceptions by which somebody has ended a process from outside are no failures of it.

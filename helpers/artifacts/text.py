@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..observe.account import Account
 from ..observe.logs import NEWEST
-from . import collected, elastic_event, faulthandler_text, gdb_text, pyspy_dump
+from . import collected, elastic_event, faulthandler_text, gdb_text, patterns, pyspy_dump
 from .fr_trace import Analysis
 from .lock_log import LockLog
 from .log import NEEDLES as OF_LOGS
@@ -21,6 +21,17 @@ from .writers import Line, Writers
 
 BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD, gdb_text.BEGINS)
 """How the stack of a thread begins."""
+
+_BEGINS = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in BEGINS))
+
+_BESIDE = re.compile(
+    "|".join(
+        re.escape(needle)
+        for row in (patterns.UNJOINED, patterns.ANALYSED, patterns.LOCK, patterns.WORKER_FAILED)
+        for needle in row.needles
+    )
+)
+"""What every line has that matters to none but a reader of its own."""
 
 NEEDLES = (
     *(*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ", b"#0 "),
@@ -122,19 +133,24 @@ class Text:
 
     def _take(self, line: Line) -> None:
         self._log.take(line)
+        if self._analysis.listens or _BESIDE.search(line.text) is not None:
+            self._take_beside(line)
+        self._telling.take(line)
+        self._take_of_dump(line)
+
+    def _take_beside(self, line: Line) -> None:
+        """A line by a tool or a library that tells of ranks, or of locks, in a way of its own."""
         self._analysis.take(line)
         self._locks.take(line)
         failed = elastic_event.account(line, self._path)
         self._failed += [failed] if failed is not None else []
-        self._telling.take(line)
-        thread = any(pattern.match(line.text) for pattern in BEGINS)
+
+    def _take_of_dump(self, line: Line) -> None:
+        """A line that may belong to the stacks of a process."""
+        thread = _BEGINS.match(line.text) is not None
         process = pyspy_dump.PROCESS.match(line.text) is not None
+        self._heading(line)
         dump = self._dumps.get(line.writer)
-        if (heading := gdb_text.HEADING.match(line.text)) is not None:
-            self._headings[line.writer] = int(heading["rank"]), line.number
-            if dump is not None and gdb_text.BEGINS.match(dump.lines[0]):
-                self._end(line.writer)
-                dump = None
         if process or (thread and dump is None):
             self._end(line.writer)
             rank, number = self._headings.get(line.writer, (None, -ABOVE))
@@ -147,6 +163,16 @@ class Text:
         part = thread or process or any(p.match(line.text) for p in parts) or not line.text.strip()
         dump.apart = 0 if part else dump.apart + 1
         if dump.apart > APART:
+            self._end(line.writer)
+
+    def _heading(self, line: Line) -> None:
+        """A line that somebody has written above the stacks of a rank; those of another one are over."""
+        heading = gdb_text.HEADING.match(line.text) if "ank" in line.text.lower() else None
+        if heading is None:
+            return
+        self._headings[line.writer] = int(heading["rank"]), line.number
+        dump = self._dumps.get(line.writer)
+        if dump is not None and gdb_text.BEGINS.match(dump.lines[0]):
             self._end(line.writer)
 
     def output(self, newest: Iterable[str]) -> dict[int | None, list[str]]:
@@ -181,7 +207,7 @@ class Text:
             yield replace(account, rank=rank) if rank is not None else account
         yield from told
         yield from self._failed
-        yield from self._locks.accounts(self._path)
+        yield from self._locks.accounts(self._path, self._number)
         yield from self._analysis.accounts(self._path)
 
     def telling(self) -> tuple[list[tuple[int, str]], bool]:

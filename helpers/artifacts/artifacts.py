@@ -134,6 +134,7 @@ class Artifacts(msgspec.Struct, frozen=True, dict=True):
             or one.exit_code
             or one.ended_by
             or one.absent
+            or one.lock
             for one in known
         )
 

@@ -18,7 +18,7 @@ from ..observe.evidence import Evidence, Source, merge
 from ..observe.judged_thread import judged
 from ..observe.process_view import with_evidence
 from ..observe.source import Sources
-from . import pyspy_dump, rest, whose
+from . import gdb_text, pyspy_dump, rest, whose
 
 PAIR = 2
 """Ranks of the smallest job in which one can wait for another."""
@@ -43,8 +43,8 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     told = [account for accounts in by_rank.values() for account in accounts]
     sizes = (one.world_size for one in told if one.world_size is not None)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
-    views = _ranks(by_rank, world, sources, timed_out=any(one.timed_out for one in known))
-    nameless = [one for one in known if one.rank is None and (one.threads or _ended(one))]
+    views = _ranks(by_rank, world, sources, timed_out=any(map(_is_suspect, known)))
+    nameless = [one for one in known if one.rank is None and _is_seen(one)]
     return Snapshot(
         time=TAKEN,
         job=_job(told, world, failed=any(map(_ended, known))),
@@ -56,6 +56,7 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
         warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
         masked=tuple(dict.fromkeys(said for one in known for said in one.masked)),
         absent=tuple(sorted({rank for one in known for rank in one.absent})),
+        locks=tuple(dict.fromkeys((one.rank, one.lock) for one in known if one.lock is not None)),
         ended_by=next((one.ended_by for one in known if one.ended_by), ""),
         timed=False,
         output=tuple((one.rank, one.output) for one in output if one.rank is not None),
@@ -102,6 +103,17 @@ def _job(told: Sequence[Account], world: int | None, *, failed: bool) -> Job:
         ended=TAKEN if failed else None,
         single_node=False,
     )
+
+
+def _is_suspect(account: Account) -> bool:
+    """True for a process that a library, or whoever looked into it by gdb, has found to be stuck."""
+    return account.timed_out or account.kind == gdb_text.KIND
+
+
+def _is_seen(account: Account) -> bool:
+    """True for a process, and not what a log says of the job."""
+    waits = account.timed_out or (bool(account.threads) and not whose.is_helper(account))
+    return waits or _ended(account)
 
 
 def _ended(account: Account) -> bool:

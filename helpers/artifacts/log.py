@@ -7,12 +7,13 @@ import re
 import signal
 from collections.abc import Iterator
 
-from ..model.facts import CUT_OFF
+from ..model.facts import CUT_OFF, EXTENSION, LockWait
 from ..model.wording import UNTOLD_GROUP
 from ..observe import pyspy_record
 from ..observe.account import Account
-from . import patterns
+from . import baton, patterns
 from .log_rank import (
+    INTERRUPTED,
     KIND,
     LONGEST,
     RAISED,
@@ -34,6 +35,9 @@ UNSET = 1 << 40
 WARNINGS = 5
 """Warnings of NCCL's that are kept: what follows from the first is warned of as well."""
 
+_FROM_SHELL = 128
+"""What a shell and a container add to the number of the signal that has ended a process."""
+
 WRITERS = 4096
 """Processes of which lines without an event are remembered."""
 
@@ -49,8 +53,8 @@ SIGNALS = {
 }
 """How shells, Python and Slurm say that a signal has ended a process."""
 
-INTERRUPTED = ("KeyboardInterrupt", "SignalException")
-"""Exceptions by which somebody outside ends a process."""
+_TENSOR_RANK = re.compile(r"TP(\d+)")
+"""The place of a process in tensor parallelism, which is its rank where there is no other."""
 
 _SIGNALLED = {2: "SIGINT", 15: "SIGTERM", 1: "SIGHUP", 9: "SIGKILL"}
 
@@ -75,11 +79,14 @@ _OUTSIDE = {
 }
 """Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
 
-_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS)
+_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS, patterns.OF_PROCESS)
 """Messages that tell which rank has failed."""
 
 DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCTION, patterns.UNANSWERED)
 """Messages of several lines: these say what it is, whatever the first one says."""
+
+_OF_ACTOR = re.compile(r"\b(?:ActorDiedError|RayActorError|WorkerCrashedError): ")
+"""Exceptions of Ray's that say which process has died."""
 
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
@@ -183,6 +190,8 @@ class Log:
         self._mpi_rank: int | None = None
         self._absent: set[int] = set()
         self._stalled = False
+        self._ready: list[frozenset[int]] = []
+        self._quits = False
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -241,9 +250,12 @@ class Log:
         self._name_operations()
         self._place_failures()
         self._place_exception()
+        yield from self._waits_for_builds(path)
         self._interruptions()
         self._cut_off()
         masked = (*self._attempts_before(), *self._consequences())
+        ready = range(max((max(ranks) for ranks in self._ready), default=0))
+        self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
         if self._memory_kills or self._warned or masked or self._outside or self._absent:
             yield Account(
                 file=path,
@@ -257,7 +269,7 @@ class Log:
             )
         for rank, told in self._ranks.items():
             found = account(rank, told, self._names, path)
-            ended = (found.error, found.signal, found.exit_code, found.died or None)
+            ended = (found.error, found.signal, found.exit_code, found.died or found.timed_out or None)
             if found.rank is not None or any(one is not None for one in ended):
                 yield found
 
@@ -275,6 +287,16 @@ class Log:
         if not all(map(_is_assertion, raised)):
             for told in self._ranks.values():
                 told.raised = [one for one in told.raised if not _is_assertion(one)]
+
+    def _waits_for_builds(self, path: str) -> Iterator[Account]:
+        """Ranks that were ended in the wait for the lock of a build: that is no failure of theirs."""
+        waiting = baton.waiting(self._ranks.values())
+        for rank, told in self._ranks.items():
+            if any(told is one for one in waiting):
+                number = rank if isinstance(rank, int) else None
+                waits, quotes = LockWait(EXTENSION, interrupted=True), tuple(sorted(told.quoted.items()))
+                told.raised.clear()
+                yield Account(file=path, kind=KIND, rank=number, lock=waits, quotes=quotes)
 
     def _interruptions(self) -> None:
         """Exceptions by which somebody has ended a process from outside are no failures of it.
@@ -413,6 +435,20 @@ class Log:
         if told is not None:
             self._absent |= {*_numbers(told.groupdict().get("ranks") or told["rank"])}
             self._quote(line)
+        for ready in patterns.READY.all(text):
+            self._ready.append(frozenset(_numbers(ready["ranks"])))
+            for rank in self._ready[-1]:
+                self._waits(rank, line)
+        if late := patterns.NO_PROGRESS.search(text):
+            place = late["place"] or ""
+            alone = _TENSOR_RANK.fullmatch(place)
+            self._waits(int(alone[1]) if alone is not None else place or line.speaker, line)
+
+    def _waits(self, rank: int | str, line: Line) -> None:
+        """A rank has waited for longer than a library expects."""
+        told = self._rank(rank)
+        told.late_at = told.late_at or line.number
+        told.quote(line)
 
     def _ends(self, line: Line) -> None:
         """What launchers and the kernel say of processes that have ended."""
@@ -421,20 +457,8 @@ class Log:
             self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
         elif patterns.RESTARTS.search(text):
             self._restarted_at = line.number
-        elif patterns.ROOT_CAUSE.search(text):
-            self._root_next = True
-        elif match := patterns.SUMMARY_RANK.search(text):
-            told = self._in_summary[line.writer] = self._rank(int(match["rank"]))
-            told.local_rank = int(match["local"])
-            if self._root_next and not told.died:
-                told.died, told.code_at = True, told.code_at or line.number
-            self._root = told if self._root_next else self._root
-            self._root_next = False
-            self._writers.note(line.writer, int(match["rank"]))
-        elif (match := patterns.SUMMARY_EXIT.search(text)) and line.writer in self._in_summary:
-            told = self._in_summary[line.writer]
-            told.ended(line, int(match["code"]))
-            told.pid = int(match["pid"])
+        elif self._summary(line):
+            pass
         elif match := patterns.TASK_ENDED.search(text):
             tasks = _numbers(match["tasks"])
             for_memory = match["how"] == "Out Of Memory"
@@ -457,6 +481,31 @@ class Log:
             self._rank(match["device"]).log(line, "Xid", match["said"])
         else:
             self._crash(line)
+
+    def _summary(self, line: Line) -> bool:
+        """A row of torchelastic's table of failures, or several in one line; False where it is none."""
+        rows = (patterns.ROOT_CAUSE, patterns.SUMMARY_RANK, patterns.SUMMARY_EXIT)
+        cells = [(row, match) for row in rows for match in row.all(line.text)]
+        for row, match in sorted(cells, key=lambda cell: cell[1].start()):
+            if row is patterns.ROOT_CAUSE:
+                self._root_next = True
+            elif row is patterns.SUMMARY_RANK:
+                self._in_summary[line.writer] = self._failed_first(line, match)
+            elif (told := self._in_summary.get(line.writer)) is not None:
+                told.ended(line, int(match["code"]))
+                told.pid = int(match["pid"])
+        return bool(cells)
+
+    def _failed_first(self, line: Line, match: re.Match[str]) -> LogRank:
+        """The rank that a table of failures names; below `Root Cause` it is the first to have failed."""
+        told = self._rank(int(match["rank"]))
+        told.local_rank = int(match["local"])
+        if self._root_next and not told.died:
+            told.died, told.code_at = True, told.code_at or line.number
+        self._root = told if self._root_next else self._root
+        self._root_next = False
+        self._writers.note(line.writer, int(match["rank"]))
+        return told
 
     def _killed(self, line: Line, number: int) -> None:
         """Processes have been killed for memory."""
@@ -488,10 +537,17 @@ class Log:
             self._aborted.ended(line, -signal.SIGABRT)
         elif patterns.WHAT.search(line.text) and patterns.LATE.search(line.text) and self._aborted:
             self._aborted.code = None  # by a watchdog, whose operation has taken too long
+        elif match := patterns.POD_ENDED.search(line.text):
+            code = int(match["code"] or match["exit"])
+            told = self._rank(f"{match['pod'] or match['ended']} ")
+            told.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
         elif patterns.SOME_ENDED.search(line.text):
+            self._quits = self._quits or patterns.QUITS.search(line.text) is not None
             self._rank(line.writer).ended(line, None)
         elif match := patterns.CRASHED.search(line.text):
             how = match["fatal"] or match["how"].capitalize()
+            if self._quits and how == "Killed":
+                return
             self._rank(line.speaker).ended(line, -SIGNALS[how])
 
     def _warning(self, line: Line, match: re.Match[str]) -> None:
@@ -550,6 +606,9 @@ class Log:
             newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None
             for match in filter(None, (row.search(text) for row in DETAILS)):
                 newest.details[match["said"]] = None
+            lost = patterns.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
+            if lost is not None and newest.open:
+                newest.details[lost["about"] or lost["how"] or lost["why"]] = None
 
     def _author(self, line: Line, text: str) -> int | str:
         """The rank of which a line tells, else its writer.

@@ -70,6 +70,9 @@ _HOST = re.compile(r"(?!ERROR|WARN|INFO|DEBUG|CRITICAL|std|PCI)[A-Za-z0-9][\w.-]
 """The name of a machine, a pod, or of a process on one: `4091@10.0.0.4`."""
 
 TRACEBACK = "Traceback (most recent call last):"
+INTERRUPTED = ("KeyboardInterrupt", "SignalException")
+"""Exceptions by which somebody outside ends a process."""
+
 RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")
 """The last line of a traceback, of which the log may not have the others."""
 

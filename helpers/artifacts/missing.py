@@ -17,7 +17,7 @@ RECORD = (
 )
 
 READ = (
-    "what is read: logs of any launcher and collector, recordings, Flight Recorder dumps, py-spy, "
+    "what is read: logs of any launcher and collector, recordings, Flight Recorder dumps, py-spy, gdb, "
     "pystack and faulthandler dumps, torchelastic's error files, the output of ncclras"
 )
 

@@ -32,6 +32,10 @@ class Pattern(msgspec.Struct, frozen=True):
             return None
         return self.regex.search(line)
 
+    def all(self, line: str) -> list[re.Match[str]]:
+        """Each place in a line that has the message, in their order."""
+        return [*self.regex.finditer(line)] if self.search(line) is not None else []
+
 
 def _pattern(needles: str | tuple[str, ...], regex: str, source: str, *examples: str) -> Pattern:
     wanted = (needles,) if isinstance(needles, str) else needles
@@ -78,6 +82,17 @@ ACTOR = _prefix(
     "(VllmWorker rank=2 pid=4242) step 1",
 )
 """The process that has written a line."""
+
+TITLE = _prefix(
+    r"^\w+::\w*?(?P<others>(?:_(?:DP|PP)\d+)*)(?:_TP(?P<tensor>\d+))?(?:_(?:EP|ATTN|MOE)\w*)?$",
+    "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py; vLLM 0.10 to 0.11, vllm/utils, "
+    "set_process_title",
+    "sglang::scheduler_PP2_TP1",
+    "sglang::scheduler_TP1",
+    "VLLM::Worker_TP1",
+    "sglang::scheduler",
+)
+"""The title that a server gives its process, with its place: in tensor parallelism alone, its rank."""
 
 WORLD_RANK = _pattern(
     "world_rank=",
@@ -193,6 +208,27 @@ IN_GROUP = _pattern(
 )
 """The rank in a group that is not told."""
 
+LOCK = _pattern(
+    ("acquire lock ", "acquired on ", "acquiring lock "),
+    r"(?:Attempting to acquire lock|Lock|(?P<late>Timeout on acquiring lock)) (?P<lock>\d+) "
+    r"(?P<got>acquired )?(?P<refused>not acquired )?on (?P<path>\S.*?)(?:, waiting [\d.]+ seconds.*)?$",
+    "filelock 3.0 to 3.20, filelock/_api.py; datasets 1.0 to 2.14, datasets/utils/filelock.py",
+    "DEBUG:filelock:Attempting to acquire lock 140386484514192 on /shared/cache/data.lock",
+    "DEBUG:filelock:Lock 140386484514192 not acquired on /shared/data.lock, waiting 0.05 seconds ...",
+    "DEBUG:filelock:Lock 140386484514192 acquired on /shared/cache/data.lock",
+    "DEBUG:filelock:Timeout on acquiring lock 140386484514192 on /shared/cache/data.lock",
+)
+"""A process asks for a file lock, waits for it, has it, or has waited for too long."""
+
+OF_PROCESS = _pattern(
+    " from process ",
+    r"(?:lock on|locked file) \S+ from process (?P<rank>\d+)\b",
+    "datasets 1.0 to 2.4, datasets/metric.py; evaluate 0.1 to 0.4, evaluate/module.py",
+    "ValueError: Couldn't acquire lock on /cache/exp-16-rdv.lock from process 4.",
+    "ValueError: Expected to find locked file /16-0.arrow.lock from process 15 but it doesn't exist.",
+)
+"""A rank has not met the others by files that they share."""
+
 CONNECTS = _pattern(
     "is setting up NCCL communicator",
     r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId",
@@ -257,6 +293,33 @@ DESYNC_RANKS = _pattern(
 )
 """The newest operation of some ranks; its number comes before."""
 
+_FR = "torch/distributed/flight_recorder/components"
+
+UNJOINED = _pattern(
+    ("Not all ranks joining collective", "has errors", "mismatch in the collective"),
+    r"(?:Not all ranks joining collective[,:]|Input/output mismatch in the collective) sequence number: "
+    r"(?P<seq>\d+)|Collective sequence number: (?P<number>\d+) has errors",
+    f"torch 2.5 to 2.15, {_FR}/utils.py, before 2.9 in tools/flight_recorder",
+    "Not all ranks joining collective, sequence number: 57",
+    "Collective sequence number: 57 has errors",
+    "Input/output mismatch in the collective sequence number: 57",
+)
+"""torch's analyser of Flight Recorder dumps has found a collective that does not match."""
+
+ANALYSED = _pattern(
+    (
+        *("group info: ", "collective: ", "missing ranks: ", "world size: ", "expected ranks: "),
+        *("collective state: ", "error msg: ", "input sizes: "),
+    ),
+    r"^(?P<name>group info|collective|missing ranks|input sizes|world size|expected ranks"
+    r"|collective state|error msg): (?P<said>.*)$",
+    f"torch 2.5 to 2.15, {_FR}/types.py, EntryState.log",
+    "missing ranks: {1, 3}",
+    "error msg: Culprit rank 1; Error type: COLLECTIVE_TYPE_MISMATCH, Expected collective type: "
+    "'all_reduce' does not match found collective type: 'broadcast'",
+)
+"""One of the lines that follow."""
+
 FAILED = _pattern(
     "failed (exitcode:",
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
@@ -265,6 +328,14 @@ FAILED = _pattern(
     "-6) local_rank: 1 (pid: 985) of binary: /opt/venv/bin/python",
 )
 """The first process that has failed on a node."""
+
+WORKER_FAILED = _pattern(
+    "torchelastic.worker.status.FAILED",
+    r'"name": "torchelastic\.worker\.status\.FAILED", "source": "WORKER"',
+    "torch 1.9 to 2.15, torch/distributed/elastic/agent/server/api.py, _construct_event",
+    '{"name": "torchelastic.worker.status.FAILED", "source": "WORKER", "timestamp": 0, "metadata": {}}',
+)
+"""A record of a worker that has failed."""
 
 RESTARTS = _pattern(
     "will restart worker group",
@@ -283,20 +354,22 @@ ROOT_CAUSE = _pattern(
 """The first failure follows, which stands last."""
 
 SUMMARY_RANK = _pattern(
-    "(local_rank:",
-    r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)",
+    ("(local_rank", "(local rank"),
+    r"\brank\s*:? ?(?P<rank>\d+) ?\(local[_ ]rank ?: ?(?P<local>\d+)\)",
     f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
     "  rank      : 1 (local_rank: 1)",
+    "rank2 (local rank: 2)exitcode: -9 (pid: 985)",
 )
 
 SUMMARY_EXIT = _pattern(
     "exitcode",
-    r"exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)",
+    r"exitcode\s*:? ?(?P<code>-?\d+) ?\(pid ?: ?(?P<pid>\d+)\)",
     f"torch 1.9 to 2.15, {_ELASTIC}/errors/__init__.py",
     "  exitcode  : 1 (pid: 985)",
     "  exitcode  : -9 (pid: 1134)  (SIGKILL)",
 )
-"""How a process has ended, in the summary at the end; its rank comes before."""
+"""How a process has ended, in the summary at the end; its rank comes before, in the same line where the
+table has been reflowed or read off a picture."""
 
 TASK_ENDED = _pattern(
     "srun: error:",
@@ -397,11 +470,20 @@ ABSENT = _pattern(
 )
 """Ranks that have not submitted a tensor for which the others wait."""
 
+READY = _pattern(
+    ("ready ranks: ",),
+    r"\[ready ranks: (?P<ranks>\d+(?:, \d+)*)\]",
+    "Horovod 0.9 to 0.12, horovod/tensorflow/mpi_ops.cc and horovod/common/operations.cc",
+    "Stalled ops: allreduce.conv1.weight [ready ranks: 3, 1], allreduce.bn1.bias [ready ranks: 3, 1]",
+)
+"""Ranks that have submitted a tensor, and wait for the others."""
+
 STALLED = _pattern(
-    ("Stalled ranks:",),
-    r"^(?:.*\W)?Stalled ranks:",
+    ("Stalled ranks:", "Missing ranks:"),
+    r"^(?:.*\W)?(?:Stalled|Missing) ranks:",
     "Horovod 0.18 to 0.28, horovod/common/stall_inspector.cc",
     "Stalled ranks:",
+    "Missing ranks:",
 )
 """Lines with the ranks that have not submitted tensors follow: `0: [allreduce.x, ...]`."""
 
@@ -420,15 +502,71 @@ SOME_ENDED = _pattern(
         " Killed",
         "died, exit code",
         "DiedError",
+        "Received sigquit",
     ),
     r"\bKilling subprocess \d+|A worker died or was killed while executing a task"
     r"|\bexited with (?:exit )?code (?!0\b)\d+|Exit Code: +(?!0\b)\d+|^make: \*\*\* .* Killed"
-    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError",
-    "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc",
+    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError|\bReceived sigquit from a child",
+    "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc; "
+    "SGLang 0.4 to 0.5, sglang/srt/entrypoints/engine.py",
     "[2026-11-23 12:00:00,123] [INFO] [launch.py:318:sigkill_handler] Killing subprocess 80",
     "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
+    "[2026-11-23 12:00:00] Received sigquit from a child process. It usually means the child failed.",
 )
 """A process has ended, and nothing tells which, or how."""
+
+QUITS = _pattern(
+    "Received sigquit",
+    r"\bReceived sigquit from a child",
+    "SGLang 0.4 to 0.5, sglang/srt/entrypoints/engine.py",
+    "[2026-11-23 12:00:00] Received sigquit from a child proces. It usually means the child failed.",
+)
+"""A server kills all its processes, itself included: the shell then prints `Killed`."""
+
+NO_PROGRESS = _pattern(
+    "watchdog_timeout=",
+    r"(?:\[(?:[\d:-]+ )*(?P<place>(?:[A-Z_]+\d+ ?)+)\] )?(?:\w+ )?[Ww]atchdog timeout "
+    r"\(self\.watchdog_timeout=[\d.]+(?!.*soft=True)",
+    "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py and utils/watchdog.py",
+    "[2026-11-23 12:00:00 TP4] Watchdog timeout (self.watchdog_timeout=300)",
+    "[2026-11-23 12:00:00 PP1 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, "
+    "self.soft=False)",
+    "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+)
+"""A process of a server has made no progress for so many seconds; a soft watchdog only tells of it."""
+
+POD_ENDED = _pattern(
+    ("exitCode: ", "exited with code "),
+    r"Error pod (?P<pod>\S+) container \S+ exitCode: (?P<code>[1-9]\d*)"
+    r"|\bPod: (?:[\w-]+\.)?(?P<ended>\S+) exited with code (?P<exit>[1-9]\d*)",
+    "Kubeflow's training operator 1.3 to 1.9, pkg/core/pod.go and pkg/controller.v1/*; its common 0.3, "
+    "pkg/controller.v1/common/pod.go",
+    "DEBUG events Error pod train-worker-0 container pytorch exitCode: 137 terminated message: ",
+    "DEBUG events Pod: kubeflow.train-worker-0 exited with code 1",
+)
+"""How the container of a pod has ended: as a shell tells it, 128 and the signal."""
+
+LOST_ACTOR = _pattern(
+    (
+        "class_name: ",
+        "\tpid: ",
+        " pid: ",
+        "\tip: ",
+        " ip: ",
+        "exit type: ",
+        " has died",
+        "ray.kill",
+        "creation task",
+    ),
+    r"^\s+(?P<about>(?:class_name|pid|ip): \S+)$|Worker (?P<how>exit type: \w+)"
+    r"|because (?P<why>its (?:node|owner) has died|it was killed by `?ray\.kill)",
+    "Ray 2.0 to 2.50, python/ray/exceptions.py and src/ray/protobuf/common.proto",
+    "\tclass_name: RayTrainWorker",
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit "
+    "detail: Worker unexpectedly exits with a connection error code 2. End of file.",
+    "The actor died because its node has died. Node Id: 24d0",
+)
+"""Lines of the message of `ActorDiedError`: which actor it was, and how it has ended."""
 
 SPAWNED = _pattern(
     "terminated with the following error",

@@ -8,8 +8,9 @@ also `        Locals:` and `            name: value`; with `--native` frames of 
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ..beacon import torch_names
 from ..beacon.record import NativeCall, Thread
 from ..observe import pyspy_record as dumped
 from ..observe.account import Account, UnreadableError
+from . import native_call, patterns
 
 KIND = "py-spy dump"
 
@@ -49,6 +51,11 @@ SYSTEM_CALLS: Mapping[str, str] = {
     "waitid": "waitid",
     "pthread_cond_wait": "futex",
     "pthread_cond_timedwait": "futex",
+    "pthread_cond_wait_common": "futex",
+    "pthread_join": "futex",
+    "pthread_clockjoin_ex": "futex",
+    "futex_wait_cancelable": "futex",
+    "futex_abstimed_wait_cancelable": "futex",
     "futex_abstimed_wait_common": "futex",
     "futex_abstimed_wait_common64": "futex",
     "new_sem_wait_slow": "futex",
@@ -57,6 +64,9 @@ SYSTEM_CALLS: Mapping[str, str] = {
     "syscall": "futex",
 }
 """Function of the C library -> the system call in which it waits (glibc 2.31 to 2.41)."""
+
+_INTERNAL = re.compile(r"^_*(?:GI_+|libc_+)?")
+"""What names of functions have before them inside the C library."""
 
 
 class DumpedText(msgspec.Struct):
@@ -133,8 +143,9 @@ def of_threads(
     pid = threads[0].pid
     outermost = [one.frames[-1]["name"] for one in threads if one.frames]
     if not any(one.os_thread_id == pid for one in threads) and "<module>" not in outermost:
-        named = (one for one in threads if one.thread_name == "MainThread")
-        chosen = next(named, threads[0] if kind == KIND else None)
+        named = [one for one in threads if one.thread_name == "MainThread"]
+        unnamed = [one for one in threads if one.thread_name is None and kind == KIND]
+        chosen = next(iter([*named, *unnamed]), None)
         if chosen is not None:
             chosen.os_thread_id = pid
     natives = [_native(thread) for thread in threads]
@@ -149,8 +160,9 @@ def of_threads(
     ]
     record = dumped.record(dump, pid=pid, parent=0, started=0.0, argv=command, environment={}, cwd="")
     told: list[Thread] = record["threads"]
-    for thread, native in zip(told, natives, strict=True):
+    for thread, native, dumped_text in zip(told, natives, threads, strict=True):
         thread["native"] = native
+        thread["call"] = thread["call"] or native_call.call(_functions(dumped_text))
     main = next((thread.frames for thread in threads if thread.os_thread_id == pid), threads[0].frames)
     rank, world_size = dumped.joining(main)
     part = record["process"]
@@ -158,7 +170,10 @@ def of_threads(
     worker = part is not None and part["target"] == torch_names.DATALOADER_WORKER
     env = record["env"]
     local = _LOCAL_RANK.search(" ".join(command))
+    titled = patterns.TITLE.search(" ".join(command))
     rank = index if rank is None and not worker else rank
+    if titled is not None and titled["tensor"] and not titled["others"]:
+        rank = int(titled["tensor"])
     if rank is None and local is not None and not worker:
         rank = int(local[1])
     return Account(
@@ -177,12 +192,18 @@ def of_threads(
     )
 
 
+def _functions(thread: DumpedText) -> Iterator[str]:
+    """The functions of C and C++ that its innermost function of Python has called, innermost first."""
+    frames = itertools.takewhile(lambda frame: frame["line"] == 0, thread.frames)
+    return (frame["name"] for frame in frames)
+
+
 def _native(thread: DumpedText) -> NativeCall | None:
     """The system call that blocks a thread, where its innermost frames are of C."""
     for frame in thread.frames:
         if frame["line"] > 0:
             return None
-        name = frame["name"].partition("@")[0].lstrip("_")
+        name = _INTERNAL.sub("", frame["name"].partition("@")[0])
         call = SYSTEM_CALLS.get(name)
         if call is not None:
             return {"call": call, "fd": None, "target": None, "limited": "timed" in name}

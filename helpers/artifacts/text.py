@@ -11,16 +11,32 @@ from msgspec.structs import replace
 
 from ..observe.account import Account
 from ..observe.logs import NEWEST
-from . import collected, faulthandler_text, pyspy_dump
+from . import collected, elastic_event, faulthandler_text, gdb_text, patterns, pyspy_dump
+from .fr_trace import Analysis
+from .lock_log import LockLog
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
 from .telling import ALARM, Telling
 from .writers import Line, Writers
 
-BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD)
+BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD, gdb_text.BEGINS)
 """How the stack of a thread begins."""
 
-NEEDLES = (*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ")
+_BEGINS = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in BEGINS))
+
+_BESIDE = re.compile(
+    "|".join(
+        re.escape(needle)
+        for row in (patterns.UNJOINED, patterns.ANALYSED, patterns.LOCK, patterns.WORKER_FAILED)
+        for needle in row.needles
+    )
+)
+"""What every line has that matters to none but a reader of its own."""
+
+NEEDLES = (
+    *(*OF_LOGS, b"Process ", b"(most recent call first", b"Traceback for thread", b"Thread ", b"#0 "),
+    *(b"LWP ", b" signal SIG"),
+)
 """Texts of which every line that matters has one, outside of a dump and of tracebacks."""
 
 LOGGED = re.compile(r"\[[EWIF]\d{3,4} ")
@@ -36,13 +52,19 @@ APART = 50
 """Lines that are no part of a dump, after which it is over: a command may have several lines."""
 
 
+ABOVE = 4
+"""Lines within which the stacks of a rank stand below the line that names it."""
+
+
 class _Dump(msgspec.Struct):
     """The dump of a process as it is read.
 
     Attributes:
+        heading: the rank that a line above it names.
         lines: of it; apart: how many lines ago the last one was that can only be a part of it.
     """
 
+    heading: int | None = None
     lines: list[str] = msgspec.field(default_factory=list)
     apart: int = 0
 
@@ -62,6 +84,10 @@ class Text:
         self._log = Log(self._writers)
         self._dumps: dict[str, _Dump] = {}
         self._found: list[tuple[str, Account]] = []
+        self._headings: dict[str, tuple[int, int]] = {}
+        self._analysis = Analysis()
+        self._locks = LockLog()
+        self._failed: list[Account] = []
         self._telling = Telling()
 
     @property
@@ -107,20 +133,46 @@ class Text:
 
     def _take(self, line: Line) -> None:
         self._log.take(line)
+        if self._analysis.listens or _BESIDE.search(line.text) is not None:
+            self._take_beside(line)
         self._telling.take(line)
-        thread = any(pattern.match(line.text) for pattern in BEGINS)
+        self._take_of_dump(line)
+
+    def _take_beside(self, line: Line) -> None:
+        """A line by a tool or a library that tells of ranks, or of locks, in a way of its own."""
+        self._analysis.take(line)
+        self._locks.take(line)
+        failed = elastic_event.account(line, self._path)
+        self._failed += [failed] if failed is not None else []
+
+    def _take_of_dump(self, line: Line) -> None:
+        """A line that may belong to the stacks of a process."""
+        thread = _BEGINS.match(line.text) is not None
         process = pyspy_dump.PROCESS.match(line.text) is not None
+        self._heading(line)
         dump = self._dumps.get(line.writer)
         if process or (thread and dump is None):
             self._end(line.writer)
-            dump = self._dumps[line.writer] = _Dump()
+            rank, number = self._headings.get(line.writer, (None, -ABOVE))
+            dump = self._dumps[line.writer] = _Dump(rank if line.number - number <= ABOVE else None)
         if dump is None:
             return
         if len(dump.lines) < LONGEST:
             dump.lines.append(line.text)
-        part = thread or process or pyspy_dump.PART.match(line.text) or not line.text.strip()
+        parts = (pyspy_dump.PART, gdb_text.PART)
+        part = thread or process or any(p.match(line.text) for p in parts) or not line.text.strip()
         dump.apart = 0 if part else dump.apart + 1
         if dump.apart > APART:
+            self._end(line.writer)
+
+    def _heading(self, line: Line) -> None:
+        """A line that somebody has written above the stacks of a rank; those of another one are over."""
+        heading = gdb_text.HEADING.match(line.text) if "ank" in line.text.lower() else None
+        if heading is None:
+            return
+        self._headings[line.writer] = int(heading["rank"]), line.number
+        dump = self._dumps.get(line.writer)
+        if dump is not None and gdb_text.BEGINS.match(dump.lines[0]):
             self._end(line.writer)
 
     def output(self, newest: Iterable[str]) -> dict[int | None, list[str]]:
@@ -154,6 +206,9 @@ class Text:
             rank = self._writers.rank(writer, locals_)
             yield replace(account, rank=rank) if rank is not None else account
         yield from told
+        yield from self._failed
+        yield from self._locks.accounts(self._path, self._number)
+        yield from self._analysis.accounts(self._path)
 
     def telling(self) -> tuple[list[tuple[int, str]], bool]:
         """The lines that say most, and whether any of them tells of a failure that nothing outlives."""
@@ -180,8 +235,11 @@ class Text:
             return
         begun = (pyspy_dump.PROCESS, pyspy_dump.THREAD)
         of_pyspy = any(pattern.match(dump.lines[0]) for pattern in begun)
+        of_gdb = gdb_text.BEGINS.match(dump.lines[0]) is not None
         read = pyspy_dump.from_text if of_pyspy else faulthandler_text.account
-        found = read(dump.lines, self._path)
+        found = (gdb_text.account if of_gdb else read)(dump.lines, self._path)
+        if found is not None and of_gdb:
+            found = replace(found, rank=dump.heading)
         if found is not None:
             self._found.append((writer, found))
 

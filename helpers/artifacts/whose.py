@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..beacon.record import FrameEntry
 from ..observe.account import Account
 from ..observe.source import Sources
-from . import rest
+from . import gdb_text, patterns, rest
 
 MULTIPROCESSING = os.path.join("multiprocessing", "process.py")
 """The file in which the children of Python's `multiprocessing` begin."""
@@ -80,9 +80,9 @@ def _alike(accounts: Sequence[Account], sources: Sources) -> list[Account]:
 def _of_one(accounts: Sequence[Account], sources: Sources) -> list[Account]:
     """A program of one process is rank 0, and what has been dumped beside it are its children."""
     programs = [one for one in accounts if _may_be_rank(one, sources)]
-    if len(programs) != 1:
+    if len(programs) != 1 or any(map(_is_of_several, accounts)):
         return list(accounts)
-    return [replace(one, rank=0) if one.threads and not _is_helper(one) else one for one in accounts]
+    return [replace(one, rank=0) if one.threads and not is_helper(one) else one for one in accounts]
 
 
 def apart(accounts: Sequence[Account], sources: Sources) -> tuple[list[Account], list[Account]]:
@@ -116,10 +116,20 @@ def _may_be_rank(account: Account, sources: Sources) -> bool:
     """True for a process that runs the user's program and that no other process of it has started."""
     stack = bool(account.threads) and account.flight is None and account.signal is None
     nameless = account.rank is None and stack
-    return nameless and not any(_below(account, sources)) and not _is_helper(account)
+    return nameless and not any(_below(account, sources)) and not is_helper(account)
 
 
-def _is_helper(account: Account) -> bool:
+def _is_of_several(account: Account) -> bool:
+    """True for a process of which no file tells whether it is the only one, or whose title has a place.
+
+    People look into one process of many by gdb, and a stack may have no thread that is known to be main.
+    """
+    titled = patterns.TITLE.search(" ".join(account.command))
+    placed_by_title = titled is not None and bool(titled["others"] or titled["tensor"])
+    return account.kind == gdb_text.KIND or placed_by_title
+
+
+def is_helper(account: Account) -> bool:
     """True for a process that runs nothing of the user's, or waits for ranks that it has spawned."""
     return not _is_spawned(account) and any(file.endswith(HELPERS) for file in _files(account))
 

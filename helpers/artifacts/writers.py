@@ -10,6 +10,9 @@ from . import patterns
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
+_CODE = re.compile(r"^(\s*)`([^`]+)`\s*$")
+"""A line that somebody has marked as code before it was sent on."""
+
 _SAYS = re.compile(
     r"Traceback \(most recent|\[rank\d|\[[A-Za-z_]\w*\d+\]:|\[[EFW][\d ]|  File \"|[\w.]*Error: "
 )
@@ -84,7 +87,7 @@ class Writers:
         raw = raw or line
         labels = [source] if source else []
         local: tuple[str, int] | None = None
-        line = _COLOURS.sub("", line)
+        line = _CODE.sub(r"\1\2", _COLOURS.sub("", line))
         line = _bare(line, patterns.COLLECTED)
         if found := patterns.POD.search(line):
             labels, line = [*labels, found["writer"]], line[found.end() :]

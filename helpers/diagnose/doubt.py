@@ -33,6 +33,8 @@ def doubt(facts: Facts, seen: Graph) -> str:
     Args:
         seen: the graph of the same snapshot, in which nothing is assumed.
     """
+    if not (facts.snapshot.timed or seen.ranks):
+        return "Probably a hang: whether the wait would have ended is not known."
     if not facts.snapshot.ranks:
         return (
             "Probably a hang: no rank has been started; whether those for whom the launcher waits still "

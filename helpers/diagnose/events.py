@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..model.facts import ErrorView, ProcessView, RankView, Snapshot
 from ..model.frames import Frame, innermost_user
 from ..model.waits import ANY_CHILD, OnChild
-from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT
+from .messages import FOLLOWS, NOT_PASSED, OTHER_END_GONE, RELAYED, TIMEOUT, lost_worker
 from .needs import AGENTS
 
 SIGTERM = 15
@@ -154,7 +154,7 @@ def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None
     error = process.error
     if error is not None:
         relayed = error.type in RELAYED or bool(FOLLOWS.search(error.message))
-        follows = relayed or _other_end_gone(error)
+        follows = relayed or lost_worker(error) or _other_end_gone(error)
         return Event(error.time, rank, process, own, error, follows)
     if process.ended is None or process.kind == "helper":
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ..model.facts import ErrorView
 from ..model.findings import Topic
 
 
@@ -122,6 +123,21 @@ RELAYED = (
     "CalledProcessError",  # Python's subprocess, in launchers that start the job by it
 )
 """Types of exceptions by which a parent tells that a child has failed."""
+
+_LOST = ("ActorDiedError", "RayActorError", "WorkerCrashedError")
+"""Ray tells in the process that has asked for a result that the one which owed it has died:
+python/ray/exceptions.py, 2.0 to 2.50."""
+
+_NOT_CRASHED = re.compile(
+    r"in its creation task|exit type: (?!SYSTEM_ERROR)|(?:node|owner) has died|killed by `?ray\.kill"
+)
+"""Why an actor may have ended otherwise. What Ray lists as potential root causes it always lists."""
+
+
+def lost_worker(error: ErrorView) -> bool:
+    """True for an exception that says of another process that it has crashed."""
+    return error.type in _LOST and _NOT_CRASHED.search(error.message) is None
+
 
 OTHER_END_GONE = (
     "EOFError",
@@ -239,6 +255,11 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
         "nccl",
         r"unhandled (?:cuda|system) error|internal error - please report this issue",
         "NCCL says what has failed only with NCCL_DEBUG: ncclGetErrorString",
+    ),
+    (
+        "lock file",
+        r"/[^\s'\"]*\.lock\b",
+        "a lock of filelock's on a shared file system: evaluate/module.py, filelock/_error.py",
     ),
 )
 

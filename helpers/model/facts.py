@@ -445,6 +445,21 @@ class LimitView(msgspec.Struct, frozen=True):
     not_seen: str = ""
 
 
+EXTENSION = "the `lock` file in the folder of a torch extension that is built"
+"""What is said of a lock whose path a traceback does not tell."""
+
+
+class LockWait(msgspec.Struct, frozen=True):
+    """A process waits for a lock, as a log tells.
+
+    Attributes:
+        path: of the lock, or what it is in words; interrupted: True where somebody has ended the wait.
+    """
+
+    path: str
+    interrupted: bool = False
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """Everything known of a job at one moment, processes that have ended included.
 
@@ -466,6 +481,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         output: of ranks, the newest lines that each has printed.
         masked: failures that follow from something earlier, as a log tells, in words.
         absent: ranks for which others wait, as a log tells.
+        locks: ranks, None for one that is not told, and the locks for which they wait, as a log tells.
         ended_by: who has ended the job from outside, as a log tells, in words.
         telling: of texts that tell of no rank, the lines that say most: `FILE:NUMBER: LINE`; alarming:
             whether these tell of a failure.
@@ -489,6 +505,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     output: tuple[tuple[int, tuple[str, ...]], ...] = ()
     masked: tuple[str, ...] = ()
     absent: tuple[int, ...] = ()
+    locks: tuple[tuple[int | None, LockWait], ...] = ()
     ended_by: str = ""
     telling: tuple[str, ...] = ()
     alarming: bool = False

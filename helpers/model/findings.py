@@ -254,6 +254,7 @@ Topic = Literal[
     "device busy",
     "disk",
     "nccl",
+    "lock file",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..beacon.record import Error, Flight, Group, Thread
+from ..model.facts import LockWait
 
 
 class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -24,6 +25,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         timed_out: True for a process of which an operation has taken longer than its timeout.
         masked: failures that follow from what came first in the file, in words.
         absent: ranks for which others wait, as a library tells.
+        lock: the one for which it waits, as a log tells.
         ended_by: who has ended the job from outside, in words; empty where nobody has.
         quotes: number of a line of the file, and the line, of those that tell something.
         memory_kills: how many processes the kernel has killed for memory, as a log tells.
@@ -55,6 +57,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timed_out: bool = False
     masked: tuple[str, ...] = ()
     absent: tuple[int, ...] = ()
+    lock: LockWait | None = None
     ended_by: str = ""
     quotes: tuple[tuple[int, str], ...] = ()
     memory_kills: int = 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ...model.clauses import clauses, standing, verb
-from ...model.facts import Blocker, Verdict
+from ...model.facts import EXTENSION, Blocker, Verdict
 from ...model.findings import FileLock
 from ...model.waits import InCollective, OnLock
-from ...model.wording import place, sentence
+from ...model.wording import place, plural, sentence, spoken
 from ..scene import Facts
 
 
@@ -16,10 +17,34 @@ def find(facts: Facts) -> Verdict | None:
     """A stuck rank waits for a lock: its holder is stuck too, or no process holds it."""
     if facts.first is not None:
         return None
+    if facts.snapshot.locks and facts.patience < math.inf:
+        return _told(facts)
     core = facts.graph.core
     waits = [wait for rank in sorted(core) for wait in _on_files(facts, rank)]
     waits += [w for r in sorted(facts.stuck) for w in _on_files(facts, r) if _holder(facts, w) in core]
     return _verdict(facts, waits) if waits else None
+
+
+def _told(facts: Facts) -> Verdict:
+    """A log tells of processes that wait for locks; that nobody will release them is not known."""
+    by_path: dict[str, list[int]] = {}
+    for rank, wait in facts.snapshot.locks:
+        by_path.setdefault(wait.path, []).extend([] if rank is None else [rank])
+    waits = []
+    for path, ranks in by_path.items():
+        who = f"{spoken(ranks)} {plural(ranks, 'waits', 'wait')}" if ranks else "a process waits"
+        waits.append(f"{who} for {path if path == EXTENSION else f'the lock {path}'}")
+    ended = any(wait.interrupted for _, wait in facts.snapshot.locks) or bool(facts.snapshot.ended_by)
+    said = "; ".join(waits)
+    return Verdict(
+        outcome="hang" if ended or facts.stuck else "running",
+        cause="file-lock",
+        proved=False,
+        detail=said,
+        summary=f"{sentence(said)}; who holds it is not told.",
+        evidence=tuple(waits),
+        finding=FileLock(path=None if EXTENSION in by_path else next(iter(by_path))),
+    )
 
 
 def _on_files(facts: Facts, rank: int) -> list[OnLock]:

@@ -290,7 +290,8 @@ def _needs(needed: frozenset[int], wait: Communication | None) -> Predicate:
 def _last(view: RankView) -> str:
     """` after all_reduce #7 of the default group`: the newest that a rank has issued, if any."""
     newest = view.process.collectives[-1:] if view.process is not None else ()
-    return "".join(f" after {one.op} #{one.seq} of {group_name(one.group)}" for one in newest)
+    named = ((f"{one.op} #{one.seq}".strip(), group_name(one.group)) for one in newest)
+    return "".join(f" after {call} of {group}" for call, group in named)
 
 
 def _failed(facts: Facts, rank: int) -> Iterator[str]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from signal import SIGBUS
 
-from ...model.facts import Verdict
+from ...model.facts import ErrorView, Verdict
 from ...model.findings import RankCrashed
 from ...model.wording import last_seen, plural, sentence, signal_name, spoken
 from ..events import FROM_OUTSIDE
+from ..messages import lost_worker
 from ..scene import Facts
 
 
 def find(facts: Facts) -> Verdict | None:
     """The first failure is a rank's death by a signal."""
     event = facts.first
+    if event is not None and event.error is not None and lost_worker(event.error):
+        return _lost(event.error)
     if event is None or event.by_signal is None or not event.own:
         return None
     if facts.ended_unseen:
@@ -35,4 +38,17 @@ def find(facts: Facts) -> Verdict | None:
             bus_error=event.by_signal == SIGBUS,
             with_stack=bool(event.process.stack) and not facts.snapshot.timed,
         ),
+    )
+
+
+def _lost(error: ErrorView) -> Verdict:
+    """Another process tells of a worker that has crashed, and not how."""
+    said = f"a worker process has died ({error.message.removesuffix('.')})"
+    return Verdict(
+        outcome="error",
+        cause="rank-crashed",
+        detail=said,
+        summary=f"{sentence(said)}; nothing that was read tells what has ended it.",
+        evidence=(error.text,),
+        finding=RankCrashed(),
     )

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from ...model.clauses import Predicate, clauses, every_clause, grouped, verb
-from ...model.facts import UNTOLD, Job, Verdict
+from ...model.clauses import Predicate, clauses, every_clause, grouped, standing, verb
+from ...model.facts import UNTOLD, Job, RankView, Verdict
 from ...model.findings import Unexplained
 from ...model.waits import InCollective, Wait
 from ...model.wording import END_UNSEEN, operation, place, plural, sentence, spoken
@@ -52,7 +52,7 @@ def _find(facts: Facts) -> Verdict | None:
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
     job = facts.snapshot.job
     known = _for_unseen(facts) or _cut_off(facts) or _from_outside(facts) or _ended(job)
-    return known or _some_ended(facts) or _untold(facts)
+    return known or _some_ended(facts) or _looked_into(facts) or _untold(facts)
 
 
 def _some_ended(facts: Facts) -> Verdict | None:
@@ -62,6 +62,38 @@ def _some_ended(facts: Facts) -> Verdict | None:
         return None
     said = "a process of the job has ended, and what was read tells neither which nor how"
     return Verdict("error", "unknown", detail=said, summary=f"{sentence(said)}.", evidence=(said,))
+
+
+def _looked_into(facts: Facts) -> Verdict | None:
+    """Somebody has looked into processes that rest, and of each nothing more than its wait is known.
+
+    Which ranks they are may be told or not; one of which the main thread was not seen may wait as well.
+    """
+    seen = [view for view in facts.snapshot.ranks if view.process is not None and view.process.alive]
+    waits = {_who(view): view.process for view in seen if view.process is not None}
+    resting = all(one.still == UNTOLD and (one.blocking or not one.visible) for one in waits.values())
+    if facts.patience == math.inf or facts.snapshot.timed or not (seen and resting):
+        return None
+    told = [f"{who} {standing(one).one}" for who, one in waits.items() if one.blocking]
+    listed = "; ".join(told) or f"nothing that was read says what {' and '.join(waits)} waited for"
+    nameless = any(view.rank is None for view in seen)
+    untold = " Which rank that is, no file tells." if nameless else ""
+    return Verdict(
+        outcome="hang",
+        cause="unknown",
+        detail=listed,
+        summary=f"{sentence(listed)}.{untold}",
+        evidence=tuple(told),
+        finding=Unexplained(blind=True),
+    )
+
+
+def _who(view: RankView) -> str:
+    """`rank 1`, `process 4242`, `a process of the job`."""
+    if view.rank is not None:
+        return f"rank {view.rank}"
+    pid = view.process.pid if view.process is not None else 0
+    return f"process {pid}" if pid > 0 else "a process of the job"
 
 
 def _untold(facts: Facts) -> Verdict | None:

@@ -1,0 +1,46 @@
+"""A traceback that ends in the wait for the lock under which torch builds an extension."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..model.facts import CUT_OFF
+from .log_rank import INTERRUPTED, LogRank, error
+
+WAITS = re.compile(r"[\\/]torch[\\/]utils[\\/]file_baton\.py$")
+BUILDS = re.compile(r"[\\/]torch[\\/]utils[\\/]cpp_extension\.py$")
+CALL = "baton.wait()"
+"""The line of `cpp_extension.py` that waits: torch 1.2 to 2.15, torch/utils/cpp_extension.py."""
+
+AT_WORK = ("_run_ninja_build", "_write_ninja_file_and_build_library")
+"""Functions of the process that has the lock, and builds."""
+
+
+def waiting(ranks: Iterable[LogRank]) -> list[LogRank]:
+    """Those whose traceback shows that they were in the wait when somebody ended them.
+
+    None where another one was building: a lock whose holder is at work is no hang.
+    """
+    known = list(ranks)
+    builds = any(frame[2] in AT_WORK for told in known for frame in _frames(told))
+    return [] if builds else [told for told in known if _waits(told)]
+
+
+def _frames(told: LogRank) -> list[tuple[str, int, str, bool]]:
+    raised = error(told)
+    return (
+        [(file, line, function, user) for file, line, function, user in raised["frames"]]
+        if raised
+        else []
+    )
+
+
+def _waits(told: LogRank) -> bool:
+    raised, frames, death = error(told), _frames(told), told.death
+    if raised is None or death is None or not frames or raised["type"] not in (*INTERRUPTED, CUT_OFF):
+        return False
+    file, _, function, _ = frames[0]
+    sources = [line.strip() for line in death.lines[-4:]]
+    in_baton = function == "wait" and WAITS.search(file) is not None
+    return in_baton or (BUILDS.search(file) is not None and CALL in sources)

@@ -1,0 +1,62 @@
+"""What the `filelock` library logs at its debug level -> the locks for which processes still wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ..model.facts import LockWait
+from ..observe.account import Account
+from . import patterns
+from .log_rank import KIND
+from .writers import Line
+
+SOON = 50
+"""Lines that may stand behind the last one of a wait, which is logged twenty times a second."""
+
+MOST = 1_000
+"""Locks that are remembered."""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A process has asked for a lock.
+
+    Attributes:
+        line: the newest that says so; refused: True where somebody else had the lock.
+    """
+
+    path: str
+    line: Line
+    refused: bool
+
+
+class LockLog:
+    """A log as it is read."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[str, str], _Asked] = {}
+
+    def take(self, line: Line) -> None:
+        """The next line."""
+        said = patterns.LOCK.search(line.text)
+        if said is None:
+            return
+        who = line.writer, said["lock"]
+        if said["got"] or said["late"]:
+            self._asked.pop(who, None)
+        elif len(self._asked) < MOST:
+            self._asked[who] = _Asked(said["path"], line, said["refused"] is not None)
+
+    def accounts(self, path: str, last: int) -> Iterator[Account]:
+        """The processes that wait: one that has only asked counts where nothing stands behind that.
+
+        Args:
+            last: number of the last line of the log.
+        """
+        for asked in self._asked.values():
+            since = last - asked.line.number
+            if since <= (SOON if asked.refused else 0):
+                quotes = ((asked.line.number, asked.line.raw),)
+                waits = LockWait(asked.path)
+                yield Account(file=path, kind=KIND, rank=asked.line.rank, lock=waits, quotes=quotes)

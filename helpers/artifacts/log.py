@@ -9,14 +9,11 @@ from collections.abc import Iterator
 
 from ..model.facts import CUT_OFF
 from ..model.wording import UNTOLD_GROUP
-from ..observe import pyspy_record
+from ..observe import pyspy_record, tracebacks
 from ..observe.account import Account
 from . import patterns
 from .log_rank import (
     KIND,
-    LONGEST,
-    RAISED,
-    TRACEBACK,
     UNNAMED,
     WORLD,
     LogRank,
@@ -24,6 +21,7 @@ from .log_rank import (
     account,
     error,
 )
+from .raising import LONGEST, RAISED, TRACEBACK
 from .writers import Line, Writers
 
 UNSET = 1 << 40
@@ -137,7 +135,7 @@ _KNOWN = re.compile(
 
 OF_TRACEBACKS = (
     *(b"Traceback (most recent call last)", b"Error: ", b"Exception: ", b"Interrupt", b'  File "'),
-    *(b'  File \\"', b"py_callstack"),
+    *(b'  File \\"', b"py_callstack", b"Error\n", b"Exception\n"),
 )
 """Texts of which every line has one that begins or names an exception."""
 
@@ -232,7 +230,7 @@ class Log:
         self._place_exception()
         self._interruptions()
         self._cut_off()
-        masked = (*self._attempts_before(), *self._consequences())
+        masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
         if self._memory_kills or self._warned or masked or self._outside or self._absent:
             yield Account(
                 file=path,
@@ -298,6 +296,18 @@ class Log:
             told.raised.clear()
         for told in self._ranks.values():
             told.code, told.died = None, False
+
+    def _of_launchers(self) -> Iterator[str]:
+        """What launchers have raised, which follows from the end of a rank where one is told."""
+        launchers = [told for told in self._ranks.values() if told.is_launcher]
+        others = [told for told in self._ranks.values() if told not in launchers]
+        if not any(told.code or told.died or told.death is not None for told in others):
+            return
+        for told in launchers:
+            raised = error(told)
+            told.raised.clear()
+            if raised is not None:
+                yield f"{raised['type']}: {raised['message']}".rstrip(": ") + " (the launcher)"
 
     def _consequences(self) -> Iterator[str]:
         """What follows from a timeout, or from an end from outside, that stands before it in the log.
@@ -509,7 +519,8 @@ class Log:
         if rank not in self._ranks and len(self._ranks) >= WRITERS:
             return
         told = self._rank(rank)
-        if _begins(told, text, logged or raised is not None):
+        named = raised is not None or (told.indented and tracebacks.names_exception(text))
+        if _begins(told, text, logged or named):
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
         else:
             told.hear(line, text)
@@ -598,7 +609,8 @@ class Log:
             for rank, told in self._ranks.items()
             if isinstance(rank, int) and told.local_rank is not None
         }
-        for name in [name for name in self._ranks if isinstance(name, str)]:
+        names = [name for name, told in self._ranks.items() if isinstance(name, str)]
+        for name in [name for name in names if not self._ranks[name].is_launcher]:
             rank = self._writers.rank(name, locals_)
             if rank is not None:
                 found, told = self._ranks.pop(name), self._rank(rank)
@@ -613,7 +625,8 @@ class Log:
         written without their names, nothing tells that the one which has raised is the one that goes on.
         """
         said = {_message(told): rank for rank, told in self._ranks.items() if isinstance(rank, int)}
-        nameless = [name for name, told in self._ranks.items() if isinstance(name, str) and told.raised]
+        known = [(name, one) for name, one in self._ranks.items() if one.raised and not one.is_launcher]
+        nameless = [name for name, _ in known if isinstance(name, str)]
         if len(self._ranks) > 1 or self._several or self._failed:
             for raising in (one for name in nameless for one in self._ranks[name].raised):
                 raising.outlived = False

@@ -111,6 +111,7 @@ _LOGGED = {
     patterns.CHILDS_MESSAGE: "",
     patterns.FINGERPRINTS: "RuntimeError",
     patterns.DUPLICATE_GPU: "DistBackendError",
+    patterns.REDUCER: "RuntimeError",
 }
 """Messages that are logged as well as raised, and as what; empty: the message begins with it."""
 
@@ -119,11 +120,14 @@ _FRAME = re.compile(r' +File ".+", line \d+, in ')
 
 _BROKEN = re.compile(
     r"WorkNCCL\([^)]*$|ast enqueued(?!.*last completed (?:NCCL )?work: -?\d+)[^.]*$"
-    r"|caught collective operation timeout: *$"
+    r"|[Cc]aught collective operation timeout(?!.* before timing out)"
 )
 """The end of a line that goes on in the next one: a terminal has broken it."""
 
-_HEAD = re.compile(r"^\[[EWIF]\d{3,4} |^\[[EWIF] |^\[\d{4}-|^\d{4}-\d\d-\d\d|^[EWIF]\d{4} ")
+_HEAD = re.compile(
+    r"^\[[EWIF]\d{3,4} |^\[[EWIF] |^\[\d{4}-|^\d{4}-\d\d-\d\d|^[EWIF]\d{4} |^\s\s|^$"
+    r"|^(?:Traceback|Exception raised|frame #|terminate called|\w*(?:Error|Exception): )"
+)
 """How a line begins that goes on with no other."""
 
 _ROWS = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern)]
@@ -178,7 +182,7 @@ class Log:
         """The next line."""
         broken, self._broken = self._broken, None
         if broken is not None and self._continues(broken, line):
-            line = broken._replace(text=broken.text.rstrip() + line.text)
+            line = broken._replace(text=_joined(broken.text, line.text))
         elif broken is not None:
             self._note(broken)
         if _BROKEN.search(line.text) and len(line.text) < LONGEST:
@@ -195,7 +199,7 @@ class Log:
     def _note(self, line: Line) -> None:
         self._several = self._several or any(text in line.text for text in _SEVERAL)
         known = self._stalled or _KNOWN.search(line.text) is not None
-        if known:
+        if known and line.text.strip():
             self._watchdog(line)
             self._desync_report(line)
             self._stall(line)
@@ -522,6 +526,8 @@ class Log:
         named = raised is not None or (told.indented and tracebacks.names_exception(text))
         if _begins(told, text, logged or named):
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
+            if told.raised and (before := patterns.VLLM_WORKER.search(text)):
+                told.raised[-1].message = before["said"]
         else:
             told.hear(line, text)
         if told.raised and known:
@@ -645,6 +651,13 @@ class Log:
             return
         for one in failed:
             one.code = None  # some of them have raised it
+
+
+def _joined(begin: str, rest: str) -> str:
+    """A line that was broken; a blank at its end is one of it, several are padding."""
+    bare = begin.rstrip()
+    between = " " if bare.endswith((",", ":")) or begin == f"{bare} " else ""
+    return bare + between + rest
 
 
 def _message(told: LogRank) -> str:

@@ -141,7 +141,9 @@ class LogRank(msgspec.Struct):
     def quoted(self) -> dict[int, str]:
         """Number of a line that tells something of it -> the line."""
         death = self.death
-        return self.quotes if death is None else {**self.quotes, death.named or death.begins: death.raw}
+        if death is None or (self.quotes and not (death.named or death.message)):
+            return self.quotes
+        return {**self.quotes, death.named or death.begins: death.raw}
 
     @property
     def is_launcher(self) -> bool:

@@ -51,6 +51,9 @@ _RELAYED = "ChildFailedError"
 INDENTED = re.compile(r' *File ".+", line \d+, in | {4,}\S')
 """A frame, or the line of the program in it."""
 
+UNNAMED = "an exception"
+"""An exception of which only the message is told."""
+
 TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")
 """The last line of a traceback, of which the log may not have the others."""
@@ -65,6 +68,7 @@ class Raising(msgspec.Struct):
             its first one; certain: whether it is called an exception there: else a line of another
             process may stand before it.
         since: how many lines ago that was.
+        message: what stands before the traceback.
         details: what later lines of its message say it is, each once.
         logged: what it is, of one that was logged by a library, and not raised.
         aside: True for one of a thread or a finaliser, which ends no process.
@@ -77,6 +81,7 @@ class Raising(msgspec.Struct):
     raw: str = ""
     certain: bool = False
     since: int = 0
+    message: str = ""
     details: dict[str, None] = msgspec.field(default_factory=dict)
     logged: ErrorView | None = None
     aside: bool = False
@@ -149,7 +154,8 @@ class Raising(msgspec.Struct):
         if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
             found = ErrorView(named["type"].rpartition(".")[2], self.lines[1][named.end() - 1 :])
         if found is None and frames and not self.named and not self.of_launcher:
-            found = ErrorView(CUT_OFF, "", tuple(reversed(frames)))
+            kind = UNNAMED if self.message else CUT_OFF
+            found = ErrorView(kind, self.message, tuple(reversed(frames)))
         details = "; ".join(self.details)
         return replace(found, message=details) if found is not None and details else found
 

@@ -25,6 +25,7 @@ from .files import UNPACKED, files
 from .missing import not_seen
 from .moments import Unpacker
 from .reading import Found
+from .telling import excerpt
 from .whose import placed
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -146,8 +147,9 @@ class Artifacts(msgspec.Struct, frozen=True, dict=True):
 
 
 def quote(file: str, number: int, text: str) -> str:
-    """`FILE:NUMBER: LINE`; a line may be cut off at its end."""
-    return f"{file}:{number}: {text.strip()[:LETTERS]}"
+    """`FILE:NUMBER: LINE`; of a long line the part that tells."""
+    text = text.strip()
+    return f"{file}:{number}: {text if len(text) <= LETTERS else excerpt(text, LETTERS)}"
 
 
 def read(paths: Iterable[str]) -> Artifacts:

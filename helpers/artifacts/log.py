@@ -9,23 +9,20 @@ from collections.abc import Iterator
 
 from ..model.facts import CUT_OFF, EXTENSION, LockWait
 from ..model.wording import UNTOLD_GROUP
-from ..observe import pyspy_record
+from ..observe import pyspy_record, tracebacks
 from ..observe.account import Account
 from . import baton, patterns
 from .log_rank import (
     INTERRUPTED,
     KIND,
-    LONGEST,
-    RAISED,
-    TRACEBACK,
     UNNAMED,
     WORLD,
     LogRank,
     Operation,
-    Raising,
     account,
     error,
 )
+from .raising import LONGEST, RAISED, TRACEBACK, Raising
 from .store_barrier import StoreBarrier
 from .writers import Line, Writers
 
@@ -82,7 +79,7 @@ _OUTSIDE = {
 _SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS, patterns.OF_PROCESS)
 """Messages that tell which rank has failed."""
 
-DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCTION, patterns.UNANSWERED)
+DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCER, patterns.UNANSWERED)
 """Messages of several lines: these say what it is, whatever the first one says."""
 
 _OF_ACTOR = re.compile(r"\b(?:ActorDiedError|RayActorError|WorkerCrashedError): ")
@@ -120,12 +117,12 @@ _LOGGED = {
     patterns.WATCHDOG_ENDS: "NCCL",
     patterns.UNCONNECTED: "Gloo",
     patterns.UNREACHED: "DistNetworkError",
-    patterns.REDUCTION: "RuntimeError",
     patterns.WHAT: "exception",
     patterns.KERNEL_ASSERTION: "CUDA",
     patterns.CHILDS_MESSAGE: "",
     patterns.FINGERPRINTS: "RuntimeError",
     patterns.DUPLICATE_GPU: "DistBackendError",
+    patterns.REDUCER: "RuntimeError",
 }
 """Messages that are logged as well as raised, and as what; empty: the message begins with it."""
 
@@ -134,11 +131,14 @@ _FRAME = re.compile(r' +File ".+", line \d+, in ')
 
 _BROKEN = re.compile(
     r"WorkNCCL\([^)]*$|ast enqueued(?!.*last completed (?:NCCL )?work: -?\d+)[^.]*$"
-    r"|caught collective operation timeout: *$"
+    r"|[Cc]aught collective operation timeout(?!.* before timing out)"
 )
 """The end of a line that goes on in the next one: a terminal has broken it."""
 
-_HEAD = re.compile(r"^\[[EWIF]\d{3,4} |^\[[EWIF] |^\[\d{4}-|^\d{4}-\d\d-\d\d|^[EWIF]\d{4} ")
+_HEAD = re.compile(
+    r"^\[[EWIF]\d{3,4} |^\[[EWIF] |^\[\d{4}-|^\d{4}-\d\d-\d\d|^[EWIF]\d{4} |^\s\s|^$"
+    r"|^(?:Traceback|Exception raised|frame #|terminate called|\w*(?:Error|Exception): )"
+)
 """How a line begins that goes on with no other."""
 
 _ROWS = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern)]
@@ -150,7 +150,7 @@ _KNOWN = re.compile(
 
 OF_TRACEBACKS = (
     *(b"Traceback (most recent call last)", b"Error: ", b"Exception: ", b"Interrupt", b'  File "'),
-    *(b'  File \\"', b"py_callstack"),
+    *(b'  File \\"', b"py_callstack", b"Error\n", b"Exception\n"),
 )
 """Texts of which every line has one that begins or names an exception."""
 
@@ -197,7 +197,7 @@ class Log:
         """The next line."""
         broken, self._broken = self._broken, None
         if broken is not None and self._continues(broken, line):
-            line = broken._replace(text=broken.text.rstrip() + line.text)
+            line = broken._replace(text=_joined(broken.text, line.text))
         elif broken is not None:
             self._note(broken)
         if _BROKEN.search(line.text) and len(line.text) < LONGEST:
@@ -215,7 +215,7 @@ class Log:
         self._several = self._several or any(text in line.text for text in _SEVERAL)
         self._barrier.take(line)
         known = self._stalled or _KNOWN.search(line.text) is not None
-        if known:
+        if known and line.text.strip():
             self._watchdog(line)
             self._desync_report(line)
             self._stall(line)
@@ -253,7 +253,7 @@ class Log:
         yield from self._waits_for_builds(path)
         self._interruptions()
         self._cut_off()
-        masked = (*self._attempts_before(), *self._consequences())
+        masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
         ready = range(max((max(ranks) for ranks in self._ready), default=0))
         self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
         if self._memory_kills or self._warned or masked or self._outside or self._absent:
@@ -346,6 +346,18 @@ class Log:
             told.raised.clear()
         for told in self._ranks.values():
             told.code, told.died = None, False
+
+    def _of_launchers(self) -> Iterator[str]:
+        """What launchers have raised, which follows from the end of a rank where one is told."""
+        launchers = [told for told in self._ranks.values() if told.is_launcher]
+        others = [told for told in self._ranks.values() if told not in launchers]
+        if not any(told.code or told.died or told.death is not None for told in others):
+            return
+        for told in launchers:
+            raised = error(told)
+            told.raised.clear()
+            if raised is not None:
+                yield f"{raised['type']}: {raised['message']}".rstrip(": ") + " (the launcher)"
 
     def _consequences(self) -> Iterator[str]:
         """What follows from a timeout, or from an end from outside, that stands before it in the log.
@@ -596,8 +608,11 @@ class Log:
         if rank not in self._ranks and len(self._ranks) >= WRITERS:
             return
         told = self._rank(rank)
-        if _begins(told, text, logged or raised is not None):
+        named = raised is not None or (told.indented and tracebacks.names_exception(text))
+        if _begins(told, text, logged or named):
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
+            if told.raised and (before := patterns.VLLM_WORKER.search(text)):
+                told.raised[-1].message = before["said"]
         else:
             told.hear(line, text)
         if told.raised and known:
@@ -681,7 +696,8 @@ class Log:
             for rank, told in self._ranks.items()
             if isinstance(rank, int) and told.local_rank is not None
         }
-        for name in [name for name in self._ranks if isinstance(name, str)]:
+        names = [name for name, told in self._ranks.items() if isinstance(name, str)]
+        for name in [name for name in names if not self._ranks[name].is_launcher]:
             rank = self._writers.rank(name, locals_)
             if rank is not None:
                 found, told = self._ranks.pop(name), self._rank(rank)
@@ -696,7 +712,8 @@ class Log:
         written without their names, nothing tells that the one which has raised is the one that goes on.
         """
         said = {_message(told): rank for rank, told in self._ranks.items() if isinstance(rank, int)}
-        nameless = [name for name, told in self._ranks.items() if isinstance(name, str) and told.raised]
+        known = [(name, one) for name, one in self._ranks.items() if one.raised and not one.is_launcher]
+        nameless = [name for name, _ in known if isinstance(name, str)]
         if len(self._ranks) > 1 or self._several or self._failed:
             for raising in (one for name in nameless for one in self._ranks[name].raised):
                 raising.outlived = False
@@ -720,6 +737,13 @@ class Log:
 def _is_assertion(raised: Raising) -> bool:
     """True for an assertion of a kernel."""
     return any(line.startswith("CUDA: Assertion") for line in raised.lines[:2])
+
+
+def _joined(begin: str, rest: str) -> str:
+    """A line that was broken; a blank at its end is one of it, several are padding."""
+    bare = begin.rstrip()
+    between = " " if bare.endswith((",", ":")) or begin == f"{bare} " else ""
+    return bare + between + rest
 
 
 def _message(told: LogRank) -> str:

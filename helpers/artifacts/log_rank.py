@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from ..beacon.calls import NOTHING
 from ..beacon.record import Call, Error, FlightEntry, FrameEntry, Group, Thread
-from ..model.facts import CUT_OFF, ErrorView
+from ..model.facts import ErrorView
 from ..model.op_types import users_name
-from ..observe import pyspy_record, tracebacks
+from ..observe import pyspy_record
 from ..observe.account import Account
 from . import patterns
+from .raising import INDENTED, LONGEST, WATCHED, Raising, is_launcher, work_shape
 from .writers import Line
 
 KIND = "log"
@@ -25,24 +25,11 @@ WORLD = "default_pg"
 UNNAMED = "collective"
 """An operation that no line names."""
 
-LONGEST = 2_000
-"""Lines that are kept from a first traceback on; letters of a line that is broken."""
-
-CHAINED = 20
-"""Lines after an exception within which the traceback of one that follows from it begins: a message
-may have several lines."""
-
-WATCHED = 200
-"""Lines after an exception that may tell whether its process goes on."""
-
-GOES_ON = 3
-"""Lines of one new kind after which a process goes on with its work."""
-
 RAISINGS = 16
 """Exceptions of one process that are kept."""
 
-SHAPES, LETTERS = 256, 60
-"""Kinds of lines of one process that are remembered, and how much of each."""
+SHAPES = 256
+"""Kinds of lines of one process that are remembered."""
 
 QUOTED = 8
 """Lines of one process that may be quoted."""
@@ -56,25 +43,11 @@ _ASIDE = re.compile(
 )
 """What stands before the traceback of a thread, a finaliser or a task: its process goes on."""
 
-_NO_WORK = re.compile(
-    r"^\s|^$|^\[[EWIF]\d|^[EWIF]\d{4} |^frame #|^Traceback|^\[\d+\]:|^ *\w+ *: |^[=-]{5}"
-    r"|^[\w.]+(?:Error|Exception|Warning|Interrupt)\b"
-    r"|^(?:wandb|terminate called|Exception|srun|slurmstepd|mpirun|During handling)"
-    r"|^(?:The above exception|CUDA )|torch[./]distributed|NCCL|resource_tracker|leaked"
-    r"|[Uu]pload|[Ss]ync|COMET|[Ww]arning|exit ?code|signal|[Kk]ill|frames? |what\(\)|Caught .* in "
-    r"|0x[0-9a-f]{6}"
-)
-"""Lines that a process prints on its way out, or others print of it."""
-
 _HOST = re.compile(r"(?!ERROR|WARN|INFO|DEBUG|CRITICAL|std|PCI)[A-Za-z0-9][\w.-]*(?:@[\w.:-]+)?")
 """The name of a machine, a pod, or of a process on one: `4091@10.0.0.4`."""
 
-TRACEBACK = "Traceback (most recent call last):"
 INTERRUPTED = ("KeyboardInterrupt", "SignalException")
 """Exceptions by which somebody outside ends a process."""
-
-RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")
-"""The last line of a traceback, of which the log may not have the others."""
 
 
 class Operation(msgspec.Struct):
@@ -99,83 +72,6 @@ class Progress(msgspec.Struct):
     completed: int | None = None
 
 
-class Raising(msgspec.Struct):
-    """An exception as it is printed, and what its process prints after it.
-
-    Attributes:
-        begins: number of its first line in the log; lines: of it, and of those chained to it.
-        named: number of the line that names it, 0 before it is; raw: that line, as the file has it, else
-            its first one.
-        since: how many lines ago that was.
-        details: what later lines of its message say it is, each once.
-        logged: what it is, of one that was logged by a library, and not raised.
-        aside: True for one of a thread or a finaliser, which ends no process.
-        outlived: True once its process goes on with its work.
-    """
-
-    begins: int
-    lines: list[str] = msgspec.field(default_factory=list)
-    named: int = 0
-    raw: str = ""
-    since: int = 0
-    details: dict[str, None] = msgspec.field(default_factory=dict)
-    logged: ErrorView | None = None
-    aside: bool = False
-    outlived: bool = False
-    _later: dict[str, set[str]] = msgspec.field(default_factory=dict)
-
-    @property
-    def open(self) -> bool:
-        """True while lines of it may follow."""
-        return len(self.lines) < LONGEST and self.since <= CHAINED
-
-    @property
-    def chained(self) -> bool:
-        """True where the newest lines say that the next traceback follows from this one."""
-        return any(line.strip() in tracebacks.LINKS for line in self.lines[-3:])
-
-    def add(self, line: Line, text: str, heard: Mapping[str, str]) -> None:
-        """One more line of its process.
-
-        Args:
-            heard: shape of each line that the process has printed before -> the line.
-        """
-        if self.open:
-            self.lines.append(text)
-        if text.endswith(TRACEBACK):
-            self.since = 0
-        elif self.since or (text.strip() and not text[0].isspace()):
-            self.since += 1
-            if self.since == 1:
-                self.named, self.raw = line.number, line.raw
-            shape = work_shape(text) if self.since > 1 else ""
-            if shape and shape in heard:
-                self.outlived = self.outlived or heard[shape] != text  # with other numbers
-            elif shape:
-                self._later.setdefault(shape, set()).add(text)
-                self.outlived = self.outlived or len(self._later[shape]) >= GOES_ON
-
-    def error(self) -> ErrorView | None:
-        """The exception."""
-        if self.logged is not None:
-            return self.logged
-        found = next(iter(tracebacks.errors("\n".join(self.lines))), None)
-        if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
-            found = ErrorView(named["type"].rpartition(".")[2], self.lines[1][named.end() - 1 :])
-        frames = tracebacks.frames(self.lines)
-        if found is None and frames and not self.named:
-            found = ErrorView(CUT_OFF, "", tuple(reversed(frames)))
-        details = "; ".join(self.details)
-        return replace(found, message=details) if found is not None and details else found
-
-
-def work_shape(text: str) -> str:
-    """A line of a program at work, without its numbers; empty for lines that a dying process prints."""
-    if _NO_WORK.search(text) or not any(map(str.isdigit, text)):
-        return ""
-    return re.sub(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", "#", text)[:LETTERS]
-
-
 class LogRank(msgspec.Struct):
     """What a log tells of one rank; of those that do not say who they are together.
 
@@ -188,6 +84,7 @@ class LogRank(msgspec.Struct):
         for_memory: True where it is told that it was ended for memory.
         joins: True where it waits at the end of `init_process_group`.
         late_at: number of the first line that tells that an operation has taken too long; 0 for none.
+        indented: whether its newest line may be code, or markers below code, in a traceback.
         quotes: number of a line that tells something -> the line, as it stands in the file.
     """
 
@@ -204,6 +101,7 @@ class LogRank(msgspec.Struct):
     for_memory: bool = False
     joins: bool = False
     late_at: int = 0
+    indented: bool = False
     quotes: dict[int, str] = msgspec.field(default_factory=dict)
     _heard: dict[str, str] = msgspec.field(default_factory=dict)
     _aside: bool = False
@@ -236,7 +134,14 @@ class LogRank(msgspec.Struct):
     def quoted(self) -> dict[int, str]:
         """Number of a line that tells something of it -> the line."""
         death = self.death
-        return self.quotes if death is None else {**self.quotes, death.named or death.begins: death.raw}
+        if death is None or (self.quotes and not (death.named or death.message)):
+            return self.quotes
+        return {**self.quotes, death.named or death.begins: death.raw}
+
+    @property
+    def is_launcher(self) -> bool:
+        """True for a process that has started the ranks, as its exception shows."""
+        return self.death is not None and self.death.of_launcher
 
     def quote(self, line: Line) -> None:
         """Keep a line that tells something."""
@@ -274,6 +179,7 @@ class LogRank(msgspec.Struct):
         if self.raised:
             self.raised[-1].add(line, text, self._heard)
         self._aside = _ASIDE.search(text) is not None
+        self.indented = INDENTED.match(text) is not None
         shape = work_shape(text) if not self.raised or self.raised[-1].since > 1 else ""
         if shape and len(self._heard) < SHAPES:
             self._heard[shape] = text
@@ -389,7 +295,7 @@ def error(told: LogRank) -> Error | None:
     if death is None or found is None or patterns.LATE.search(found.text):
         return None
     frames: list[FrameEntry] = [
-        (one.file, one.line, one.function, pyspy_record.is_user(one.file, ())) for one in found.stack
+        (one.file, one.line, one.function, _is_user(one.file)) for one in found.stack
     ]
     return {
         "type": found.type,
@@ -399,3 +305,7 @@ def error(told: LogRank) -> Error | None:
         "masked": list(found.masked),
         "caused_by": found.caused_by,
     }
+
+
+def _is_user(file: str) -> bool:
+    return pyspy_record.is_user(file, ()) and not is_launcher(file)

@@ -749,6 +749,31 @@ FINGERPRINTS = _pattern(
 )
 """TORCH_DISTRIBUTED_DEBUG=DETAIL has compared the calls of two ranks."""
 
+VLLM_WORKER = _pattern(
+    "while processing method",
+    r"Exception in worker .+? while processing method .+?: (?P<said>.+), "
+    r"Traceback \(most recent call last\):$",
+    "vLLM 0.4 to 0.6, vllm/executor/multiproc_worker_utils.py",
+    "ERROR 06-13 01:30:49 multiproc_worker_utils.py:225] Exception in worker VllmWorkerProcess while "
+    "processing method determine_num_available_blocks: Invalid device id, Traceback (most recent call "
+    "last):",
+)
+"""The message of an exception, before its traceback."""
+
+REDUCER = _pattern(
+    ("Expected to have finished reduction", "Expected to mark a variable", "marked as ready twice"),
+    r"(?P<said>Expected to have finished reduction in the prior iteration before .*"
+    r"|Expected to mark a variable ready only once\..*"
+    r"|Parameter at index \d+(?: with name \S+)? has been marked as ready twice.*)",
+    "torch 1.9 to 2.15, torch/csrc/distributed/c10d/reducer.cpp",
+    "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new "
+    "one. This error indicates that your module has parameters that were not used in producing loss.",
+    "RuntimeError: Expected to mark a variable ready only once. This error is caused by one of x",
+    "Parameter at index 319 with name layers.39.weight has been marked as ready twice. This means that "
+    "multiple autograd engine  hooks have fired for this particular parameter during this iteration.",
+)
+"""DDP cannot go on: no other message has these words, whatever the log has lost before them."""
+
 DUPLICATE_GPU = _pattern(
     "Duplicate GPU detected",
     r"(?P<said>Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+)",
@@ -793,21 +818,6 @@ UNREACHED = _pattern(
     "(node7, 29500).",
 )
 """A process cannot reach the store, after all of its attempts."""
-
-REDUCTION = _pattern(
-    (
-        "Expected to have finished reduction",
-        "Expected to mark a variable ready",
-        "marked as ready twice",
-    ),
-    r"(?P<said>(?:Expected to (?:have finished reduction in the prior iteration|mark a variable ready "
-    r"only once)|Parameter at index \d+.* has been marked as ready twice).*)",
-    "torch 1.5 to 2.15, torch/csrc/distributed/c10d/reducer.cpp",
-    "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new",
-    "RuntimeError: Expected to mark a variable ready only once. This error is caused by one of",
-    "Parameter at index 4 with name layer.weight has been marked as ready twice.",
-)
-"""DDP has waited for gradients that were not computed, or has got some twice."""
 
 KERNEL_ASSERTION = _pattern(
     "Assertion `",

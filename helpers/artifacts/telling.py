@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from . import patterns
 from .writers import Line
 
 MOST = 5
@@ -18,6 +19,14 @@ SOON = 12
 
 KEPT = 64
 """Lines that are remembered while a text is read: the first ones of each weight, and the last."""
+
+AROUND = 40
+"""Letters before and after what tells, by which two lines are the same but for their numbers."""
+
+_FRAME = re.compile(
+    r'\s*File ".+", line \d+|frame #\d+: |#\d+ +0x|Traceback \(most recent call last\):$'
+)
+"""A line of a stack, which tells nothing without the line that names the failure."""
 
 _WEIGHTS = (
     (
@@ -61,19 +70,20 @@ class Telling:
 
     def take(self, line: Line) -> None:
         """The next line."""
-        if not line.text.strip():
+        if not line.text.strip() or _FRAME.match(line.text):
             return
         self._last = line
-        weight = 0
+        weight, at = 0, 0
         if _ANY.search(line.text):
-            weight = next((weight for weight, pattern in _PATTERNS if pattern.search(line.text)), 0)
+            found = ((weight, pattern.search(line.text)) for weight, pattern in _PATTERNS)
+            weight, at = next(((weight, match.start()) for weight, match in found if match), (0, 0))
         if weight >= ALARMING:
             self._since = [line.number]
         elif self._since and _WELL.search(line.text):
             self._since = []
         elif self._since:
             self._since.append(line.number)
-        shape = _NUMBERS.sub("#", line.text)[:80]
+        shape = _NUMBERS.sub("#", line.text[max(0, at - AROUND) : at + AROUND])
         if weight and shape not in self._kept and len(self._kept) < KEPT:
             self._kept[shape] = weight, line
 
@@ -93,3 +103,12 @@ class Telling:
         if self._last is not None and not found:
             found[self._last.number] = self._last.raw
         return sorted(found.items())
+
+
+def excerpt(text: str, letters: int) -> str:
+    """A part of a line, of so many letters at most: its beginning, or from what tells on."""
+    rows = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern) and row.needles]
+    known = [match.start() for row in rows if (match := row.search(text))]
+    found = known or [match.start() for _, pattern in _PATTERNS if (match := pattern.search(text))]
+    at = min(found, default=0)
+    return text[at if at > letters - AROUND else 0 :][:letters]

@@ -17,7 +17,7 @@ from .lock_log import LockLog
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
 from .telling import ALARM, Telling
-from .writers import Line, Writers
+from .writers import Line, Writers, parted
 
 BEGINS = (faulthandler_text.BEGINS, pyspy_dump.THREAD, gdb_text.BEGINS)
 """How the stack of a thread begins."""
@@ -118,7 +118,8 @@ class Text:
         for record in wrapped:
             self.take_record(record, self._number, text)
         if not wrapped:
-            self._take(self._writers.line(text, self._number))
+            for part in parted(text):
+                self._take(self._writers.line(part, self._number))
 
     def take_record(self, record: collected.Record, number: int, raw: str) -> None:
         """The lines of a record.

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from . import patterns
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
-_CODE = re.compile(r"^(\s*)`([^`]+)`\s*$")
-"""A line that somebody has marked as code before it was sent on."""
+_QUOTED = re.compile(r"(?:> ?)+(?=\S| )|\*\*(?=[^*]+\*\*\s*$)")
+_EMPHASIS = re.compile(r"(?<=[^*])\*\*\s*$")
+_TICKS = re.compile(r"(?: (?=`))?(?P<blanks>\s*)`(?P<text>[^`]+)`?\s*$|(?P<whole>[^`]+)`\s*$")
+"""What Markdown has around the lines of a text that somebody has pasted."""
+
+_MPI_INSIDE = re.compile(r"\[\d+,\d+\]<std(?:out|err|diag)>:")
+"""The label of `mpirun`, which it writes before each piece that a process has written."""
+
+HEAD = 16
+"""Letters of the beginning of a line by which its label is known."""
+
+_DIGITS = str.maketrans("123456789", "000000000")
 
 _SAYS = re.compile(
     r"Traceback \(most recent|\[rank\d|\[[A-Za-z_]\w*\d+\]:|\[[EFW][\d ]|  File \"|[\w.]*Error: "
@@ -27,12 +37,16 @@ _TIME = re.compile(r"\d{1,4}[-/]\d\d?[-/]\d{1,4}|\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)
 """A day or a time, which a label may have and which differs from line to line."""
 
 _NO_NAME = re.compile(
-    _TIME.pattern + r"|\b(?:ERROR|WARNING|WARN|INFO|DEBUG|CRITICAL|FATAL)\b|\[?[\w./-]+\.py:\d+\]?"
+    _TIME.pattern + r"|(?<!\S)\d\d-\d\d(?!\S)"
+    r"|\b(?:ERROR|WARNING|WARN|INFO|DEBUG|CRITICAL|FATAL)\b|\[?[\w./-]+\.py:\d+\]?"
     r"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b(?: +\d+\b)?"
 )
 """What a label has that is no name: a time, a level, a place in a source."""
 
 _RANK = re.compile(r"\brank=(\d+)")
+
+BEFORE = 60
+"""Letters that a collector may have put before the label of a launcher."""
 
 LABELS = 8
 """Kinds of labels that are learned from one log."""
@@ -87,10 +101,12 @@ class Writers:
         raw = raw or line
         labels = [source] if source else []
         local: tuple[str, int] | None = None
-        line = _CODE.sub(r"\1\2", _COLOURS.sub("", line))
-        line = _bare(line, patterns.COLLECTED)
+        line = _COLOURS.sub("", line)
+        line = _bare(_without_markdown(line), patterns.COLLECTED)
         if found := patterns.POD.search(line):
             labels, line = [*labels, found["writer"]], line[found.end() :]
+        if (found := _MPI_INSIDE.search(line)) and found.start() <= BEFORE:
+            line = found[0] + _MPI_INSIDE.sub("", line[found.end() :])
         if found := patterns.MPI.search(line):
             rank = int(found["rank"])
             labels, line = [*labels, f"mpi {rank}"], line[found.end() :]
@@ -112,7 +128,7 @@ class Writers:
             if self._prepended:
                 rank, line = int(found["rank"]), line[found.end() :]
         if found := self._label(line):
-            labels += [] if rank is not None else [_NO_NAME.sub("", found[0]).strip(" :|>")]
+            labels += [] if rank is not None else [_NO_NAME.sub("", found[0]).strip(" :|>[]")]
             line = line[found.end() :]
         writer = " ".join(filter(None, labels))
         if local is not None:
@@ -166,6 +182,29 @@ def _shape(label: str) -> str:
     """A pattern of all labels of its kind: other numbers, other times."""
     fixed = (re.sub(r"\d+", r"\\d+", re.escape(part)) for part in _TIME.split(label))
     return f"(?:{_TIME.pattern})".join(fixed)
+
+
+def parted(line: str) -> Iterator[str]:
+    """The lines that padding has made one: each begins as the first does, but for its numbers."""
+    shape = line.translate(_DIGITS)
+    head, begin, at = shape[:HEAD], 0, 0
+    if not head[:1].isspace() and "0" in head:
+        while (at := shape.find(head, at + 1)) > 0:
+            if line[at - 2 : at].isspace():
+                yield line[begin:at].rstrip()
+                begin = at
+    yield line[begin:]
+
+
+def _without_markdown(line: str) -> str:
+    """A line as it was before somebody quoted it."""
+    quoted = _QUOTED.match(line)
+    if quoted is not None:
+        line = line[quoted.end() :]
+        line = _EMPHASIS.sub("", line) if quoted[0].startswith("*") else line
+    if "`" in line and (ticks := _TICKS.match(line)):
+        line = ticks["whole"] or ticks["blanks"] + ticks["text"]
+    return line
 
 
 def _bare(line: str, prefix: patterns.Pattern) -> str:

@@ -23,7 +23,13 @@ from ..beacon.record import Child, FrameEntry, Members, Record, Site, Thread
 from ..beacon.secret_names import is_secret
 from ..job_files import ask
 
-LIBRARY = re.compile(r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
+LIBRARY = re.compile(r"(?:^|/)(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/stuck_ranks_beacon/")
+
+_OF_TORCH = re.compile(
+    r"(?:^|/)torch/(?:distributed/(?:\w*c10d\w*|rendezvous|run|launch|elastic/.+|launcher/.+|fsdp/.+)"
+    r"|nn/modules/\w+|nn/parallel/\w+|autograd/\w+|utils/data/\w+|multiprocessing/\w+)\.py$"
+)
+"""Files of torch, wherever it was installed or built."""
 
 _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) at 0x")
 _RANKS = re.compile(r"[\[(](\d+(?:, \d+)*),?[\])]")
@@ -292,8 +298,10 @@ def is_user(file: str, argv: Sequence[str]) -> bool:
         return file == "<string>" and "-c" in argv and not any("multiprocessing" in w for w in argv)
     if os.path.basename(file) in stacks.START_HOOKS:
         return False
+    if _OF_TORCH.search(file):
+        return False
     if not os.path.isabs(file):
-        return not _is_imported(file.partition("/")[0])
+        return not LIBRARY.search(file) and not _is_imported(file.partition("/")[0])
     try:
         return not LIBRARY.search(file) and _package(os.path.dirname(file)) not in stacks.LIBRARIES
     except TimeoutError:  # asked again the next time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -14,7 +14,17 @@ from ..model.frames import Frame
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)$')
 _SYNTAX = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)$')
-_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*?)(?:: (?P<message>.*))?$")
+_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*?)(?::(?: (?P<message>.*))?)?$")
+_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::(?: .*)?)?")
+"""A line that names an exception by what such classes are called: a line of a program hardly does."""
+
+_BROKEN = re.compile(r'^\s*File "[^"]*$')
+_REST = re.compile(r'^[^"]*", line \d+')
+"""The line of a frame whose file name a terminal has broken, and the rest of it."""
+
+NEAR = 40
+"""Lines after a frame within which its traceback ends: others may write between its lines."""
+
 _RANK = re.compile(r"^\[rank\d+\]: ?")
 """What torch writes before each line of an uncaught exception once a process group exists."""
 
@@ -93,28 +103,82 @@ def _translated(earlier: ErrorView, later: ErrorView) -> bool:
     return (caught.file, caught.function) == (raised.file, raised.function)
 
 
+def names_exception(line: str) -> bool:
+    """True for the last line of a traceback whose exception is called one, with or without a message."""
+    return _EXCEPTION.fullmatch(line.rstrip()) is not None
+
+
 def _blocks(text: str) -> list[tuple[ErrorView, str]]:
     """Every traceback in `text` in order, with the sentence that links it to the one before."""
-    found: list[tuple[ErrorView, str]] = []
-    frames: list[Frame] | None = None
-    link = ""
+    blocks = _Blocks()
+    for line in _whole_lines(text):
+        blocks.take(line)
+    blocks.close()
+    return blocks.closed
+
+
+def _whole_lines(text: str) -> Iterator[str]:
+    """The lines without torch's label; those of a frame that a terminal has broken are one."""
+    broken = ""
     for raw in text.splitlines():
-        line = _RANK.sub("", raw).rstrip()
+        line = broken + _RANK.sub("", raw).rstrip()
+        if broken and not _REST.match(line.removeprefix(broken)):
+            yield broken
+            line = line.removeprefix(broken)
+        broken = line if _BROKEN.match(line) else ""
+        if not broken:
+            yield line
+    yield broken
+
+
+class _Blocks:
+    """The tracebacks of a text as it is read.
+
+    Attributes:
+        closed: those that are over, each with its link to the one before.
+    """
+
+    def __init__(self) -> None:
+        self.closed: list[tuple[ErrorView, str]] = []
+        self._frames: list[Frame] | None = None
+        self._ending: ErrorView | None = None
+        self._since = 0
+        self._link = ""
+
+    def take(self, line: str) -> None:
+        """The next line."""
         if line.endswith("Traceback (most recent call last):"):
-            frames = []
+            self.close()
+            self._frames = []
         elif line.strip() in LINKS:
-            link = line.strip()
-        elif frames is not None:
-            match = _FRAME.match(line) or _SYNTAX.match(line)
-            if match:
-                function = match.groupdict().get("function", "<module>")
-                frames.append(Frame(match["file"], int(match["line"]), function))
-            elif line and not line[0].isspace():
-                error = _ERROR.match(line)
-                if error:
-                    kind = error["type"].rpartition(".")[2]
-                    view = ErrorView(kind, error["message"] or "", tuple(reversed(frames)))
-                    found.append((view, link if found else ""))
-                    link = ""
-                frames = None
-    return found
+            self.close()
+            self._link = line.strip()
+        elif self._frames is not None and line:
+            self._within(line, self._frames)
+
+    def _within(self, line: str, frames: list[Frame]) -> None:
+        """A line behind the first one of a traceback: of it, or of another process.
+
+        A line that may name the exception does so unless more of the traceback follows.
+        """
+        self._since += 1
+        if match := _FRAME.match(line) or _SYNTAX.match(line):
+            function = match.groupdict().get("function", "<module>")
+            frames.append(Frame(match["file"], int(match["line"]), function))
+            self._ending, self._since = None, 0
+        elif error := _ERROR.match(line):
+            certain = names_exception(line)
+            if self._ending is None or certain:
+                kind = error["type"].rpartition(".")[2]
+                self._ending = ErrorView(kind, error["message"] or "", tuple(reversed(frames)))
+            if certain:
+                self.close()
+        if self._since > NEAR:
+            self.close()
+
+    def close(self) -> None:
+        """The newest traceback is over."""
+        if self._ending is not None:
+            self.closed.append((self._ending, self._link if self.closed else ""))
+            self._link = ""
+        self._frames, self._ending, self._since = None, None, 0

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from ...model.clauses import Predicate, clauses, every_clause, grouped, standing, verb
-from ...model.facts import UNTOLD, Job, RankView, Verdict
+from ...model.facts import CUT_OFF, UNTOLD, Job, RankView, Verdict
 from ...model.findings import Unexplained
 from ...model.waits import InCollective, Wait
 from ...model.wording import END_UNSEEN, operation, place, plural, sentence, spoken
@@ -135,13 +135,14 @@ def _from_outside(facts: Facts) -> Verdict | None:
 def _failed(facts: Facts, event: Event) -> Verdict:
     """Something has failed, and nothing says why."""
     who = sentence(event.who)
+    cut_off = event.error is not None and event.error.type == CUT_OFF  # it may be a consequence
     failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
     return Verdict(
         outcome="error",
         cause="unknown",
         detail=event.text,
         summary=f"{who} {failed}; nothing that was seen explains why.",
-        culprits=() if facts.follows_from_unseen else event.ranks,
+        culprits=() if facts.follows_from_unseen or cut_off else event.ranks,
         where=event.where,
         evidence=(f"{who}: {event.text}",),
     )

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.model.frames import Frame
-from helpers.observe.tracebacks import NO_SCRIPT, first_error, pickled_text
+from helpers.observe.tracebacks import NEAR, NO_SCRIPT, first_error, pickled_text
 
 BOUNDED = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
@@ -70,6 +70,16 @@ def test_a_traceback_that_is_cut_off_is_none() -> None:
 def test_what_is_printed_around_it_does_not_matter() -> None:
     found = first_error(f"epoch 1: loss 3.4\n{PLAIN}bye: all done\n")
     assert found is not None and found.text == "ValueError: bad sample 7"
+
+
+def test_an_exception_that_is_called_otherwise_is_one_where_nothing_of_the_traceback_follows() -> None:
+    found = first_error(PLAIN.replace("ValueError: bad sample 7", "queue.Empty") + "bye: all done\n")
+    assert found is not None and found.text == "Empty"
+
+
+def test_an_exception_far_from_its_frames_is_another_ones() -> None:
+    far = "epoch 1\n" * (NEAR + 1)
+    assert first_error(PLAIN.replace("ValueError", far + "ValueError")) is None
 
 
 def test_the_last_of_several_unrelated_ones_counts() -> None:

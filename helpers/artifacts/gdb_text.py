@@ -82,8 +82,9 @@ def account(lines: Iterable[str], path: str) -> Account | None:
         return None
     first = [thread for thread in known if thread.thread_id == FIRST]
     main = max(first, key=lambda thread: len(thread.frames), default=None)
+    pid = next((thread.os_thread_id for thread in first if thread.os_thread_id), 0)
     for thread in known:
-        thread.pid = (main.os_thread_id if main is not None else None) or 0
+        thread.pid = pid
     if main is not None:
         main.thread_name, main.os_thread_id = "MainThread", main.pid
     told = pyspy_dump.of_threads(known, (), path, KIND)

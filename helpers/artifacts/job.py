@@ -43,7 +43,7 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     told = [account for accounts in by_rank.values() for account in accounts]
     sizes = (one.world_size for one in told if one.world_size is not None)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
-    views = _ranks(by_rank, world, sources, timed_out=any(map(_is_suspect, known)))
+    views = _ranks(by_rank, world, sources, timed_out=any(one.timed_out for one in known))
     nameless = [one for one in known if one.rank is None and _is_seen(one)]
     return Snapshot(
         time=TAKEN,
@@ -68,6 +68,8 @@ def _ranks(
 ) -> list[RankView]:
     """Each rank that a file tells of or that a group needs; at work where none is stuck.
 
+    Whoever looks into a process by gdb has found it to be stuck.
+
     Args:
         by_rank: what is told of each rank.
         timed_out: whether a call of some rank has run into its time limit.
@@ -81,7 +83,10 @@ def _ranks(
         for rank in sorted({*by_rank, *needed})
     ]
     stuck = any(view.process is not None and view.process.blocking for view in views)
-    return views if stuck or timed_out else [_at_work(view) for view in views]
+    if stuck or timed_out:
+        return views
+    looked_into = {rank for rank, told in by_rank.items() if any(o.kind == gdb_text.KIND for o in told)}
+    return [view if view.rank in looked_into else _at_work(view) for view in views]
 
 
 def _job(told: Sequence[Account], world: int | None, *, failed: bool) -> Job:
@@ -103,11 +108,6 @@ def _job(told: Sequence[Account], world: int | None, *, failed: bool) -> Job:
         ended=TAKEN if failed else None,
         single_node=False,
     )
-
-
-def _is_suspect(account: Account) -> bool:
-    """True for a process that a library, or whoever looked into it by gdb, has found to be stuck."""
-    return account.timed_out or account.kind == gdb_text.KIND
 
 
 def _is_seen(account: Account) -> bool:

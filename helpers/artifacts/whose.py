@@ -51,7 +51,7 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
         ranks = issued.get(line(found[at]), set())
         if len(ranks) == lines[line(found[at])] == 1:
             found[at] = replace(found[at], rank=min(rank for rank in ranks if rank is not None))
-    left = [one for one in found if _may_be_rank(one, sources)]
+    left = [one for one in found if _may_be_rank(one, sources) and not _is_of_several(one)]
     world = max((one.world_size for one in found if one.world_size), default=0)
     seen = {one.rank for one in found if one.threads and one.flight is None}
     bare = {*(one.rank for one in found if one.rank is not None), *range(world)} - seen

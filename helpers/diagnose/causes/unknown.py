@@ -69,7 +69,8 @@ def _looked_into(facts: Facts) -> Verdict | None:
 
     Which ranks they are may be told or not; one of which the main thread was not seen may wait as well.
     """
-    seen = [view for view in facts.snapshot.ranks if view.process is not None and view.process.alive]
+    alive = [view for view in facts.snapshot.ranks if view.process is not None and view.process.alive]
+    seen = [v for v in alive if v.process and (v.process.visible or v.process.still == UNTOLD)]
     waits = {_who(view): view.process for view in seen if view.process is not None}
     resting = all(one.still == UNTOLD and (one.blocking or not one.visible) for one in waits.values())
     if facts.patience == math.inf or facts.snapshot.timed or not (seen and resting):

@@ -50,6 +50,7 @@ def report(folder: Path, text: str) -> Report:
         ("==== rank0 ====\n(gdb) thread apply all bt\n\n" + IDLE, [0], "says what rank 0 was doing"),
         (IDLE + "\n" + MAIN, [], "process 4242 is in recv"),
         (LISTED, [], "says what process 4242 waited for"),
+        ("[rank0]: step 1\n" + LISTED, [0], "says what process 4242 waited for"),
     ],
 )
 def test_what_gdb_shows_is_said_and_no_more(

@@ -687,7 +687,7 @@ class Log:
                 told.ended(line, code)
         if self._root is not None:  # it stands last, and was observed first
             at = (told.code_at for told in self._ranks.values() if told.code_at)
-            self._root.code_at = min(at, default=1) - 1
+            self._root.code_at = min(at, default=1) - 1 or -1
 
     def _place_writers(self) -> None:
         """Which ranks those are that only a label names."""

@@ -337,7 +337,7 @@ class Log:
         failed = [(rank, told, told.death) for rank, told in self._ranks.items() if told.death]
         ends = [told.code_at for told in self._ranks.values() if told.code is not None or told.died]
         newest = max((*(told.raised[-1].begins for _, told, _ in failed), *ends), default=0)
-        if newest >= self._restarted_at:
+        if not self._restarted_at or newest >= self._restarted_at:
             return
         for rank, told, death in failed:
             raised = death.error()
@@ -688,6 +688,8 @@ class Log:
         if self._root is not None:  # it stands last, and was observed first
             at = (told.code_at for told in self._ranks.values() if told.code_at)
             self._root.code_at = min(at, default=1) - 1 or -1
+            for told in self._ranks.values():
+                told.follows = told is not self._root and self._root.code is not None
 
     def _place_writers(self) -> None:
         """Which ranks those are that only a label names."""

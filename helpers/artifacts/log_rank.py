@@ -81,6 +81,7 @@ class LogRank(msgspec.Struct):
         raised: the exceptions that it has printed.
         code: with which it has ended, as somebody tells; code_at: the number of that line.
         died: True where only that it has ended is told.
+        follows: True where another rank is known to have failed first.
         for_memory: True where it is told that it was ended for memory.
         joins: True where it waits at the end of `init_process_group`.
         late_at: number of the first line that tells that an operation has taken too long; 0 for none.
@@ -98,6 +99,7 @@ class LogRank(msgspec.Struct):
     code: int | None = None
     code_at: int = 0
     died: bool = False
+    follows: bool = False
     for_memory: bool = False
     joins: bool = False
     late_at: int = 0
@@ -219,7 +221,7 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
         threads=tuple(threads),
         groups=tuple(groups),
         flight={"since": 0.0, "entries": entries} if told.by_group else None,
-        error=error(told) or (_unseen(told.code) if not threads else None),
+        error=error(told) or (_unseen(told.code) if not (threads or told.follows) else None),
         exit_code=told.code if told.code is not None and told.code > 0 else None,
         signal=-told.code if told.code is not None and told.code < 0 else None,
         ended_at=told.code_at,

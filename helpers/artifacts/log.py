@@ -154,8 +154,12 @@ OF_TRACEBACKS = (
 )
 """Texts of which every line has one that begins or names an exception."""
 
-NEEDLES = tuple(dict.fromkeys(needle.encode() for row in _ROWS for needle in row.needles))
-"""Texts of which every other line that matters has one."""
+_NEEDLES = dict.fromkeys(needle.encode() for row in _ROWS for needle in row.needles)
+
+NEEDLES = tuple(
+    needle for needle in _NEEDLES if not any(part != needle and part in needle for part in _NEEDLES)
+)
+"""Texts of which every other line that matters has one; none of them has another one in it."""
 
 
 class Log:

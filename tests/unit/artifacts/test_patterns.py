@@ -22,7 +22,7 @@ def test_a_row_takes_its_examples_apart(name: str) -> None:
     for example in row.examples:
         match = row.search(example)
         assert match is not None, example
-        assert all(needle.encode() in NEEDLES for needle in row.needles)
+        assert all(any(short in needle.encode() for short in NEEDLES) for needle in row.needles)
 
 
 @pytest.mark.parametrize(

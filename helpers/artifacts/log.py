@@ -4,51 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-import signal
 from collections.abc import Iterator
 
 from ..model.facts import CUT_OFF, EXTENSION, LockWait
-from ..model.wording import UNTOLD_GROUP
-from ..observe import pyspy_record, tracebacks
+from ..observe import tracebacks
 from ..observe.account import Account
 from . import baton, patterns
-from .log_rank import (
-    INTERRUPTED,
-    KIND,
-    UNNAMED,
-    WORLD,
-    LogRank,
-    Operation,
-    account,
-    error,
-)
+from .log_rank import INTERRUPTED, KIND, LogRank, LogRanks, account, error
+from .process_ends import ProcessEnds
 from .raising import LONGEST, RAISED, TRACEBACK, Raising
 from .store_barrier import StoreBarrier
-from .writers import Line, Writers
-
-UNSET = 1 << 40
-"""From which number on a number is one that nobody has set."""
+from .watchdog import Watchdog, speaker
+from .writers import Line, Writers, numbers
 
 WARNINGS = 5
 """Warnings of NCCL's that are kept: what follows from the first is warned of as well."""
 
-_FROM_SHELL = 128
-"""What a shell and a container add to the number of the signal that has ended a process."""
-
 WRITERS = 4096
 """Processes of which lines without an event are remembered."""
-
-SIGNALS = {
-    "Out Of Memory": signal.SIGKILL,
-    "Killed": signal.SIGKILL,
-    "Segmentation fault": signal.SIGSEGV,
-    "Aborted": signal.SIGABRT,
-    "Bus error": signal.SIGBUS,
-    "Illegal instruction": signal.SIGILL,
-    "Floating point exception": signal.SIGFPE,
-    "Terminated": signal.SIGTERM,
-}
-"""How shells, Python and Slurm say that a signal has ended a process."""
 
 _TENSOR_RANK = re.compile(r"TP(\d+)")
 """The place of a process in tensor parallelism, which is its rank where there is no other."""
@@ -172,30 +145,19 @@ class Log:
     def __init__(self, writers: Writers) -> None:
         self._writers = writers
         self._broken: Line | None = None
-        self._aborted: LogRank | None = None
         self._barrier = StoreBarrier()
-        self._memory_kills = 0
-        self._killed_at = 0
         self._outside: tuple[int, str] | None = None
         self._quotes: dict[int, str] = {}
         self._warned: dict[str, None] = {}
-        self._ranks: dict[int | str, LogRank] = {}
-        self._names: dict[str, str] = {}
-        self._failed: list[tuple[int, int, int, Line]] = []
-        self._in_summary: dict[str, LogRank] = {}
-        self._reports: dict[str, int] = {}
+        self._ranks = LogRanks()
+        self._watchdog = Watchdog(self._ranks)
+        self._ends = ProcessEnds(self._ranks, writers, self._quote)
         self._spawned: dict[str, int] = {}
-        self._desync: int | None = None
         self._several = False
         self._cancelled: Line | None = None
-        self._root: LogRank | None = None
-        self._root_next = False
-        self._restarted_at = 0
-        self._mpi_rank: int | None = None
         self._absent: set[int] = set()
         self._stalled = False
         self._ready: list[frozenset[int]] = []
-        self._quits = False
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -220,10 +182,10 @@ class Log:
         self._barrier.take(line)
         known = self._stalled or _KNOWN.search(line.text) is not None
         if known and line.text.strip():
-            self._watchdog(line)
-            self._desync_report(line)
+            self._watchdog.take(line)
             self._stall(line)
-            self._ends(line)
+            if not self._of_devices(line):
+                self._ends.take(line)
             self._from_outside(line)
         self._traceback(line, known=known)
 
@@ -250,9 +212,9 @@ class Log:
         self._place_writers()
         self._place_waiting()
         self._forget_assertions()
-        self._find_groups()
-        self._name_operations()
-        self._place_failures()
+        self._watchdog.find_groups()
+        self._watchdog.name_operations()
+        self._ends.place()
         self._place_exception()
         yield from self._waits_for_builds(path)
         self._interruptions()
@@ -260,11 +222,11 @@ class Log:
         masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
         ready = range(max((max(ranks) for ranks in self._ready), default=0))
         self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
-        if self._memory_kills or self._warned or masked or self._outside or self._absent:
+        if self._ends.memory_kills or self._warned or masked or self._outside or self._absent:
             yield Account(
                 file=path,
                 kind=KIND,
-                memory_kills=self._memory_kills,
+                memory_kills=self._ends.memory_kills,
                 warned=tuple(self._warned),
                 masked=masked,
                 absent=tuple(sorted(self._absent)),
@@ -272,7 +234,7 @@ class Log:
                 quotes=tuple(self._quotes.items()),
             )
         for rank, told in self._ranks.items():
-            found = account(rank, told, self._names, path)
+            found = account(rank, told, self._watchdog.names, path)
             ended = (found.error, found.signal, found.exit_code, found.died or found.timed_out or None)
             if found.rank is not None or any(one is not None for one in ended):
                 yield found
@@ -281,7 +243,7 @@ class Log:
         """The ranks that wait for others to join."""
         deaths = [told.death for told in self._ranks.values()]
         for rank, line in self._barrier.stuck(deaths).items():
-            told = self._rank(rank)
+            told = self._ranks.of(rank)
             told.world_size, told.joins = self._barrier.world, True
             told.quote(line)
 
@@ -312,7 +274,7 @@ class Log:
             self._cancelled is not None
             and self._outside is None
             and not failed
-            and not self._memory_kills
+            and not self._ends.memory_kills
         ):
             self._outside = self._cancelled.number, "the job was cancelled (`scancel`)"
             self._quote(self._cancelled)
@@ -331,7 +293,9 @@ class Log:
             one for one in self._ranks.values() if (raised := error(one)) and raised["type"] == CUT_OFF
         ]
         others = (one for one in self._ranks.values() if one not in told)
-        known = any(one.code is not None for one in self._ranks.values()) or bool(self._memory_kills)
+        known = any(one.code is not None for one in self._ranks.values()) or bool(
+            self._ends.memory_kills
+        )
         if known or any(error(one) for one in others):
             for one in told:
                 one.raised.clear()
@@ -341,7 +305,7 @@ class Log:
         failed = [(rank, told, told.death) for rank, told in self._ranks.items() if told.death]
         ends = [told.code_at for told in self._ranks.values() if told.code is not None or told.died]
         newest = max((*(told.raised[-1].begins for _, told, _ in failed), *ends), default=0)
-        if not self._restarted_at or newest >= self._restarted_at:
+        if not self._ends.restarted_at or newest >= self._ends.restarted_at:
             return
         for rank, told, death in failed:
             raised = death.error()
@@ -372,7 +336,7 @@ class Log:
         begun = [told.late_at for told in self._ranks.values() if told.late_at]
         begun += [self._outside[0]] if self._outside is not None else []
         stopped = min(begun, default=math.inf)
-        first = min(stopped, self._killed_at or math.inf)
+        first = min(stopped, self._ends.killed_at or math.inf)
         for rank, told in self._ranks.items():
             raised = error(told)
             if raised is not None and told.death is not None and told.death.begins >= first:
@@ -383,65 +347,6 @@ class Log:
             if told.code_at > stopped and not told.for_memory:
                 told.code, told.died = None, False
 
-    def _rank(self, rank: int | str) -> LogRank:
-        return self._ranks.setdefault(rank, LogRank())
-
-    def _watchdog(self, line: Line) -> None:
-        """What NCCL's watchdog says of a rank, and of its progress in a group."""
-        text = line.text
-        if frame := patterns.FRAME.search(text):
-            if line.writer in self._reports:
-                file = frame["file"]
-                user = pyspy_record.is_user(file, ())
-                entry = (file, int(frame["line"]), frame["function"], user)
-                self._rank(self._reports[line.writer]).frames.append(entry)
-            return
-        late = patterns.WORK.search(text) if patterns.LATE.search(text) else None
-        status, timed_out = patterns.STATUS.search(text), patterns.TIMED_OUT.search(text)
-        if late is None and status is None and timed_out is None:
-            return
-        group = patterns.GROUP.search(text)
-        rank = _speaker(line, group)
-        if rank is None:
-            return
-        told = self._rank(rank)
-        told.late_at = told.late_at or line.number
-        told.quote(line)
-        self._reports[line.writer] = rank
-        name = UNTOLD_GROUP if group is None else group["guid"] or group["name"] or group["id"]
-        if group is not None and group["description"]:
-            self._names[name] = group["description"]
-        if late is not None and (late["seq"] is not None or told.at(name).late is None):
-            seq = int(late["seq"]) if late["seq"] is not None else None
-            told.at(name).late = Operation(seq, late["op"], _elements(late))
-        if status is not None:
-            found = told.at(name)
-            found.enqueued, found.completed = _known(status["enqueued"]), _known(status["completed"])
-            # Operations of a group are carried out one after the other.
-            next_one = (found.completed or 0) + 1
-            seq = int(status["seq"]) if status["seq"] is not None else next_one
-            pending = status["seq"] is not None or (found.enqueued or 0) >= next_one
-            if pending and found.late is None:
-                found.late = Operation(seq)
-
-    def _desync_report(self, line: Line) -> None:
-        """Where a rank says that the others are, in a group that it does not name."""
-        text = line.text
-        if absent := patterns.DESYNC_ABSENT.search(text):
-            for rank in _numbers(absent["ranks"]):
-                self._rank(rank).at(UNTOLD_GROUP).completed = 0
-                self._rank(rank).quote(line)
-        elif seq := patterns.DESYNC_SEQ.search(text):
-            self._desync = int(seq["seq"])
-        elif (ranks := patterns.DESYNC_RANKS.search(text)) and self._desync is not None:
-            for rank in _numbers(ranks["ranks"]):
-                self._rank(rank).quote(line)
-                progress = self._rank(rank).at(UNTOLD_GROUP)
-                if ranks["state"] == "finished":
-                    progress.enqueued = progress.completed = self._desync
-                elif progress.late is None:
-                    progress.late = Operation(self._desync, ranks["op"])
-
     def _stall(self, line: Line) -> None:
         """The ranks for which others wait, as Horovod tells them."""
         text = line.text
@@ -449,10 +354,10 @@ class Log:
         told = patterns.ABSENT.search(text) or listed
         self._stalled = patterns.STALLED.search(text) is not None or (self._stalled and told is not None)
         if told is not None:
-            self._absent |= {*_numbers(told.groupdict().get("ranks") or told["rank"])}
+            self._absent |= {*numbers(told.groupdict().get("ranks") or told["rank"])}
             self._quote(line)
         for ready in patterns.READY.all(text):
-            self._ready.append(frozenset(_numbers(ready["ranks"])))
+            self._ready.append(frozenset(numbers(ready["ranks"])))
             for rank in self._ready[-1]:
                 self._waits(rank, line)
         if late := patterns.NO_PROGRESS.search(text):
@@ -462,109 +367,17 @@ class Log:
 
     def _waits(self, rank: int | str, line: Line) -> None:
         """A rank has waited for longer than a library expects."""
-        told = self._rank(rank)
+        told = self._ranks.of(rank)
         told.late_at = told.late_at or line.number
         told.quote(line)
 
-    def _ends(self, line: Line) -> None:
-        """What launchers and the kernel say of processes that have ended."""
-        text = line.text
-        if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
-            self._failed.append((int(match["local"]), int(match["pid"]), int(match["code"]), line))
-        elif patterns.RESTARTS.search(text):
-            self._restarted_at = line.number
-        elif self._summary(line):
-            pass
-        elif match := patterns.TASK_ENDED.search(text):
-            tasks = _numbers(match["tasks"])
-            for_memory = match["how"] == "Out Of Memory"
-            self._memory_kills += for_memory * len(tasks)
-            for rank in tasks:
-                self._rank(rank).ended(
-                    line, int(match["code"]) if match["code"] else -SIGNALS[match["how"]]
-                )
-                self._rank(rank).for_memory |= for_memory
-        elif match := patterns.MEMBER.search(text):
-            self._rank(int(match["rank"])).world_size = int(match["world"])
-        elif match := patterns.MEMORY_KILL.search(text):
-            if match["other"] is None:
-                self._killed(line, 1)
-        elif match := patterns.WORKERS_KILLED.search(text):
-            self._killed(line, int(match["number"]))
-        elif match := patterns.NCCL_WARN.search(text):
+    def _of_devices(self, line: Line) -> bool:
+        """What NCCL, or the driver, warns of; False where none of them speaks."""
+        if match := patterns.NCCL_WARN.search(line.text):
             self._warning(line, match)
-        elif match := patterns.XID.search(text):
-            self._rank(match["device"]).log(line, "Xid", match["said"])
-        else:
-            self._crash(line)
-
-    def _summary(self, line: Line) -> bool:
-        """A row of torchelastic's table of failures, or several in one line; False where it is none."""
-        rows = (patterns.ROOT_CAUSE, patterns.SUMMARY_RANK, patterns.SUMMARY_EXIT)
-        cells = [(row, match) for row in rows for match in row.all(line.text)]
-        for row, match in sorted(cells, key=lambda cell: cell[1].start()):
-            if row is patterns.ROOT_CAUSE:
-                self._root_next = True
-            elif row is patterns.SUMMARY_RANK:
-                self._in_summary[line.writer] = self._failed_first(line, match)
-            elif (told := self._in_summary.get(line.writer)) is not None:
-                told.ended(line, int(match["code"]))
-                told.pid = int(match["pid"])
-        return bool(cells)
-
-    def _failed_first(self, line: Line, match: re.Match[str]) -> LogRank:
-        """The rank that a table of failures names; below `Root Cause` it is the first to have failed."""
-        told = self._rank(int(match["rank"]))
-        told.local_rank = int(match["local"])
-        if self._root_next and not told.died:
-            told.died, told.code_at = True, told.code_at or line.number
-        self._root = told if self._root_next else self._root
-        self._root_next = False
-        self._writers.note(line.writer, int(match["rank"]))
-        return told
-
-    def _killed(self, line: Line, number: int) -> None:
-        """Processes have been killed for memory."""
-        self._memory_kills += number
-        self._killed_at = self._killed_at or line.number
-        self._quote(line)
-
-    def _crash(self, line: Line) -> None:
-        """What a launcher, a shell or Python itself says of a process that has ended."""
-        if match := patterns.RANK_ENDED.search(line.text):
-            known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
-            rank = next(known, None)
-            code = match["code"] or match["returned"] or match["exit"]
-            name, number = match["signal"] or match["died"], match["number"]
-            by_signal = -signal.Signals[name] if name else -int(number) if number else None
-            # Whose end a launcher tells is not the launcher: it has a name of its own.
-            told = self._rank(int(rank) if rank else f"{line.writer} ")
-            told.ended(line, int(code) if code else by_signal)
-        elif match := patterns.MPI_RANK.search(line.text):
-            self._mpi_rank = int(match["rank"] or match["number"])
-        elif (match := patterns.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
-            self._rank(self._mpi_rank).ended(line, -int(match["number"]))
-        elif match := patterns.SIGNAL_BLOCK.search(line.text):
-            self._rank(line.speaker).ended(line, -SIGNALS[match["how"]])
-        elif match := patterns.WORLD_RANK.search(line.text):
-            self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
-        elif patterns.TERMINATED.search(line.text):
-            self._aborted = self._rank(line.speaker)
-            self._aborted.ended(line, -signal.SIGABRT)
-        elif patterns.WHAT.search(line.text) and patterns.LATE.search(line.text) and self._aborted:
-            self._aborted.code = None  # by a watchdog, whose operation has taken too long
-        elif match := patterns.POD_ENDED.search(line.text):
-            code = int(match["code"] or match["exit"])
-            told = self._rank(f"{match['pod'] or match['ended']} ")
-            told.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
-        elif patterns.SOME_ENDED.search(line.text):
-            self._quits = self._quits or patterns.QUITS.search(line.text) is not None
-            self._rank(line.writer).ended(line, None)
-        elif match := patterns.CRASHED.search(line.text):
-            how = match["fatal"] or match["how"].capitalize()
-            if self._quits and how == "Killed":
-                return
-            self._rank(line.speaker).ended(line, -SIGNALS[how])
+        elif match := patterns.XID.search(line.text):
+            self._ranks.of(match["device"]).log(line, "Xid", match["said"])
+        return match is not None
 
     def _warning(self, line: Line, match: re.Match[str]) -> None:
         process = f"{match['pid']}@{match['host']}" if match["pid"] else line.writer
@@ -574,7 +387,7 @@ class Log:
             self._warned[f"{who}: NCCL WARN {match['said']}"] = None
             self._quote(line)
         if FATAL_WARNINGS.search(match["said"]):
-            told = self._rank(line.rank if line.rank is not None else process)
+            told = self._ranks.of(line.rank if line.rank is not None else process)
             told.host = match["host"] or told.host
             if not told.raised:
                 told.log(line, "NCCL WARN", match["said"])
@@ -611,7 +424,7 @@ class Log:
             text = text[raised.start("type") :]
         if rank not in self._ranks and len(self._ranks) >= WRITERS:
             return
-        told = self._rank(rank)
+        told = self._ranks.of(rank)
         named = raised is not None or (told.indented and tracebacks.names_exception(text))
         if _begins(told, text, logged or named):
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
@@ -636,10 +449,10 @@ class Log:
             text: of the line, as an exception.
         """
         if (match := patterns.STORE_BARRIER.search(text)) and not match["waits"]:
-            rank = int(match["rank"])
-            self._writers.note(line.writer, rank)
-            self._rank(rank).world_size = int(match["world"])
-            return rank
+            number = int(match["rank"])
+            self._writers.note(line.writer, number)
+            self._ranks.of(number).world_size = int(match["world"])
+            return number
         if match := patterns.SPAWNED.search(text):
             self._spawned[line.writer] = int(match["rank"])
         if line.writer in self._spawned:
@@ -647,53 +460,8 @@ class Log:
         if line.rank is not None:
             return line.rank
         told = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
-        speaker = int(told["rank"]) if told is not None else _speaker(line, patterns.GROUP.search(text))
-        return line.writer if speaker is None else speaker
-
-    def _find_groups(self) -> None:
-        """The groups of operations of which the line itself does not tell it: others do, by number."""
-        named = {
-            (name, progress.late.seq)
-            for told in self._ranks.values()
-            for name, progress in told.by_group.items()
-            if name != UNTOLD_GROUP and progress.late is not None
-        }
-        for told in self._ranks.values():
-            untold = told.by_group.get(UNTOLD_GROUP)
-            if untold is None or untold.late is None:
-                continue
-            own = {n for n, p in told.by_group.items() if p.late and p.late.seq == untold.late.seq}
-            groups = own - {UNTOLD_GROUP} or {n for n, number in named if number == untold.late.seq}
-            if len(groups) == 1:
-                told.at(groups.pop()).late = untold.late
-                del told.by_group[UNTOLD_GROUP]
-
-    def _name_operations(self) -> None:
-        """The names of operations that one rank tells by number alone: others name them."""
-        late = [
-            (name, progress.late)
-            for told in self._ranks.values()
-            for name, progress in told.by_group.items()
-            if progress.late is not None
-        ]
-        told_of = {(name, one.seq): one for name, one in late if one.op}
-        for name, one in late:
-            known = told_of.get((name, one.seq), one)
-            one.op, one.numel = one.op or known.op or UNNAMED, known.numel if not one.op else one.numel
-
-    def _place_failures(self) -> None:
-        """The ranks of processes that a launcher tells by local rank; what it has done to the others."""
-        known = {told.pid for told in self._ranks.values()}
-        for local, pid, code, line in self._failed:
-            if pid not in known:
-                told = self._rank(local)
-                told.local_rank, told.pid = local, pid
-                told.ended(line, code)
-        if self._root is not None:  # it stands last, and was observed first
-            at = (told.code_at for told in self._ranks.values() if told.code_at)
-            self._root.code_at = min(at, default=1) - 1 or -1
-            for told in self._ranks.values():
-                told.follows = told is not self._root and self._root.code is not None
+        rank = int(told["rank"]) if told is not None else speaker(line, patterns.GROUP.search(text))
+        return line.writer if rank is None else rank
 
     def _place_writers(self) -> None:
         """Which ranks those are that only a label names."""
@@ -706,7 +474,7 @@ class Log:
         for name in [name for name in names if not self._ranks[name].is_launcher]:
             rank = self._writers.rank(name, locals_)
             if rank is not None:
-                found, told = self._ranks.pop(name), self._rank(rank)
+                found, told = self._ranks.pop(name), self._ranks.of(rank)
                 told.raised = sorted([*told.raised, *found.raised], key=lambda one: one.begins)
                 told.quotes |= found.quotes
                 told.code = found.code if told.code is None else told.code
@@ -720,7 +488,7 @@ class Log:
         said = {_message(told): rank for rank, told in self._ranks.items() if isinstance(rank, int)}
         known = [(name, one) for name, one in self._ranks.items() if one.raised and not one.is_launcher]
         nameless = [name for name, _ in known if isinstance(name, str)]
-        if len(self._ranks) > 1 or self._several or self._failed:
+        if len(self._ranks) > 1 or self._several or self._ends.by_local_rank:
             for raising in (one for name in nameless for one in self._ranks[name].raised):
                 raising.outlived = False
         for name in [*nameless]:
@@ -777,36 +545,3 @@ def _begins(told: LogRank, text: str, said: bool) -> bool:
         return whole or said or _FRAME.match(text) is not None
     newest = told.raised[-1]
     return whole and bool(newest.since) and not newest.chained
-
-
-def _speaker(line: Line, group: re.Match[str] | None) -> int | None:
-    """The global rank of a line: as it is labelled, else the rank in a group that may be all of them."""
-    if line.rank is not None:
-        return line.rank
-    if group is not None and (group["description"] == WORLD or group["id"] == "0"):
-        return int(group["rank"])
-    in_group = patterns.IN_GROUP.search(line.text) or patterns.CONNECTS.search(line.text)
-    return int(in_group["rank"]) if in_group is not None else None
-
-
-def _elements(work: re.Match[str]) -> int | None:
-    """How many elements go into an operation, where that is told."""
-    if work["numel"] is not None:
-        return _known(work["numel"])
-    if work["shape"] is not None:
-        return math.prod(int(size) for size in work["shape"].split(", ") if size)
-    return None
-
-
-def _known(text: str) -> int | None:
-    """A number that somebody has set."""
-    return int(text) if -1 <= int(text) < UNSET else None
-
-
-def _numbers(text: str) -> list[int]:
-    """`1,3-5` -> 1, 3, 4, 5."""
-    found: list[int] = []
-    for part in re.findall(r"\d+-\d+|\d+", text):
-        first, _, last = part.partition("-")
-        found += range(int(first), min(int(last or first), int(first) + 10_000) + 1)
-    return found

@@ -187,6 +187,14 @@ class LogRank(msgspec.Struct):
             self._heard[shape] = text
 
 
+class LogRanks(dict[int | str, LogRank]):
+    """What a log tells of each rank, and of each process whose rank it does not tell, by its writer."""
+
+    def of(self, rank: int | str) -> LogRank:
+        """What is told of a rank, or of a writer."""
+        return self.setdefault(rank, LogRank())
+
+
 def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str) -> Account:
     """What a log tells of one rank.
 

@@ -210,3 +210,12 @@ def _without_markdown(line: str) -> str:
 def _bare(line: str, prefix: patterns.Pattern) -> str:
     found = prefix.search(line)
     return line if found is None else line[found.end() :]
+
+
+def numbers(text: str) -> list[int]:
+    """`1,3-5` -> 1, 3, 4, 5."""
+    found: list[int] = []
+    for part in re.findall(r"\d+-\d+|\d+", text):
+        first, _, last = part.partition("-")
+        found += range(int(first), min(int(last or first), int(first) + 10_000) + 1)
+    return found

@@ -1,0 +1,173 @@
+"""How processes have ended, as launchers, shells, schedulers and the kernel tell it in a log."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+
+from . import patterns
+from .log_rank import LogRank, LogRanks
+from .writers import Line, Writers, numbers
+
+_FROM_SHELL = 128
+"""What a shell and a container add to the number of the signal that has ended a process."""
+
+SIGNALS = {
+    "Out Of Memory": signal.SIGKILL,
+    "Killed": signal.SIGKILL,
+    "Segmentation fault": signal.SIGSEGV,
+    "Aborted": signal.SIGABRT,
+    "Bus error": signal.SIGBUS,
+    "Illegal instruction": signal.SIGILL,
+    "Floating point exception": signal.SIGFPE,
+    "Terminated": signal.SIGTERM,
+}
+"""How shells, Python and Slurm say that a signal has ended a process."""
+
+
+class ProcessEnds:
+    """The ends of processes.
+
+    Args:
+        ranks: of the log, to which they are added; writers: of its lines.
+        quote: keeps a line that tells something.
+
+    Attributes:
+        by_local_rank: local rank, pid and exit code of processes, each with the line that tells them.
+        memory_kills: how many processes were killed for memory; killed_at: the first line that says so.
+        restarted_at: the line that tells that all ranks were started again; 0 for none.
+    """
+
+    def __init__(self, ranks: LogRanks, writers: Writers, quote: Callable[[Line], None]) -> None:
+        self.by_local_rank: list[tuple[int, int, int, Line]] = []
+        self.memory_kills = 0
+        self.killed_at = 0
+        self.restarted_at = 0
+        self._ranks = ranks
+        self._writers = writers
+        self._quote = quote
+        self._in_summary: dict[str, LogRank] = {}
+        self._root: LogRank | None = None
+        self._root_next = False
+        self._mpi_rank: int | None = None
+        self._aborted: LogRank | None = None
+        self._quits = False
+
+    def take(self, line: Line) -> None:
+        """The next line."""
+        text = line.text
+        if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
+            failed = int(match["local"]), int(match["pid"]), int(match["code"]), line
+            self.by_local_rank.append(failed)
+        elif patterns.RESTARTS.search(text):
+            self.restarted_at = line.number
+        elif self._summary(line):
+            pass
+        elif match := patterns.TASK_ENDED.search(text):
+            self._tasks(line, match)
+        elif match := patterns.MEMBER.search(text):
+            self._ranks.of(int(match["rank"])).world_size = int(match["world"])
+        elif match := patterns.MEMORY_KILL.search(text):
+            if match["other"] is None:
+                self._killed(line, 1)
+        elif match := patterns.WORKERS_KILLED.search(text):
+            self._killed(line, int(match["number"]))
+        elif not self._by_launcher(line):
+            self._by_signal(line)
+
+    def place(self) -> None:
+        """The ranks of processes that a launcher tells by local rank, and who has failed first."""
+        known = {told.pid for told in self._ranks.values()}
+        for local, pid, code, line in self.by_local_rank:
+            if pid not in known:
+                told = self._ranks.of(local)
+                told.local_rank, told.pid = local, pid
+                told.ended(line, code)
+        if self._root is not None:  # it stands last, and was observed first
+            at = (told.code_at for told in self._ranks.values() if told.code_at)
+            self._root.code_at = min(at, default=1) - 1 or -1
+            for told in self._ranks.values():
+                told.follows = told is not self._root and self._root.code is not None
+
+    def _summary(self, line: Line) -> bool:
+        """A row of torchelastic's table of failures, or several in one line; False where it is none."""
+        rows = (patterns.ROOT_CAUSE, patterns.SUMMARY_RANK, patterns.SUMMARY_EXIT)
+        cells = [(row, match) for row in rows for match in row.all(line.text)]
+        for row, match in sorted(cells, key=lambda cell: cell[1].start()):
+            if row is patterns.ROOT_CAUSE:
+                self._root_next = True
+            elif row is patterns.SUMMARY_RANK:
+                self._in_summary[line.writer] = self._failed_first(line, match)
+            elif (told := self._in_summary.get(line.writer)) is not None:
+                told.ended(line, int(match["code"]))
+                told.pid = int(match["pid"])
+        return bool(cells)
+
+    def _failed_first(self, line: Line, match: re.Match[str]) -> LogRank:
+        """The rank that a table of failures names; below `Root Cause` it is the first to have failed."""
+        told = self._ranks.of(int(match["rank"]))
+        told.local_rank = int(match["local"])
+        if self._root_next and not told.died:
+            told.died, told.code_at = True, told.code_at or line.number
+        self._root = told if self._root_next else self._root
+        self._root_next = False
+        self._writers.note(line.writer, int(match["rank"]))
+        return told
+
+    def _tasks(self, line: Line, match: re.Match[str]) -> None:
+        """How tasks of Slurm have ended."""
+        tasks, for_memory = numbers(match["tasks"]), match["how"] == "Out Of Memory"
+        self.memory_kills += for_memory * len(tasks)
+        for rank in tasks:
+            told = self._ranks.of(rank)
+            told.ended(line, int(match["code"]) if match["code"] else -SIGNALS[match["how"]])
+            told.for_memory |= for_memory
+
+    def _killed(self, line: Line, number: int) -> None:
+        """Processes have been killed for memory."""
+        self.memory_kills += number
+        self.killed_at = self.killed_at or line.number
+        self._quote(line)
+
+    def _by_launcher(self, line: Line) -> bool:
+        """What has started a process tells how it has ended, or which rank it is; False where it does not."""
+        if match := patterns.RANK_ENDED.search(line.text):
+            known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
+            rank = next(known, None)
+            code = match["code"] or match["returned"] or match["exit"]
+            name, number = match["signal"] or match["died"], match["number"]
+            by_signal = -signal.Signals[name] if name else -int(number) if number else None
+            # Whose end a launcher tells is not the launcher: it has a name of its own.
+            told = self._ranks.of(int(rank) if rank else f"{line.writer} ")
+            told.ended(line, int(code) if code else by_signal)
+        elif match := patterns.MPI_RANK.search(line.text):
+            self._mpi_rank = int(match["rank"] or match["number"])
+        elif (match := patterns.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
+            self._ranks.of(self._mpi_rank).ended(line, -int(match["number"]))
+        elif match := patterns.WORLD_RANK.search(line.text):
+            self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
+        elif match := patterns.POD_ENDED.search(line.text):
+            code = int(match["code"] or match["exit"])
+            told = self._ranks.of(f"{match['pod'] or match['ended']} ")
+            told.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
+        else:
+            return False
+        return True
+
+    def _by_signal(self, line: Line) -> None:
+        """A process, or the shell or the library around it, tells of the signal that ends it."""
+        if match := patterns.SIGNAL_BLOCK.search(line.text):
+            self._ranks.of(line.speaker).ended(line, -SIGNALS[match["how"]])
+        elif patterns.TERMINATED.search(line.text):
+            self._aborted = self._ranks.of(line.speaker)
+            self._aborted.ended(line, -signal.SIGABRT)
+        elif patterns.WHAT.search(line.text) and patterns.LATE.search(line.text) and self._aborted:
+            self._aborted.code = None  # by a watchdog, whose operation has taken too long
+        elif patterns.SOME_ENDED.search(line.text):
+            self._quits = self._quits or patterns.QUITS.search(line.text) is not None
+            self._ranks.of(line.writer).ended(line, None)
+        elif match := patterns.CRASHED.search(line.text):
+            how = match["fatal"] or match["how"].capitalize()
+            if not (self._quits and how == "Killed"):
+                self._ranks.of(line.speaker).ended(line, -SIGNALS[how])

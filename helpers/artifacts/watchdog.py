@@ -1,0 +1,148 @@
+"""How far each rank has come, as NCCL's watchdog tells it in a log."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ..model.wording import UNTOLD_GROUP
+from ..observe import pyspy_record
+from . import patterns
+from .log_rank import UNNAMED, WORLD, LogRanks, Operation
+from .writers import Line, numbers
+
+UNSET = 1 << 40
+"""From which number on a number is one that nobody has set."""
+
+
+class Watchdog:
+    """What watchdogs have said of the progress of ranks.
+
+    Args:
+        ranks: of the log, to which it is added.
+
+    Attributes:
+        names: id of a group -> how torch describes it.
+    """
+
+    def __init__(self, ranks: LogRanks) -> None:
+        self.names: dict[str, str] = {}
+        self._ranks = ranks
+        self._reports: dict[str, int] = {}
+        self._desync: int | None = None
+
+    def take(self, line: Line) -> None:
+        """The next line."""
+        self._status(line)
+        self._desync_report(line)
+
+    def _status(self, line: Line) -> None:
+        """What NCCL's watchdog says of a rank, and of its progress in a group."""
+        text = line.text
+        if frame := patterns.FRAME.search(text):
+            if line.writer in self._reports:
+                file = frame["file"]
+                user = pyspy_record.is_user(file, ())
+                entry = (file, int(frame["line"]), frame["function"], user)
+                self._ranks.of(self._reports[line.writer]).frames.append(entry)
+            return
+        late = patterns.WORK.search(text) if patterns.LATE.search(text) else None
+        status, timed_out = patterns.STATUS.search(text), patterns.TIMED_OUT.search(text)
+        if late is None and status is None and timed_out is None:
+            return
+        group = patterns.GROUP.search(text)
+        rank = speaker(line, group)
+        if rank is None:
+            return
+        told = self._ranks.of(rank)
+        told.late_at = told.late_at or line.number
+        told.quote(line)
+        self._reports[line.writer] = rank
+        name = UNTOLD_GROUP if group is None else group["guid"] or group["name"] or group["id"]
+        if group is not None and group["description"]:
+            self.names[name] = group["description"]
+        if late is not None and (late["seq"] is not None or told.at(name).late is None):
+            seq = int(late["seq"]) if late["seq"] is not None else None
+            told.at(name).late = Operation(seq, late["op"], _elements(late))
+        if status is not None:
+            found = told.at(name)
+            found.enqueued, found.completed = _known(status["enqueued"]), _known(status["completed"])
+            # Operations of a group are carried out one after the other.
+            next_one = (found.completed or 0) + 1
+            seq = int(status["seq"]) if status["seq"] is not None else next_one
+            pending = status["seq"] is not None or (found.enqueued or 0) >= next_one
+            if pending and found.late is None:
+                found.late = Operation(seq)
+
+    def _desync_report(self, line: Line) -> None:
+        """Where a rank says that the others are, in a group that it does not name."""
+        text = line.text
+        if absent := patterns.DESYNC_ABSENT.search(text):
+            for rank in numbers(absent["ranks"]):
+                self._ranks.of(rank).at(UNTOLD_GROUP).completed = 0
+                self._ranks.of(rank).quote(line)
+        elif seq := patterns.DESYNC_SEQ.search(text):
+            self._desync = int(seq["seq"])
+        elif (ranks := patterns.DESYNC_RANKS.search(text)) and self._desync is not None:
+            for rank in numbers(ranks["ranks"]):
+                self._ranks.of(rank).quote(line)
+                progress = self._ranks.of(rank).at(UNTOLD_GROUP)
+                if ranks["state"] == "finished":
+                    progress.enqueued = progress.completed = self._desync
+                elif progress.late is None:
+                    progress.late = Operation(self._desync, ranks["op"])
+
+    def find_groups(self) -> None:
+        """The groups of operations of which the line itself does not tell it: others do, by number."""
+        named = {
+            (name, progress.late.seq)
+            for told in self._ranks.values()
+            for name, progress in told.by_group.items()
+            if name != UNTOLD_GROUP and progress.late is not None
+        }
+        for told in self._ranks.values():
+            untold = told.by_group.get(UNTOLD_GROUP)
+            if untold is None or untold.late is None:
+                continue
+            own = {n for n, p in told.by_group.items() if p.late and p.late.seq == untold.late.seq}
+            groups = own - {UNTOLD_GROUP} or {n for n, number in named if number == untold.late.seq}
+            if len(groups) == 1:
+                told.at(groups.pop()).late = untold.late
+                del told.by_group[UNTOLD_GROUP]
+
+    def name_operations(self) -> None:
+        """The names of operations that one rank tells by number alone: others name them."""
+        late = [
+            (name, progress.late)
+            for told in self._ranks.values()
+            for name, progress in told.by_group.items()
+            if progress.late is not None
+        ]
+        told_of = {(name, one.seq): one for name, one in late if one.op}
+        for name, one in late:
+            known = told_of.get((name, one.seq), one)
+            one.op, one.numel = one.op or known.op or UNNAMED, known.numel if not one.op else one.numel
+
+
+def speaker(line: Line, group: re.Match[str] | None) -> int | None:
+    """The global rank of a line: as it is labelled, else the rank in a group that may be all of them."""
+    if line.rank is not None:
+        return line.rank
+    if group is not None and (group["description"] == WORLD or group["id"] == "0"):
+        return int(group["rank"])
+    in_group = patterns.IN_GROUP.search(line.text) or patterns.CONNECTS.search(line.text)
+    return int(in_group["rank"]) if in_group is not None else None
+
+
+def _elements(work: re.Match[str]) -> int | None:
+    """How many elements go into an operation, where that is told."""
+    if work["numel"] is not None:
+        return _known(work["numel"])
+    if work["shape"] is not None:
+        return math.prod(int(size) for size in work["shape"].split(", ") if size)
+    return None
+
+
+def _known(text: str) -> int | None:
+    """A number that somebody has set."""
+    return int(text) if -1 <= int(text) < UNSET else None

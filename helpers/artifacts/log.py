@@ -7,21 +7,18 @@ import re
 from collections.abc import Iterator
 
 from ..model.facts import CUT_OFF, EXTENSION, LockWait
-from ..observe import tracebacks
 from ..observe.account import Account
 from . import baton, patterns
+from .exception_lines import ExceptionLines, is_assertion
 from .log_rank import INTERRUPTED, KIND, LogRank, LogRanks, account, error
 from .process_ends import ProcessEnds
-from .raising import LONGEST, RAISED, TRACEBACK, Raising
+from .raising import LONGEST
 from .store_barrier import StoreBarrier
-from .watchdog import Watchdog, speaker
+from .watchdog import Watchdog
 from .writers import Line, Writers, numbers
 
 WARNINGS = 5
 """Warnings of NCCL's that are kept: what follows from the first is warned of as well."""
-
-WRITERS = 4096
-"""Processes of which lines without an event are remembered."""
 
 _TENSOR_RANK = re.compile(r"TP(\d+)")
 """The place of a process in tensor parallelism, which is its rank where there is no other."""
@@ -49,26 +46,11 @@ _OUTSIDE = {
 }
 """Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
 
-_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS, patterns.OF_PROCESS)
-"""Messages that tell which rank has failed."""
-
-DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCER, patterns.UNANSWERED)
-"""Messages of several lines: these say what it is, whatever the first one says."""
-
-_OF_ACTOR = re.compile(r"\b(?:ActorDiedError|RayActorError|WorkerCrashedError): ")
-"""Exceptions of Ray's that say which process has died."""
-
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
     r"|no socket interface|Connection closed by|Broken pipe|Connection reset|Cuda failure|Failed to CUDA"
 )
 """Warnings of NCCL's after which a job cannot go on, and which no exception may follow."""
-
-_BY_LAUNCHER = re.compile(
-    r"^(?:srun|slurmstepd|mpirun|mpiexec|prterun|orterun|pdsh@\S+): |^[A-Z]+:torch\.distributed\.elastic"
-    r"|^\[\d{4}-[^\]]*\] torch\.distributed\.elastic|^[EWI]\d{4} .*torch/distributed/elastic"
-)
-"""A line of a launcher's own, wherever it stands."""
 
 _SEVERAL = (
     "torch.distributed",
@@ -79,28 +61,6 @@ _SEVERAL = (
     "nproc",
 )
 """Texts of a log to which several processes may have written."""
-
-PREFIX = 60
-"""Letters that may stand before what a process says."""
-
-_LOGGED = {
-    patterns.GAVE_UP: "RuntimeError",
-    patterns.REACHED: "RuntimeError",
-    patterns.BIND: "DistNetworkError",
-    patterns.WATCHDOG_ENDS: "NCCL",
-    patterns.UNCONNECTED: "Gloo",
-    patterns.UNREACHED: "DistNetworkError",
-    patterns.WHAT: "exception",
-    patterns.KERNEL_ASSERTION: "CUDA",
-    patterns.CHILDS_MESSAGE: "",
-    patterns.FINGERPRINTS: "RuntimeError",
-    patterns.DUPLICATE_GPU: "DistBackendError",
-    patterns.REDUCER: "RuntimeError",
-}
-"""Messages that are logged as well as raised, and as what; empty: the message begins with it."""
-
-_FRAME = re.compile(r' +File ".+", line \d+, in ')
-"""A line of a traceback, of which the log may not have the first."""
 
 _BROKEN = re.compile(
     r"WorkNCCL\([^)]*$|ast enqueued(?!.*last completed (?:NCCL )?work: -?\d+)[^.]*$"
@@ -151,8 +111,8 @@ class Log:
         self._warned: dict[str, None] = {}
         self._ranks = LogRanks()
         self._watchdog = Watchdog(self._ranks)
+        self._exceptions = ExceptionLines(self._ranks, writers)
         self._ends = ProcessEnds(self._ranks, writers, self._quote)
-        self._spawned: dict[str, int] = {}
         self._several = False
         self._cancelled: Line | None = None
         self._absent: set[int] = set()
@@ -187,7 +147,7 @@ class Log:
             if not self._of_devices(line):
                 self._ends.take(line)
             self._from_outside(line)
-        self._traceback(line, known=known)
+        self._exceptions.take(line, known=known)
 
     @property
     def settled(self) -> bool:
@@ -250,9 +210,9 @@ class Log:
     def _forget_assertions(self) -> None:
         """What a kernel has found wrong, where the exceptions that follow from it are in the log."""
         raised = [one for told in self._ranks.values() for one in told.raised]
-        if not all(map(_is_assertion, raised)):
+        if not all(map(is_assertion, raised)):
             for told in self._ranks.values():
-                told.raised = [one for one in told.raised if not _is_assertion(one)]
+                told.raised = [one for one in told.raised if not is_assertion(one)]
 
     def _waits_for_builds(self, path: str) -> Iterator[Account]:
         """Ranks that were ended in the wait for the lock of a build: that is no failure of theirs."""
@@ -408,61 +368,6 @@ class Log:
         if len(self._quotes) < WARNINGS:
             self._quotes[line.number] = line.raw
 
-    def _traceback(self, line: Line, *, known: bool) -> None:
-        """The lines of each process from its first traceback on, or of what the log has of it.
-
-        Args:
-            known: whether the line may be one of those that patterns take apart.
-        """
-        if _BY_LAUNCHER.match(line.text):
-            return
-        text, logged = _logged(line.text) if known else (line.text, False)
-        rank = self._author(line, text) if known else self._spawned.get(line.writer, line.writer)
-        rank = line.rank if line.rank is not None and not known else rank
-        raised = RAISED.search(text)
-        if raised is not None and raised.start("type") < PREFIX:
-            text = text[raised.start("type") :]
-        if rank not in self._ranks and len(self._ranks) >= WRITERS:
-            return
-        told = self._ranks.of(rank)
-        named = raised is not None or (told.indented and tracebacks.names_exception(text))
-        if _begins(told, text, logged or named):
-            told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
-            if told.raised and (before := patterns.VLLM_WORKER.search(text)):
-                told.raised[-1].message = before["said"]
-        else:
-            told.hear(line, text)
-        if told.raised and known:
-            newest = told.raised[-1]
-            # What a parent says of the end of a child is no failure of its own.
-            newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None
-            for match in filter(None, (row.search(text) for row in DETAILS)):
-                newest.details[match["said"]] = None
-            lost = patterns.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
-            if lost is not None and newest.open:
-                newest.details[lost["about"] or lost["how"] or lost["why"]] = None
-
-    def _author(self, line: Line, text: str) -> int | str:
-        """The rank of which a line tells, else its writer.
-
-        Args:
-            text: of the line, as an exception.
-        """
-        if (match := patterns.STORE_BARRIER.search(text)) and not match["waits"]:
-            number = int(match["rank"])
-            self._writers.note(line.writer, number)
-            self._ranks.of(number).world_size = int(match["world"])
-            return number
-        if match := patterns.SPAWNED.search(text):
-            self._spawned[line.writer] = int(match["rank"])
-        if line.writer in self._spawned:
-            return self._spawned[line.writer]
-        if line.rank is not None:
-            return line.rank
-        told = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
-        rank = int(told["rank"]) if told is not None else speaker(line, patterns.GROUP.search(text))
-        return line.writer if rank is None else rank
-
     def _place_writers(self) -> None:
         """Which ranks those are that only a label names."""
         locals_ = {
@@ -508,11 +413,6 @@ class Log:
             one.code = None  # some of them have raised it
 
 
-def _is_assertion(raised: Raising) -> bool:
-    """True for an assertion of a kernel."""
-    return any(line.startswith("CUDA: Assertion") for line in raised.lines[:2])
-
-
 def _joined(begin: str, rest: str) -> str:
     """A line that was broken; a blank at its end is one of it, several are padding."""
     bare = begin.rstrip()
@@ -524,24 +424,3 @@ def _message(told: LogRank) -> str:
     """The first line of what a process has raised; empty for nothing."""
     raised = error(told)
     return raised["message"].partition("\n")[0] if raised is not None else ""
-
-
-def _logged(text: str) -> tuple[str, bool]:
-    """A line as the last one of a traceback, and whether a library has logged it as an error."""
-    for row, kind in _LOGGED.items():
-        if match := row.search(text):
-            return (f"{kind}: {match['said']}" if kind else match["said"]), True
-    return text, False
-
-
-def _begins(told: LogRank, text: str, said: bool) -> bool:
-    """True for the first line that a log has of an exception.
-
-    Args:
-        said: whether it names one.
-    """
-    whole = text.endswith(TRACEBACK)
-    if not told.raised:
-        return whole or said or _FRAME.match(text) is not None
-    newest = told.raised[-1]
-    return whole and bool(newest.since) and not newest.chained

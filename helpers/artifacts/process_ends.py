@@ -131,7 +131,7 @@ class ProcessEnds:
         self._quote(line)
 
     def _by_launcher(self, line: Line) -> bool:
-        """What has started a process tells how it has ended, or which rank it is; False where it does not."""
+        """What has started a process tells how it has ended, or its rank; False where it does not."""
         if match := patterns.RANK_ENDED.search(line.text):
             known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
             rank = next(known, None)

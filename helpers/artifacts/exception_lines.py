@@ -1,0 +1,146 @@
+"""The exceptions that processes print, or that libraries log of them, line by line."""
+
+from __future__ import annotations
+
+import re
+
+from ..observe import tracebacks
+from . import patterns
+from .log_rank import LogRank, LogRanks
+from .raising import RAISED, TRACEBACK, Raising
+from .watchdog import speaker
+from .writers import Line, Writers
+
+WRITERS = 4096
+"""Processes of which lines without an event are remembered."""
+
+_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS, patterns.OF_PROCESS)
+"""Messages that tell which rank has failed."""
+
+DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCER, patterns.UNANSWERED)
+"""Messages of several lines: these say what it is, whatever the first one says."""
+
+_OF_ACTOR = re.compile(r"\b(?:ActorDiedError|RayActorError|WorkerCrashedError): ")
+"""Exceptions of Ray's that say which process has died."""
+
+_BY_LAUNCHER = re.compile(
+    r"^(?:srun|slurmstepd|mpirun|mpiexec|prterun|orterun|pdsh@\S+): |^[A-Z]+:torch\.distributed\.elastic"
+    r"|^\[\d{4}-[^\]]*\] torch\.distributed\.elastic|^[EWI]\d{4} .*torch/distributed/elastic"
+)
+"""A line of a launcher's own, wherever it stands."""
+
+PREFIX = 60
+"""Letters that may stand before what a process says."""
+
+_LOGGED = {
+    patterns.GAVE_UP: "RuntimeError",
+    patterns.REACHED: "RuntimeError",
+    patterns.BIND: "DistNetworkError",
+    patterns.WATCHDOG_ENDS: "NCCL",
+    patterns.UNCONNECTED: "Gloo",
+    patterns.UNREACHED: "DistNetworkError",
+    patterns.WHAT: "exception",
+    patterns.KERNEL_ASSERTION: "CUDA",
+    patterns.CHILDS_MESSAGE: "",
+    patterns.FINGERPRINTS: "RuntimeError",
+    patterns.DUPLICATE_GPU: "DistBackendError",
+    patterns.REDUCER: "RuntimeError",
+}
+"""Messages that are logged as well as raised, and as what; empty: the message begins with it."""
+
+_FRAME = re.compile(r' +File ".+", line \d+, in ')
+"""A line of a traceback, of which the log may not have the first."""
+
+
+class ExceptionLines:
+    """The exceptions of each process, as their lines come.
+
+    Args:
+        ranks: of the log, to which they are added; writers: of its lines.
+    """
+
+    def __init__(self, ranks: LogRanks, writers: Writers) -> None:
+        self._ranks = ranks
+        self._writers = writers
+        self._spawned: dict[str, int] = {}
+
+    def take(self, line: Line, *, known: bool) -> None:
+        """The lines of each process from its first traceback on, or of what the log has of it.
+
+        Args:
+            known: whether the line may be one of those that patterns take apart.
+        """
+        if _BY_LAUNCHER.match(line.text):
+            return
+        text, logged = _logged(line.text) if known else (line.text, False)
+        rank = self._author(line, text) if known else self._spawned.get(line.writer, line.writer)
+        rank = line.rank if line.rank is not None and not known else rank
+        raised = RAISED.search(text)
+        if raised is not None and raised.start("type") < PREFIX:
+            text = text[raised.start("type") :]
+        if rank not in self._ranks and len(self._ranks) >= WRITERS:
+            return
+        told = self._ranks.of(rank)
+        named = raised is not None or (told.indented and tracebacks.names_exception(text))
+        if _begins(told, text, logged or named):
+            told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
+            if told.raised and (before := patterns.VLLM_WORKER.search(text)):
+                told.raised[-1].message = before["said"]
+        else:
+            told.hear(line, text)
+        if told.raised and known:
+            newest = told.raised[-1]
+            # What a parent says of the end of a child is no failure of its own.
+            newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None
+            for match in filter(None, (row.search(text) for row in DETAILS)):
+                newest.details[match["said"]] = None
+            lost = patterns.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
+            if lost is not None and newest.open:
+                newest.details[lost["about"] or lost["how"] or lost["why"]] = None
+
+    def _author(self, line: Line, text: str) -> int | str:
+        """The rank of which a line tells, else its writer.
+
+        Args:
+            text: of the line, as an exception.
+        """
+        if (match := patterns.STORE_BARRIER.search(text)) and not match["waits"]:
+            number = int(match["rank"])
+            self._writers.note(line.writer, number)
+            self._ranks.of(number).world_size = int(match["world"])
+            return number
+        if match := patterns.SPAWNED.search(text):
+            self._spawned[line.writer] = int(match["rank"])
+        if line.writer in self._spawned:
+            return self._spawned[line.writer]
+        if line.rank is not None:
+            return line.rank
+        told = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
+        rank = int(told["rank"]) if told is not None else speaker(line, patterns.GROUP.search(text))
+        return line.writer if rank is None else rank
+
+
+def is_assertion(raised: Raising) -> bool:
+    """True for an assertion of a kernel."""
+    return any(line.startswith("CUDA: Assertion") for line in raised.lines[:2])
+
+
+def _logged(text: str) -> tuple[str, bool]:
+    """A line as the last one of a traceback, and whether a library has logged it as an error."""
+    for row, kind in _LOGGED.items():
+        if match := row.search(text):
+            return (f"{kind}: {match['said']}" if kind else match["said"]), True
+    return text, False
+
+
+def _begins(told: LogRank, text: str, said: bool) -> bool:
+    """True for the first line that a log has of an exception.
+
+    Args:
+        said: whether it names one.
+    """
+    whole = text.endswith(TRACEBACK)
+    if not told.raised:
+        return whole or said or _FRAME.match(text) is not None
+    newest = told.raised[-1]
+    return whole and bool(newest.since) and not newest.chained

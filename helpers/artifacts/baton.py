@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ..beacon.record import FrameEntry
 from ..model.facts import CUT_OFF
 from .log_rank import INTERRUPTED, LogRank, error
 
@@ -27,13 +28,9 @@ def waiting(ranks: Iterable[LogRank]) -> list[LogRank]:
     return [] if builds else [told for told in known if _waits(told)]
 
 
-def _frames(told: LogRank) -> list[tuple[str, int, str, bool]]:
+def _frames(told: LogRank) -> list[FrameEntry]:
     raised = error(told)
-    return (
-        [(file, line, function, user) for file, line, function, user in raised["frames"]]
-        if raised
-        else []
-    )
+    return raised["frames"] if raised is not None else []
 
 
 def _waits(told: LogRank) -> bool:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .blocks import parts
-from .syntax import dotted, own_nodes, parsed
+from .blocks import path
+from .syntax import Function, called_name, dotted, own_nodes, parsed
 
 DEPTH = 4
 """Names and functions that are followed from one to the next."""
@@ -26,7 +26,7 @@ class Chosen(NamedTuple):
     statement: ast.If | ast.Match | ast.IfExp
 
 
-def chosen_by(value: ast.expr, function: ast.AST, text: str, depth: int = DEPTH) -> Iterator[Chosen]:
+def chosen_by(value: ast.expr, function: Function, text: str, depth: int = DEPTH) -> Iterator[Chosen]:
     """The conditions that decide what an expression is: of its names, and of what it calls.
 
     Args:
@@ -40,15 +40,16 @@ def chosen_by(value: ast.expr, function: ast.AST, text: str, depth: int = DEPTH)
     if not depth:
         return
     for scope, node in _sources_of(value, function, text):
-        assert isinstance(node, ast.Return | ast.Assign | ast.AnnAssign)
-        yield from (Chosen(getattr(scope, "name", name), one) for one in _around(scope, node))
+        for step in path(scope, node.lineno):
+            if step.part and isinstance(step.node, ast.If | ast.Match):
+                yield Chosen(getattr(scope, "name", name), step.node)
         if node.value is not None:
             yield from chosen_by(node.value, scope, text, depth - 1)
 
 
 def _sources_of(
-    value: ast.expr, function: ast.AST, text: str
-) -> Iterator[tuple[ast.AST, ast.Return | ast.Assign | ast.AnnAssign]]:
+    value: ast.expr, function: Function, text: str
+) -> Iterator[tuple[Function, ast.Return | ast.Assign | ast.AnnAssign]]:
     """The statements that give an expression its value, each with the function around it."""
     functions = [
         one for one in ast.walk(parsed(text) or ast.Module([], [])) if isinstance(one, _Function)
@@ -60,13 +61,12 @@ def _sources_of(
             wanted = dotted(value) or ""
             yield from ((one, node) for one in functions for node in _bindings(one, wanted))
         case ast.Call():
-            called = (dotted(value.func) or "").rpartition(".")[2]
             for one in functions:
-                if one.name == called:
+                if one.name == called_name(value):
                     yield from ((one, node) for node in own_nodes(one) if isinstance(node, ast.Return))
 
 
-def _bindings(function: ast.AST, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
+def _bindings(function: Function, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
     for node in own_nodes(function):
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
@@ -75,18 +75,3 @@ def _bindings(function: ast.AST, name: str) -> Iterator[ast.Assign | ast.AnnAssi
             targets = [node.target]
         if isinstance(node, ast.Assign | ast.AnnAssign) and name in map(dotted, targets):
             yield node
-
-
-def _around(function: ast.AST, node: ast.stmt) -> Iterator[ast.If | ast.Match]:
-    """The conditions of a function that a statement stands under, outermost first."""
-    for statement in getattr(function, "body", ()):
-        yield from _path(statement, node)
-
-
-def _path(statement: ast.stmt, node: ast.stmt) -> Iterator[ast.If | ast.Match]:
-    inside = [block for _, block, _ in parts(statement) if any(node in ast.walk(one) for one in block)]
-    if inside and isinstance(statement, ast.If | ast.Match):
-        yield statement
-    for block in inside:
-        for inner in block:
-            yield from _path(inner, node)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .syntax import arguments_of, called_name, dotted, own_nodes, parsed
+from .syntax import arguments_of, called_name, dotted, own_nodes, parsed, positional_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Handed = list[tuple[_Function, frozenset[str]]]
@@ -68,9 +68,7 @@ def _handed_to(call: ast.AST, given: frozenset[str], functions: tuple[_Function,
     found = []
     for one in functions:
         if one.name == called_name(call):
-            names = [argument.arg for argument in (*one.args.posonlyargs, *one.args.args)]
-            names = names[1:] if names[:1] == ["self"] else names
-            both = [*zip(names, call.args, strict=False)]
+            both = [*zip(positional_of(one), call.args, strict=False)]
             both += [(word.arg, word.value) for word in call.keywords if word.arg is not None]
             handed = frozenset(name for name, value in both if dotted(value) in given - {"self"})
             if any(_stores(node, handed) for node in own_nodes(one)):

@@ -78,6 +78,18 @@ def arguments_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
     return frozenset(one.arg for one in every)
 
 
+def positional_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The names of the arguments that a call gives by their place, in order, without `self`."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    return names[1:] if names[:1] == ["self"] else names
+
+
+def method_of(call: ast.Call) -> tuple[str, str]:
+    """`self.jobs` and `get` of `self.jobs.get()`; the first is empty for what is no method."""
+    holder, _, method = (dotted(call.func) or "").rpartition(".")
+    return holder, method
+
+
 def dotted(node: ast.expr) -> str | None:
     """`self.resume` of a name or of an attribute of one."""
     if isinstance(node, ast.Name):

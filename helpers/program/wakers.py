@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .syntax import dotted, holds, own_nodes, parsed
+from .syntax import holds, method_of, own_nodes, parsed
 
 WAKERS: Mapping[str, tuple[str, ...]] = {
     "get": ("put", "put_nowait"),
@@ -53,7 +53,9 @@ def awaited(text: str, line: int) -> Awaited | None:
     if tree is None:
         return None
     at_line = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and holds(node, line))
-    waits = [(holder, method) for holder, method in map(_method, at_line) if holder and method in WAKERS]
+    waits = [
+        (holder, method) for holder, method in map(method_of, at_line) if holder and method in WAKERS
+    ]
     if len(waits) != 1:
         return None
     ((holder, method),) = waits
@@ -63,13 +65,7 @@ def awaited(text: str, line: int) -> Awaited | None:
         for scope in scopes
         for node in own_nodes(scope)
         if isinstance(node, ast.Call)
-        for other, does in [_method(node)]
+        for other, does in [method_of(node)]
         if does in WAKERS[method] and other.rpartition(".")[2] == holder.rpartition(".")[2]
     )
     return Awaited(f"{holder}.{method}()", wakers) if 0 < len(wakers) <= MOST_WAKERS else None
-
-
-def _method(call: ast.Call) -> tuple[str, str]:
-    """`self.jobs` and `get` of `self.jobs.get()`; the first is empty for what is no method."""
-    holder, _, method = (dotted(call.func) or "").rpartition(".")
-    return holder, method

@@ -13,7 +13,7 @@ from ...program.blocks import function_of
 from ...program.condition import made_of, truth, value_of
 from ...program.flow import EXIT, RAISED, Choice, Flow
 from ...program.identity import of_rank
-from ...program.syntax import dotted, holds, own_nodes
+from ...program.syntax import dotted, holds, method_of, own_nodes
 from .contexts import Context, Contexts, Place, Stack, followed, users_of
 from .trace import Trace, loops_around
 
@@ -98,12 +98,10 @@ def unsent(
         if place is None or not _may_concern(place, rank, peer):
             continue
         repeated = _repeated(here, stack, place, way)
-        if (
-            repeated is None
-        ):  # the rank has left what is repeated around the other one, or is not in it yet
-            repeated, heads = _repeated(there, waiting[1], place, way), frozenset[int]()
-        else:
+        if repeated is not None:
             heads = here.shared(place)[-1].flow.deciding(repeated.loop)
+        else:  # the rank is not in what is repeated around the other one: no more, or not yet
+            repeated, heads = _repeated(there, waiting[1], place, way), frozenset[int]()
         if repeated is None or (not ahead and _may_come(here, place, heads)):
             continue
         known = [*_all_of([place], repeated)]
@@ -133,7 +131,7 @@ def _unmade(
             for node in own_nodes(function) if function is not None else ():
                 if not isinstance(node, ast.Call) or (frame.file, node.lineno) in lines:
                     continue
-                maker, _, op = (dotted(node.func) or "").rpartition(".")
+                maker, op = method_of(node)
                 if op in ops and maker in makers:
                     lines.add((frame.file, node.lineno))
                     at = replace(frame, line=node.lineno, values={})
@@ -146,7 +144,7 @@ def _makers(call: IssuedCall) -> Iterator[str]:
     function = function_of(frame)
     for node in own_nodes(function) if function is not None else ():
         if isinstance(node, ast.Call) and holds(node, frame.line):
-            maker, _, op = (dotted(node.func) or "").rpartition(".")
+            maker, op = method_of(node)
             if op == call.op:
                 yield maker
 

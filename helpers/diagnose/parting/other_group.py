@@ -12,7 +12,7 @@ from ...model.issued import IssuedCall
 from ...model.parting import Guard, Kind, Parting
 from ...program.blocks import function_of
 from ...program.chosen import chosen_by
-from ...program.syntax import called_name, holds, own_nodes
+from ...program.syntax import Function, called_name, holds, own_nodes, positional_of
 from ..scene import Facts
 from .contexts import users_of
 from .told import source_of
@@ -80,13 +80,12 @@ def _guards(rank: int, call: IssuedCall) -> Iterator[Guard]:
             yield Guard(_KINDS[type(chosen.statement)], (rank,), where, source)
         if not isinstance(value, ast.Name) or not isinstance(function, ast.FunctionDef):
             return
-        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-        wanted, operation = value.id, function.name
-        place = names.index(wanted) - (names[0] == "self") if wanted in names else None
+        wanted, operation, names = value.id, function.name, positional_of(function)
+        place = names.index(wanted) if wanted in names else None
 
 
 def _argument(
-    frame: Frame, function: ast.AST, operation: str, argument: tuple[str, int | None]
+    frame: Frame, function: Function, operation: str, argument: tuple[str, int | None]
 ) -> ast.expr | None:
     """What the call of an operation at a line is given for an argument, by its name or by its place."""
     name, place = argument

@@ -6,22 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-
-from helpers.artifacts.artifacts import read
-from helpers.report.report import Report
-from helpers.session import report_of_artifacts
+from judged_text import found, report
 
 Told = tuple[str, str, tuple[int, ...]]
-
-
-def report(folder: Path, text: str) -> Report:
-    (folder / "job.log").write_text(text)
-    return report_of_artifacts(read([str(folder)]))[0]
-
-
-def found(folder: Path, text: str) -> Told:
-    verdict = report(folder, text).verdict
-    return verdict.outcome, verdict.cause, verdict.culprits
 
 
 STALLED = (

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from helpers.artifacts.artifacts import read
-from helpers.report.report import Report
-from helpers.session import report_of_artifacts
+from judged_text import report
 
 BLOCK = """\
 {head}
@@ -37,11 +34,6 @@ OTHER_TYPE = (
 )
 
 
-def report(folder: Path, text: str) -> Report:
-    (folder / "analysis.txt").write_text(text)
-    return report_of_artifacts(read([str(folder)]))[0]
-
-
 def of_errors(said: str) -> str:
     return BLOCK.format(
         head="Collective sequence number: 57 has errors",
@@ -65,12 +57,12 @@ def of_errors(said: str) -> str:
 def test_what_the_analyser_has_found(
     tmp_path: Path, text: str, told: tuple[str, str, tuple[int, ...]]
 ) -> None:
-    verdict = report(tmp_path, text).verdict
+    verdict = report(tmp_path, text, "analysis.txt").verdict
     assert (verdict.outcome, verdict.cause, verdict.culprits) == told
 
 
 def test_the_operation_and_its_line_are_told(tmp_path: Path) -> None:
-    found = report(tmp_path, ABSENT)
+    found = report(tmp_path, ABSENT, "analysis.txt")
     assert len(found.snapshot.ranks) == 4
     process = found.snapshot.ranks[0].process
     assert process is not None and process.where is not None

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from judged_text import report
 
 from helpers.artifacts import gdb_text, native_call
-from helpers.artifacts.artifacts import read
-from helpers.report.report import Report
-from helpers.session import report_of_artifacts
 
 GET = """\
 #0  __libc_recv (fd=12, buf=0x7f00, len=8, flags=0) at ../sysdeps/unix/sysv/linux/recv.c:28
@@ -37,11 +35,6 @@ LISTED = """\
 """
 
 
-def report(folder: Path, text: str) -> Report:
-    (folder / "stacks.txt").write_text(text)
-    return report_of_artifacts(read([str(folder)]))[0]
-
-
 @pytest.mark.parametrize(
     ("text", "ranks", "said"),
     [
@@ -56,7 +49,7 @@ def report(folder: Path, text: str) -> Report:
 def test_what_gdb_shows_is_said_and_no_more(
     tmp_path: Path, text: str, ranks: list[int], said: str
 ) -> None:
-    found = report(tmp_path, text)
+    found = report(tmp_path, text, "stacks.txt")
     assert (found.verdict.outcome, found.verdict.cause, found.verdict.culprits) == (
         "hang",
         "unknown",
@@ -69,7 +62,7 @@ def test_what_gdb_shows_is_said_and_no_more(
 
 
 def test_each_rank_has_a_stack_of_its_own(tmp_path: Path) -> None:
-    found = report(tmp_path, "rank 0\n" + MAIN + "\nrank 1:\n" + GET)
+    found = report(tmp_path, "rank 0\n" + MAIN + "\nrank 1:\n" + GET, "stacks.txt")
     seen = {view.rank: view.process.waits[0].op for view in found.snapshot.ranks if view.process}
     assert seen == {0: "recv", 1: "get"}
 
@@ -89,7 +82,7 @@ def test_the_threads_of_a_process() -> None:
 
 def test_a_core_is_of_a_process_that_a_signal_has_ended(tmp_path: Path) -> None:
     core = "Program terminated with signal SIGSEGV, Segmentation fault.\n" + GET
-    assert report(tmp_path, core).verdict.cause == "rank-crashed"
+    assert report(tmp_path, core, "stacks.txt").verdict.cause == "rank-crashed"
 
 
 @pytest.mark.parametrize(
@@ -141,12 +134,12 @@ Thread {pid} (idle): "MainThread"
 def test_a_title_tells_the_rank_only_in_tensor_parallelism_alone(
     tmp_path: Path, title: str, rank: int | None
 ) -> None:
-    found = report(tmp_path, PLACES.format(pid=88, title=title))
+    found = report(tmp_path, PLACES.format(pid=88, title=title), "stacks.txt")
     assert [view.rank for view in found.snapshot.ranks if view.process is not None] == [rank]
     assert (found.verdict.outcome, found.verdict.cause) == ("hang", "unknown")
 
 
 def test_a_helper_thread_is_never_the_main_one(tmp_path: Path) -> None:
     helper = 'Thread 90 (idle): "Thread-2 (_watchdog_thread)"\n    wait (threading.py:359)\n'
-    assert report(tmp_path, helper).snapshot.ranks[0].process is not None
-    assert report(tmp_path, helper).snapshot.ranks[0].process.stack == ()  # type: ignore[union-attr]
+    assert report(tmp_path, helper, "stacks.txt").snapshot.ranks[0].process is not None
+    assert report(tmp_path, helper, "stacks.txt").snapshot.ranks[0].process.stack == ()  # type: ignore[union-attr]

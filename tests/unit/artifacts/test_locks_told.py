@@ -5,22 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from judged_text import found, report
 
-from helpers.artifacts.artifacts import read
-from helpers.report.report import Report, to_json
-from helpers.session import report_of_artifacts
+from helpers.report.report import to_json
 
 Told = tuple[str, str, tuple[int, ...]]
-
-
-def report(folder: Path, text: str) -> Report:
-    (folder / "job.log").write_text(text)
-    return report_of_artifacts(read([str(folder)]))[0]
-
-
-def found(folder: Path, text: str) -> Told:
-    verdict = report(folder, text).verdict
-    return verdict.outcome, verdict.cause, verdict.culprits
 
 
 ASKS = "DEBUG:filelock:Attempting to acquire lock {} on /shared/data.lock\n"

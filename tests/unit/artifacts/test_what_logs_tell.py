@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from judged_text import found, report
 
 from helpers.artifacts.artifacts import NothingError, read
-from helpers.model.facts import Verdict
-from helpers.report.report import Report
 from helpers.session import report_of_artifacts
 
 TRACEBACK = """\
@@ -48,17 +47,6 @@ DEATH_SIGNAL = "W1123 12:00:00.1 9 torch/distributed/elastic/agent.py:719] Recei
 
 def said(label: str, text: str) -> str:
     return "".join(f"{label}{line}\n" for line in text.splitlines())
-
-
-def report(folder: Path, text: str, name: str = "job.log") -> Report:
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    return report_of_artifacts(read([str(folder)]))[0]
-
-
-def found(folder: Path, text: str, name: str = "job.log") -> tuple[str, str, tuple[int, ...]]:
-    verdict: Verdict = report(folder, text, name).verdict
-    return verdict.outcome, verdict.cause, verdict.culprits
 
 
 ORDER = {

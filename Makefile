@@ -7,7 +7,7 @@ INPUTS := pyproject.toml requirements.lock requirements-test.lock requirements-t
 FIND = python="$$(PYTHON='$(PYTHON)' sh tools/find_python.sh)"
 SET_UP = $(FIND) && "$$python" -u tools/setup_env.py
 
-.PHONY: help lab test nightly steady score soak recordings gpu refresh fresh bench lint lock \
+.PHONY: help lab test nightly weekly steady score soak recordings gpu refresh fresh bench lint lock \
 	site pictures upgrade upgrade-check clean
 .DEFAULT_GOAL := help
 
@@ -21,8 +21,11 @@ lab: $(VENV)/stamp-lab ## open the guide in JupyterLab
 test: $(VENV)/stamp-test ## lint, check types, run a test of every promise and two lessons: 6 minutes
 	@$(VENV)/bin/python tools/run_tests.py
 
-nightly: $(VENV)/stamp-test ## run every other test, every other lesson and every panel
+nightly: $(VENV)/stamp-test ## run more tests, every other lesson and every panel
 	@$(VENV)/bin/python tools/run_tests.py nightly
+
+weekly: $(VENV)/stamp-test ## run the tests of whose kind `make nightly` runs only some
+	@$(VENV)/bin/python tools/run_tests.py weekly
 
 steady: $(VENV)/stamp-test ## repeat the real and browser tests ten times, three of them on a busy machine
 	@$(VENV)/bin/python tools/steady.py

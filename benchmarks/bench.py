@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT / part) for part in ("", "tools", "tests/support")]  # 
 
 from calls import calls  # noqa: E402
 from cost import cost  # noqa: E402
+from first_paint import first_paint  # noqa: E402
 from histories import in_collective, snapshot, steady, working  # noqa: E402
 from nodes import nodes  # noqa: E402
 from reading import reading  # noqa: E402
@@ -84,6 +85,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "How fast a job may print": throughput,
     "Looking for secrets": redaction,
     "What a learner waits for": waits,
+    "The first page of the site": first_paint,
     "A verdict and a picture": verdicts,
 }
 

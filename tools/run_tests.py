@@ -1,7 +1,8 @@
-"""Runs the checks of the project: `make test` and, for the tests marked nightly, `make nightly`.
+"""Runs the checks of the project: `make test`, and the tests marked nightly and weekly.
 
     python tools/run_tests.py            lint, and what `make test` promises
-    python tools/run_tests.py nightly    every other test, notebook and panel
+    python tools/run_tests.py nightly    more tests, every other notebook and panel
+    python tools/run_tests.py weekly     the tests of whose kind the nightly run has only some
 
 Tests mostly wait for the processes that they started, so lanes of them run side by side; what the first
 prints is shown at once, what the others print comes after it. All steps run even if one fails. The last
@@ -40,7 +41,11 @@ NBVAL = ("-vv", "--nbval", "--nbval-current-env", "--timeout=900", "--nbval-cell
 OUTSIDE = ("-c", "pyproject.toml", "-p", "conftest")
 """What pytest finds by itself only for files inside the project."""
 
-SELECTED = {"test": "not nightly", "nightly": "nightly"}
+SELECTED = {
+    "test": "not nightly and not weekly",
+    "nightly": "nightly and not weekly",
+    "weekly": "weekly",
+}
 """The run and what pytest is to select for it."""
 
 
@@ -151,7 +156,7 @@ PROCESSES = Processes()
 
 
 def lanes(python: str, run: str, guide: Path) -> list[Lane]:
-    """What runs side by side in `test` or `nightly`; the linters belong to `test`.
+    """What runs side by side; the linters belong to `test`, and no lesson or panel to `weekly`.
 
     Args:
         guide: a copy of the guide whose notebooks have their outputs.
@@ -172,6 +177,8 @@ def lanes(python: str, run: str, guide: Path) -> list[Lane]:
         pytest("notebooks", *OUTSIDE, *NBVAL, str(guide)), env={"STUCK_RANKS_NOTEBOOKS": str(guide)}
     )
     browser = pytest("browser", "tests/browser")
+    if run == "weekly":
+        return [(tests,)]
     return [(*(linters if run == "test" else ()), tests), (notebooks, browser)]
 
 

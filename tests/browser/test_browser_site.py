@@ -27,13 +27,6 @@ KINDS = (
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
-FIRST_PICTURE = 1000
-"""Milliseconds until the first page has its picture."""
-
-PAINTED = """() => new Promise(seen => new PerformanceObserver((list, watch) => {
-    const paint = list.getEntriesByName('first-contentful-paint')[0];
-    if (paint) { watch.disconnect(); seen(paint.startTime); }
-}).observe({type: 'paint', buffered: true}))"""
 
 UNSEEN = """() => [...document.querySelectorAll('main *')].filter(part => {
     const [{left, right} = {}] = part.getClientRects();
@@ -70,14 +63,6 @@ def page(browser: playwright.Browser, site: Path) -> Iterator[playwright.Page]:
     yield page
     context.close()
     assert faults == []
-
-
-def test_the_first_page_has_its_picture_within_a_second(page: playwright.Page, site: Path) -> None:
-    page.goto(f"{site.as_uri()}/index.html")
-    painted = page.evaluate(PAINTED)
-    expect(page.get_by_role("img", name="64 ranks")).to_be_visible()
-    print(f"first paint after {painted:.0f} ms")
-    assert painted < FIRST_PICTURE
 
 
 def test_a_hang_plays_and_is_answered(page: playwright.Page, site: Path) -> None:

@@ -11,6 +11,8 @@ from repository import ROOT
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
+weekly = pytest.mark.weekly
+
 
 def lines_of(call: str) -> list[str]:
     """What a part of the page says."""
@@ -29,6 +31,7 @@ def lines_of(call: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@weekly
 def test_ours_names_rank_call_line_and_branch_of_a_hang() -> None:
     rows = [
         line for line in lines_of("rivals(['barrier_for_one'])") if line.startswith("| `stuck-ranks")
@@ -41,6 +44,7 @@ def test_every_line_of_a_job_that_prints_arrives() -> None:
     assert [cells[-2].strip() for cells in rows[:3]] == ["100.0%"] * 3
 
 
+@weekly
 @pytest.mark.timeout(600)
 def test_the_cost_is_an_interval_for_each_measure() -> None:
     row = next(
@@ -56,6 +60,7 @@ def test_the_cost_of_a_call_is_an_interval_for_each_measure() -> None:
     assert row.count(" to ") == 4
 
 
+@weekly
 def test_what_dominates_the_waiting_is_said_of_a_run() -> None:
     row = next(
         line for line in lines_of("waits(['05'], browser=False)") if line.startswith("| 05 broken")

@@ -26,14 +26,17 @@ pytestmark = [
 
 DECLARED = collection.read(JOBS)
 
-SAMPLE = (
-    *("world_of_three", "both_receive", "barrier_for_one", "left_lock_file", "key_never_set"),
-    *("stopped", "holds_gil", "asleep", "worker_stopped", "reads_empty_pipe"),
-    *("ddp_sizes", "killed", "spawned_worker"),
-    *("healthy_torchrun", "well_pauses", "well_thread_sets_key"),
-    *("working_rank", "asleep_five"),
+NIGHTLY = (
+    *("both_receive", "left_lock_file", "stopped", "reads_empty_pipe", "ddp_sizes"),
+    *("healthy_torchrun", "working_rank"),
 )
-"""Hangs that are proved, suspicions, errors, jobs with nothing wrong, and slow ones."""
+WEEKLY = (
+    *("world_of_three", "barrier_for_one", "key_never_set"),
+    *("holds_gil", "asleep", "worker_stopped"),
+    *("killed", "spawned_worker"),
+    *("well_pauses", "well_thread_sets_key", "asleep_five"),
+)
+"""Each has hangs that are proved, suspicions, errors, jobs with nothing wrong, and slow ones."""
 
 
 def has_torch(process: psutil.Process) -> bool:
@@ -62,7 +65,9 @@ def read(recording: Path, file: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(
+    "name", [*NIGHTLY, *(pytest.param(name, marks=pytest.mark.weekly) for name in WEEKLY)]
+)
 def test_attach_and_read_say_what_diagnose_says_or_less(name: str, tmp_path: Path) -> None:
     job, recording = DECLARED[name], tmp_path / "job.jsonl.gz"
     told = Answer.of(trial.run(job, record=recording).report)

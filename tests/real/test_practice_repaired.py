@@ -22,7 +22,16 @@ pytestmark = [
 
 HANGS = {hang.name: hang for hang in all_hangs() if hang.repairable}
 
-every_hang = pytest.mark.parametrize("hang", HANGS.values(), ids=lambda hang: hang.name)
+NIGHTLY = ("54", "59", "62", "65")
+"""Hangs of different causes; the others run weekly."""
+
+every_hang = pytest.mark.parametrize(
+    "hang",
+    [
+        pytest.param(hang, id=name, marks=() if name in NIGHTLY else pytest.mark.weekly)
+        for name, hang in HANGS.items()
+    ],
+)
 
 JOIN = 'dist.init_process_group("gloo")'
 WORKERS = (

@@ -53,11 +53,23 @@ def test_a_worker_that_makes_only_the_first_batch_is_noticed(tmp_path: Path) -> 
     holds(next(one for one in LAB_05 if "then none" in one.name), tmp_path)
 
 
+NIGHTLY = {(attempt.lab, attempt.turn, attempt.refused): attempt for attempt in reversed(ATTEMPTS)}
+"""The first attempt of those that are refused, or pass, in the same words; the others run weekly."""
+
+
 @pytest.mark.nightly
 @pytest.mark.real
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "attempt", ATTEMPTS, ids=[f"{one.lab}-{one.turn}-{one.name}".replace(" ", "-") for one in ATTEMPTS]
+    "attempt",
+    [
+        pytest.param(
+            attempt,
+            id=f"{attempt.lab}-{attempt.turn}-{attempt.name}".replace(" ", "-"),
+            marks=() if attempt in NIGHTLY.values() else pytest.mark.weekly,
+        )
+        for attempt in ATTEMPTS
+    ],
 )
 def test_each_attempt_is_judged_by_what_it_did(attempt: Attempt, tmp_path: Path) -> None:
     holds(attempt, tmp_path)

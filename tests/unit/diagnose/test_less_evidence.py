@@ -59,7 +59,13 @@ def without_libraries(trace: Trace) -> Trace:
     return replace(trace, stack=stack)
 
 
-LESS = (without_values, without_history, without_values_of_calls, without_libraries)
+LESS = (
+    without_values,
+    *(
+        pytest.param(less, marks=pytest.mark.weekly)
+        for less in (without_history, without_values_of_calls, without_libraries)
+    ),
+)
 
 
 def named(recording: Path) -> Line | None:

@@ -747,14 +747,17 @@ def test_one_address_is_printed_and_its_token_is_the_user_s_alone() -> None:
 # Running the tests.
 
 
-def test_what_make_test_leaves_out_the_nightly_run_does() -> None:
+def test_what_make_test_leaves_out_the_nightly_or_weekly_run_does() -> None:
     pieces = {}
     for run in ("test", "nightly"):
         for lane in run_tests.lanes("python", run, Path("guide")):
             for step in filter(lambda step: step.is_pytest, lane):
                 assert step.command[:4] == ("python", "-m", "pytest", "-m")
                 pieces.setdefault(step.command[5:], []).append(step.command[4])
-    assert set(map(tuple, pieces.values())) == {("not nightly", "nightly")}
+    quick, nightly = "not nightly and not weekly", "nightly and not weekly"
+    assert set(map(tuple, pieces.values())) == {(quick, nightly)}
+    ((weekly,),) = run_tests.lanes("python", "weekly", Path("guide"))
+    assert weekly.command[4] == "weekly" and pieces[weekly.command[5:]]
     said = {word for words in pieces for word in words}
     parts = {f"tests/{path.parent.name}" for path in (ROOT / "tests").glob("*/test_*.py")}
     assert {"guide", *parts} <= said

@@ -13,8 +13,9 @@ import re
 from msgspec.structs import replace
 
 from ..observe.account import Account
-from . import error_file, patterns
+from . import error_file
 from .log_rank import KIND
+from .patterns import exit_lines
 from .writers import Line
 
 _FIELDS = {
@@ -32,7 +33,7 @@ UNKNOWN = "<NONE>"
 
 def account(line: Line, path: str) -> Account | None:
     """What a line tells of a worker that has failed; None for any other line."""
-    if patterns.WORKER_FAILED.search(line.text) is None:
+    if exit_lines.WORKER_FAILED.search(line.text) is None:
         return None
     found = {name: pattern.search(line.text) for name, pattern in _FIELDS.items()}
     told = {name: int(match[1]) for name, match in found.items() if match is not None}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ..observe import tracebacks
-from . import patterns
 from .log_rank import LogRank, LogRanks
+from .patterns import exit_lines, failure_lines, watchdog_lines
 from .raising import RAISED, TRACEBACK, Raising
 from .watchdog import speaker
 from .writers import Line, Writers
@@ -14,10 +14,20 @@ from .writers import Line, Writers
 WRITERS = 4096
 """Processes of which lines without an event are remembered."""
 
-_SPEAKERS = (patterns.GAVE_UP, patterns.REACHED, patterns.CONNECTS, patterns.OF_PROCESS)
+_SPEAKERS = (
+    failure_lines.GAVE_UP,
+    failure_lines.REACHED,
+    watchdog_lines.CONNECTS,
+    failure_lines.OF_PROCESS,
+)
 """Messages that tell which rank has failed."""
 
-DETAILS = (patterns.DUPLICATE_GPU, patterns.FINGERPRINTS, patterns.REDUCER, patterns.UNANSWERED)
+DETAILS = (
+    failure_lines.DUPLICATE_GPU,
+    failure_lines.FINGERPRINTS,
+    failure_lines.REDUCER,
+    failure_lines.UNANSWERED,
+)
 """Messages of several lines: these say what it is, whatever the first one says."""
 
 _OF_ACTOR = re.compile(r"\b(?:ActorDiedError|RayActorError|WorkerCrashedError): ")
@@ -33,18 +43,18 @@ PREFIX = 60
 """Letters that may stand before what a process says."""
 
 _LOGGED = {
-    patterns.GAVE_UP: "RuntimeError",
-    patterns.REACHED: "RuntimeError",
-    patterns.BIND: "DistNetworkError",
-    patterns.WATCHDOG_ENDS: "NCCL",
-    patterns.UNCONNECTED: "Gloo",
-    patterns.UNREACHED: "DistNetworkError",
-    patterns.WHAT: "exception",
-    patterns.KERNEL_ASSERTION: "CUDA",
-    patterns.CHILDS_MESSAGE: "",
-    patterns.FINGERPRINTS: "RuntimeError",
-    patterns.DUPLICATE_GPU: "DistBackendError",
-    patterns.REDUCER: "RuntimeError",
+    failure_lines.GAVE_UP: "RuntimeError",
+    failure_lines.REACHED: "RuntimeError",
+    failure_lines.BIND: "DistNetworkError",
+    failure_lines.WATCHDOG_ENDS: "NCCL",
+    failure_lines.UNCONNECTED: "Gloo",
+    failure_lines.UNREACHED: "DistNetworkError",
+    failure_lines.WHAT: "exception",
+    failure_lines.KERNEL_ASSERTION: "CUDA",
+    failure_lines.CHILDS_MESSAGE: "",
+    failure_lines.FINGERPRINTS: "RuntimeError",
+    failure_lines.DUPLICATE_GPU: "DistBackendError",
+    failure_lines.REDUCER: "RuntimeError",
 }
 """Messages that are logged as well as raised, and as what; empty: the message begins with it."""
 
@@ -84,17 +94,17 @@ class ExceptionLines:
         named = raised is not None or (told.indented and tracebacks.names_exception(text))
         if _begins(told, text, logged or named):
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
-            if told.raised and (before := patterns.VLLM_WORKER.search(text)):
+            if told.raised and (before := failure_lines.VLLM_WORKER.search(text)):
                 told.raised[-1].message = before["said"]
         else:
             told.hear(line, text)
         if told.raised and known:
             newest = told.raised[-1]
             # What a parent says of the end of a child is no failure of its own.
-            newest.aside |= newest.since <= 1 and patterns.RANK_ENDED.search(text) is not None
+            newest.aside |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
             for match in filter(None, (row.search(text) for row in DETAILS)):
                 newest.details[match["said"]] = None
-            lost = patterns.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
+            lost = exit_lines.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
             if lost is not None and newest.open:
                 newest.details[lost["about"] or lost["how"] or lost["why"]] = None
 
@@ -104,19 +114,21 @@ class ExceptionLines:
         Args:
             text: of the line, as an exception.
         """
-        if (match := patterns.STORE_BARRIER.search(text)) and not match["waits"]:
+        if (match := failure_lines.STORE_BARRIER.search(text)) and not match["waits"]:
             number = int(match["rank"])
             self._writers.note(line.writer, number)
             self._ranks.of(number).world_size = int(match["world"])
             return number
-        if match := patterns.SPAWNED.search(text):
+        if match := exit_lines.SPAWNED.search(text):
             self._spawned[line.writer] = int(match["rank"])
         if line.writer in self._spawned:
             return self._spawned[line.writer]
         if line.rank is not None:
             return line.rank
         told = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
-        rank = int(told["rank"]) if told is not None else speaker(line, patterns.GROUP.search(text))
+        rank = (
+            int(told["rank"]) if told is not None else speaker(line, watchdog_lines.GROUP.search(text))
+        )
         return line.writer if rank is None else rank
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from ..observe import pyspy_record
 from ..observe.account import Account
-from . import patterns
 from .log_rank import LogRank, Operation, account
+from .patterns import watchdog_lines
 from .writers import Line
 
 DONE = "completed"
@@ -44,7 +44,7 @@ class Analysis:
 
     def take(self, line: Line) -> None:
         """The next line."""
-        begins = patterns.UNJOINED.search(line.text)
+        begins = watchdog_lines.UNJOINED.search(line.text)
         if begins is not None:
             self._over = self._begun is not None
             if self._begun is None:
@@ -53,7 +53,7 @@ class Analysis:
             self._field(line.text)
 
     def _field(self, text: str) -> None:
-        if field := patterns.ANALYSED.search(text):
+        if field := watchdog_lines.ANALYSED.search(text):
             self._fields.setdefault(field["name"], field["said"])
         elif frame := _FRAME.match(text):
             file = frame["file"]

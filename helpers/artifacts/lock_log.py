@@ -8,8 +8,8 @@ import msgspec
 
 from ..model.facts import LockWait
 from ..observe.account import Account
-from . import patterns
 from .log_rank import KIND
+from .patterns import failure_lines
 from .writers import Line
 
 SOON = 50
@@ -39,7 +39,7 @@ class LockLog:
 
     def take(self, line: Line) -> None:
         """The next line."""
-        said = patterns.LOCK.search(line.text)
+        said = failure_lines.LOCK.search(line.text)
         if said is None:
             return
         who = line.writer, said["lock"]

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from ..model.facts import CUT_OFF, EXTENSION, LockWait
 from ..observe.account import Account
-from . import baton, patterns
+from . import baton
 from .exception_lines import ExceptionLines, is_assertion
 from .log_rank import INTERRUPTED, KIND, LogRank, LogRanks, account, error
+from .patterns import PATTERNS, failure_lines, kill_lines, watchdog_lines
 from .process_ends import ProcessEnds
 from .raising import LONGEST
 from .store_barrier import StoreBarrier
@@ -44,7 +45,7 @@ _OUTSIDE = {
     "spot": "the machine was taken away ({})",
     "main": "the launcher was ended from outside by {}",
 }
-"""Who has ended a job, by the group of `patterns.ENDED_FROM_OUTSIDE`."""
+"""Who has ended a job, by the group of `kill_lines.ENDED_FROM_OUTSIDE`."""
 
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
@@ -74,10 +75,8 @@ _HEAD = re.compile(
 )
 """How a line begins that goes on with no other."""
 
-_ROWS = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern)]
-
 _KNOWN = re.compile(
-    "|".join(dict.fromkeys(re.escape(needle) for row in _ROWS for needle in row.needles))
+    "|".join(dict.fromkeys(re.escape(needle) for row in PATTERNS.values() for needle in row.needles))
 )
 """What every line has that a pattern takes apart."""
 
@@ -87,7 +86,7 @@ OF_TRACEBACKS = (
 )
 """Texts of which every line has one that begins or names an exception."""
 
-_NEEDLES = dict.fromkeys(needle.encode() for row in _ROWS for needle in row.needles)
+_NEEDLES = dict.fromkeys(needle.encode() for row in PATTERNS.values() for needle in row.needles)
 
 NEEDLES = tuple(
     needle for needle in _NEEDLES if not any(part != needle and part in needle for part in _NEEDLES)
@@ -310,17 +309,19 @@ class Log:
     def _stall(self, line: Line) -> None:
         """The ranks for which others wait, as Horovod tells them."""
         text = line.text
-        listed = patterns.STALLED_RANK.search(text) if self._stalled else None
-        told = patterns.ABSENT.search(text) or listed
-        self._stalled = patterns.STALLED.search(text) is not None or (self._stalled and told is not None)
+        listed = watchdog_lines.STALLED_RANK.search(text) if self._stalled else None
+        told = watchdog_lines.ABSENT.search(text) or listed
+        self._stalled = watchdog_lines.STALLED.search(text) is not None or (
+            self._stalled and told is not None
+        )
         if told is not None:
             self._absent |= {*numbers(told.groupdict().get("ranks") or told["rank"])}
             self._quote(line)
-        for ready in patterns.READY.all(text):
+        for ready in watchdog_lines.READY.all(text):
             self._ready.append(frozenset(numbers(ready["ranks"])))
             for rank in self._ready[-1]:
                 self._waits(rank, line)
-        if late := patterns.NO_PROGRESS.search(text):
+        if late := watchdog_lines.NO_PROGRESS.search(text):
             place = late["place"] or ""
             alone = _TENSOR_RANK.fullmatch(place)
             self._waits(int(alone[1]) if alone is not None else place or line.speaker, line)
@@ -333,9 +334,9 @@ class Log:
 
     def _of_devices(self, line: Line) -> bool:
         """What NCCL, or the driver, warns of; False where none of them speaks."""
-        if match := patterns.NCCL_WARN.search(line.text):
+        if match := failure_lines.NCCL_WARN.search(line.text):
             self._warning(line, match)
-        elif match := patterns.XID.search(line.text):
+        elif match := kill_lines.XID.search(line.text):
             self._ranks.of(match["device"]).log(line, "Xid", match["said"])
         return match is not None
 
@@ -354,9 +355,9 @@ class Log:
 
     def _from_outside(self, line: Line) -> None:
         """Somebody has ended the job, whose ranks were well."""
-        if patterns.CANCELLED.search(line.text):
+        if kill_lines.CANCELLED.search(line.text):
             self._cancelled = self._cancelled or line
-        match = patterns.ENDED_FROM_OUTSIDE.search(line.text) if self._outside is None else None
+        match = kill_lines.ENDED_FROM_OUTSIDE.search(line.text) if self._outside is None else None
         if match is not None and match.lastgroup is not None:
             said = match[match.lastgroup].strip()
             said = _SIGNALLED.get(int(said), said) if said.isdigit() else said.removeprefix("Signals.")

@@ -13,7 +13,7 @@ from ..model.facts import ErrorView
 from ..model.op_types import users_name
 from ..observe import pyspy_record
 from ..observe.account import Account
-from . import patterns
+from .patterns import watchdog_lines
 from .raising import INDENTED, LONGEST, WATCHED, Raising, is_launcher, work_shape
 from .writers import Line
 
@@ -302,7 +302,7 @@ def error(told: LogRank) -> Error | None:
     """The exception that has ended a rank; none for one that only says that an operation was late."""
     death = told.death
     found = death.error() if death is not None else None
-    if death is None or found is None or patterns.LATE.search(found.text):
+    if death is None or found is None or watchdog_lines.LATE.search(found.text):
         return None
     frames: list[FrameEntry] = [
         (one.file, one.line, one.function, _is_user(one.file)) for one in found.stack

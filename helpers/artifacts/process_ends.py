@@ -6,8 +6,8 @@ import re
 import signal
 from collections.abc import Callable
 
-from . import patterns
 from .log_rank import LogRank, LogRanks
+from .patterns import exit_lines, failure_lines, kill_lines, line_heads, watchdog_lines
 from .writers import Line, Writers, numbers
 
 _FROM_SHELL = 128
@@ -57,21 +57,21 @@ class ProcessEnds:
     def take(self, line: Line) -> None:
         """The next line."""
         text = line.text
-        if match := patterns.FAILED.search(text) or patterns.CHILD_ENDED.search(text):
+        if match := exit_lines.FAILED.search(text) or exit_lines.CHILD_ENDED.search(text):
             failed = int(match["local"]), int(match["pid"]), int(match["code"]), line
             self.by_local_rank.append(failed)
-        elif patterns.RESTARTS.search(text):
+        elif exit_lines.RESTARTS.search(text):
             self.restarted_at = line.number
         elif self._summary(line):
             pass
-        elif match := patterns.TASK_ENDED.search(text):
+        elif match := exit_lines.TASK_ENDED.search(text):
             self._tasks(line, match)
-        elif match := patterns.MEMBER.search(text):
+        elif match := exit_lines.MEMBER.search(text):
             self._ranks.of(int(match["rank"])).world_size = int(match["world"])
-        elif match := patterns.MEMORY_KILL.search(text):
+        elif match := kill_lines.MEMORY_KILL.search(text):
             if match["other"] is None:
                 self._killed(line, 1)
-        elif match := patterns.WORKERS_KILLED.search(text):
+        elif match := exit_lines.WORKERS_KILLED.search(text):
             self._killed(line, int(match["number"]))
         elif not self._by_launcher(line):
             self._by_signal(line)
@@ -92,12 +92,12 @@ class ProcessEnds:
 
     def _summary(self, line: Line) -> bool:
         """A row of torchelastic's table of failures, or several in one line; False where it is none."""
-        rows = (patterns.ROOT_CAUSE, patterns.SUMMARY_RANK, patterns.SUMMARY_EXIT)
+        rows = (exit_lines.ROOT_CAUSE, exit_lines.SUMMARY_RANK, exit_lines.SUMMARY_EXIT)
         cells = [(row, match) for row in rows for match in row.all(line.text)]
         for row, match in sorted(cells, key=lambda cell: cell[1].start()):
-            if row is patterns.ROOT_CAUSE:
+            if row is exit_lines.ROOT_CAUSE:
                 self._root_next = True
-            elif row is patterns.SUMMARY_RANK:
+            elif row is exit_lines.SUMMARY_RANK:
                 self._in_summary[line.writer] = self._failed_first(line, match)
             elif (told := self._in_summary.get(line.writer)) is not None:
                 told.ended(line, int(match["code"]))
@@ -132,7 +132,7 @@ class ProcessEnds:
 
     def _by_launcher(self, line: Line) -> bool:
         """What has started a process tells how it has ended, or its rank; False where it does not."""
-        if match := patterns.RANK_ENDED.search(line.text):
+        if match := exit_lines.RANK_ENDED.search(line.text):
             known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
             rank = next(known, None)
             code = match["code"] or match["returned"] or match["exit"]
@@ -141,13 +141,13 @@ class ProcessEnds:
             # Whose end a launcher tells is not the launcher: it has a name of its own.
             told = self._ranks.of(int(rank) if rank else f"{line.writer} ")
             told.ended(line, int(code) if code else by_signal)
-        elif match := patterns.MPI_RANK.search(line.text):
+        elif match := exit_lines.MPI_RANK.search(line.text):
             self._mpi_rank = int(match["rank"] or match["number"])
-        elif (match := patterns.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
+        elif (match := exit_lines.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
             self._ranks.of(self._mpi_rank).ended(line, -int(match["number"]))
-        elif match := patterns.WORLD_RANK.search(line.text):
+        elif match := line_heads.WORLD_RANK.search(line.text):
             self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
-        elif match := patterns.POD_ENDED.search(line.text):
+        elif match := exit_lines.POD_ENDED.search(line.text):
             code = int(match["code"] or match["exit"])
             told = self._ranks.of(f"{match['pod'] or match['ended']} ")
             told.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
@@ -157,17 +157,21 @@ class ProcessEnds:
 
     def _by_signal(self, line: Line) -> None:
         """A process, or the shell or the library around it, tells of the signal that ends it."""
-        if match := patterns.SIGNAL_BLOCK.search(line.text):
+        if match := kill_lines.SIGNAL_BLOCK.search(line.text):
             self._ranks.of(line.speaker).ended(line, -SIGNALS[match["how"]])
-        elif patterns.TERMINATED.search(line.text):
+        elif failure_lines.TERMINATED.search(line.text):
             self._aborted = self._ranks.of(line.speaker)
             self._aborted.ended(line, -signal.SIGABRT)
-        elif patterns.WHAT.search(line.text) and patterns.LATE.search(line.text) and self._aborted:
+        elif (
+            failure_lines.WHAT.search(line.text)
+            and watchdog_lines.LATE.search(line.text)
+            and self._aborted
+        ):
             self._aborted.code = None  # by a watchdog, whose operation has taken too long
-        elif patterns.SOME_ENDED.search(line.text):
-            self._quits = self._quits or patterns.QUITS.search(line.text) is not None
+        elif exit_lines.SOME_ENDED.search(line.text):
+            self._quits = self._quits or exit_lines.QUITS.search(line.text) is not None
             self._ranks.of(line.writer).ended(line, None)
-        elif match := patterns.CRASHED.search(line.text):
+        elif match := exit_lines.CRASHED.search(line.text):
             how = match["fatal"] or match["how"].capitalize()
             if not (self._quits and how == "Killed"):
                 self._ranks.of(line.speaker).ended(line, -SIGNALS[how])

@@ -18,7 +18,8 @@ from ..beacon import torch_names
 from ..beacon.record import NativeCall, Thread
 from ..observe import pyspy_record as dumped
 from ..observe.account import Account, UnreadableError
-from . import native_call, patterns
+from . import native_call
+from .patterns import line_heads
 
 KIND = "py-spy dump"
 
@@ -170,7 +171,7 @@ def of_threads(
     worker = part is not None and part["target"] == torch_names.DATALOADER_WORKER
     env = record["env"]
     local = _LOCAL_RANK.search(" ".join(command))
-    titled = patterns.TITLE.search(" ".join(command))
+    titled = line_heads.TITLE.search(" ".join(command))
     rank = index if rank is None and not worker else rank
     if titled is not None and titled["tensor"] and not titled["others"]:
         rank = int(titled["tensor"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from . import patterns
+from .patterns import failure_lines
 from .writers import Line
 
 SOON = 12
@@ -30,7 +30,7 @@ class StoreBarrier(msgspec.Struct):
 
     def take(self, line: Line) -> None:
         """The next line of the log."""
-        match = patterns.STORE_BARRIER.search(line.text)
+        match = failure_lines.STORE_BARRIER.search(line.text)
         if match is None or not match["waits"]:
             self.since += bool(line.text.strip())
             return

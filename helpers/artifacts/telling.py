@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from . import patterns
+from .patterns import PATTERNS
 from .writers import Line
 
 MOST = 5
@@ -107,7 +107,7 @@ class Telling:
 
 def excerpt(text: str, letters: int) -> str:
     """A part of a line, of so many letters at most: its beginning, or from what tells on."""
-    rows = [row for row in vars(patterns).values() if isinstance(row, patterns.Pattern) and row.needles]
+    rows = [row for row in PATTERNS.values() if row.needles]
     known = [match.start() for row in rows if (match := row.search(text))]
     found = known or [match.start() for _, pattern in _PATTERNS if (match := pattern.search(text))]
     at = min(found, default=0)

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from ..observe.account import Account
 from ..observe.logs import NEWEST
-from . import collected, elastic_event, faulthandler_text, gdb_text, patterns, pyspy_dump
+from . import collected, elastic_event, faulthandler_text, gdb_text, pyspy_dump
 from .fr_trace import Analysis
 from .lock_log import LockLog
 from .log import NEEDLES as OF_LOGS
 from .log import OF_TRACEBACKS, Log
+from .patterns import exit_lines, failure_lines, watchdog_lines
 from .telling import ALARM, Telling
 from .writers import Line, Writers, parted
 
@@ -27,7 +28,12 @@ _BEGINS = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in BEGINS))
 _BESIDE = re.compile(
     "|".join(
         re.escape(needle)
-        for row in (patterns.UNJOINED, patterns.ANALYSED, patterns.LOCK, patterns.WORKER_FAILED)
+        for row in (
+            watchdog_lines.UNJOINED,
+            watchdog_lines.ANALYSED,
+            failure_lines.LOCK,
+            exit_lines.WORKER_FAILED,
+        )
         for needle in row.needles
     )
 )

@@ -7,8 +7,8 @@ import re
 
 from ..model.wording import UNTOLD_GROUP
 from ..observe import pyspy_record
-from . import patterns
 from .log_rank import UNNAMED, WORLD, LogRanks, Operation
+from .patterns import watchdog_lines
 from .writers import Line, numbers
 
 UNSET = 1 << 40
@@ -39,18 +39,18 @@ class Watchdog:
     def _status(self, line: Line) -> None:
         """What NCCL's watchdog says of a rank, and of its progress in a group."""
         text = line.text
-        if frame := patterns.FRAME.search(text):
+        if frame := watchdog_lines.FRAME.search(text):
             if line.writer in self._reports:
                 file = frame["file"]
                 user = pyspy_record.is_user(file, ())
                 entry = (file, int(frame["line"]), frame["function"], user)
                 self._ranks.of(self._reports[line.writer]).frames.append(entry)
             return
-        late = patterns.WORK.search(text) if patterns.LATE.search(text) else None
-        status, timed_out = patterns.STATUS.search(text), patterns.TIMED_OUT.search(text)
+        late = watchdog_lines.WORK.search(text) if watchdog_lines.LATE.search(text) else None
+        status, timed_out = watchdog_lines.STATUS.search(text), watchdog_lines.TIMED_OUT.search(text)
         if late is None and status is None and timed_out is None:
             return
-        group = patterns.GROUP.search(text)
+        group = watchdog_lines.GROUP.search(text)
         rank = speaker(line, group)
         if rank is None:
             return
@@ -77,13 +77,13 @@ class Watchdog:
     def _desync_report(self, line: Line) -> None:
         """Where a rank says that the others are, in a group that it does not name."""
         text = line.text
-        if absent := patterns.DESYNC_ABSENT.search(text):
+        if absent := watchdog_lines.DESYNC_ABSENT.search(text):
             for rank in numbers(absent["ranks"]):
                 self._ranks.of(rank).at(UNTOLD_GROUP).completed = 0
                 self._ranks.of(rank).quote(line)
-        elif seq := patterns.DESYNC_SEQ.search(text):
+        elif seq := watchdog_lines.DESYNC_SEQ.search(text):
             self._desync = int(seq["seq"])
-        elif (ranks := patterns.DESYNC_RANKS.search(text)) and self._desync is not None:
+        elif (ranks := watchdog_lines.DESYNC_RANKS.search(text)) and self._desync is not None:
             for rank in numbers(ranks["ranks"]):
                 self._ranks.of(rank).quote(line)
                 progress = self._ranks.of(rank).at(UNTOLD_GROUP)
@@ -130,7 +130,7 @@ def speaker(line: Line, group: re.Match[str] | None) -> int | None:
         return line.rank
     if group is not None and (group["description"] == WORLD or group["id"] == "0"):
         return int(group["rank"])
-    in_group = patterns.IN_GROUP.search(line.text) or patterns.CONNECTS.search(line.text)
+    in_group = watchdog_lines.IN_GROUP.search(line.text) or watchdog_lines.CONNECTS.search(line.text)
     return int(in_group["rank"]) if in_group is not None else None
 
 

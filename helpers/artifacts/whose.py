@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from ..beacon.record import FrameEntry
 from ..observe.account import Account
 from ..observe.source import Sources
-from . import gdb_text, patterns, rest
+from . import gdb_text, rest
+from .patterns import line_heads
 
 MULTIPROCESSING = os.path.join("multiprocessing", "process.py")
 """The file in which the children of Python's `multiprocessing` begin."""
@@ -124,7 +125,7 @@ def _is_of_several(account: Account) -> bool:
 
     People look into one process of many by gdb, and a stack may have no thread that is known to be main.
     """
-    titled = patterns.TITLE.search(" ".join(account.command))
+    titled = line_heads.TITLE.search(" ".join(account.command))
     placed_by_title = titled is not None and bool(titled["others"] or titled["tensor"])
     return account.kind == gdb_text.KIND or placed_by_title
 

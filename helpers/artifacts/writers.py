@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from . import patterns
+from .patterns import line_heads
+from .patterns.pattern import Pattern
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -102,28 +103,28 @@ class Writers:
         labels = [source] if source else []
         local: tuple[str, int] | None = None
         line = _COLOURS.sub("", line)
-        line = _bare(_without_markdown(line), patterns.COLLECTED)
-        if found := patterns.POD.search(line):
+        line = _bare(_without_markdown(line), line_heads.COLLECTED)
+        if found := line_heads.POD.search(line):
             labels, line = [*labels, found["writer"]], line[found.end() :]
         if (found := _MPI_INSIDE.search(line)) and found.start() <= BEFORE:
             line = found[0] + _MPI_INSIDE.sub("", line[found.end() :])
-        if found := patterns.MPI.search(line):
+        if found := line_heads.MPI.search(line):
             rank = int(found["rank"])
             labels, line = [*labels, f"mpi {rank}"], line[found.end() :]
-        if (found := patterns.TASK.search(line)) and self._is_label(line[found.end() :]):
+        if (found := line_heads.TASK.search(line)) and self._is_label(line[found.end() :]):
             local = ("task", int(found["number"]))
             labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
-        if found := patterns.ACTOR.search(line):
+        if found := line_heads.ACTOR.search(line):
             labels, line = [*labels, f"{found['pid']}@{found['ip'] or ''}"], line[found.end() :]
             told = _RANK.search(found["more"])
             rank = int(told[1]) if told is not None else None
-        if found := patterns.TEE.search(line):
+        if found := line_heads.TEE.search(line):
             local = ("local", int(found["number"]))
             labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
-        for tag in (patterns.RANK, patterns.TAGGED):
+        for tag in (line_heads.RANK, line_heads.TAGGED):
             if rank is None and (found := tag.search(line)):
                 rank, line = int(found["rank"]), line[found.end() :]
-        if rank is None and not labels and (found := patterns.PREPENDED.search(line)):
+        if rank is None and not labels and (found := line_heads.PREPENDED.search(line)):
             self._prepended = self._prepended or _SAYS.match(line[found.end() :]) is not None
             if self._prepended:
                 rank, line = int(found["rank"]), line[found.end() :]
@@ -207,7 +208,7 @@ def _without_markdown(line: str) -> str:
     return line
 
 
-def _bare(line: str, prefix: patterns.Pattern) -> str:
+def _bare(line: str, prefix: Pattern) -> str:
     found = prefix.search(line)
     return line if found is None else line[found.end() :]
 

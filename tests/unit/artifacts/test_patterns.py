@@ -5,19 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from helpers.artifacts import job, patterns
+from helpers.artifacts import job
 from helpers.artifacts.log import NEEDLES
-from helpers.artifacts.patterns import Pattern
+from helpers.artifacts.patterns import PATTERNS, failure_lines
 from helpers.artifacts.text import Text
 from helpers.diagnose.diagnose import diagnose
 from helpers.observe.source import Sources
 
-ROWS = {name: row for name, row in vars(patterns).items() if isinstance(row, Pattern)}
 
-
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", PATTERNS)
 def test_a_row_takes_its_examples_apart(name: str) -> None:
-    row = ROWS[name]
+    row = PATTERNS[name]
     assert row.source and row.examples
     for example in row.examples:
         match = row.search(example)
@@ -45,7 +43,7 @@ def test_a_row_takes_its_examples_apart(name: str) -> None:
     ],
 )
 def test_what_a_row_takes_out(name: str, example: int, told: dict[str, str | None]) -> None:
-    match = ROWS[name].search(ROWS[name].examples[example])
+    match = PATTERNS[name].search(PATTERNS[name].examples[example])
     assert match is not None
     assert told.items() <= match.groupdict().items()
 
@@ -57,7 +55,7 @@ def test_what_nccl_has_warned_of_is_evidence() -> None:
         "Timeout(ms)=600000) ran for 600029 milliseconds before timing out."
     )
     text = Text("job.log")
-    for line in (late.format(rank=0), late.format(rank=1), patterns.NCCL_WARN.examples[1]):
+    for line in (late.format(rank=0), late.format(rank=1), failure_lines.NCCL_WARN.examples[1]):
         text.take(line)
     seen = job.snapshot(text.accounts(), Sources("", lambda _: None))
     verdict = diagnose([replace(seen, time=seen.time - 1.0), seen], final=True)

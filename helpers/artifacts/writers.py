@@ -75,6 +75,63 @@ class Line(NamedTuple):
         return self.writer if self.rank is None else self.rank
 
 
+class _Head:
+    """What launchers and collectors have put before the text of a line, taken off piece by piece.
+
+    Attributes:
+        rest: of the line; labels: of its writer; rank: that it tells.
+        local: a number of the writer on its machine or in its step, and of which kind it is.
+    """
+
+    def __init__(self, rest: str, source: str, rank: int | None) -> None:
+        self.rest, self.rank = rest, rank
+        self.labels = [source] if source else []
+        self.local: tuple[str, int] | None = None
+
+    def _take(self, prefix: Pattern) -> re.Match[str] | None:
+        found = prefix.search(self.rest)
+        if found is not None:
+            self.rest = self.rest[found.end() :]
+        return found
+
+    def numbered(self, kind: str, found: re.Match[str]) -> None:
+        """Its writer has a number of a kind."""
+        self.local = (kind, int(found["number"]))
+        self.labels.append("{} {}".format(*self.local))
+
+    def take_pod(self) -> None:
+        """The name of a pod."""
+        if found := self._take(line_heads.POD):
+            self.labels.append(found["writer"])
+
+    def take_mpi(self) -> None:
+        """mpirun's tag, which may stand again inside a line, where another one was written into it."""
+        inside = _MPI_INSIDE.search(self.rest)
+        if inside is not None and inside.start() <= BEFORE:
+            self.rest = inside[0] + _MPI_INSIDE.sub("", self.rest[inside.end() :])
+        if found := self._take(line_heads.MPI):
+            self.rank = int(found["rank"])
+            self.labels.append(f"mpi {self.rank}")
+
+    def take_actor(self) -> None:
+        """Ray's name of an actor, with its rank, if it tells that."""
+        if found := self._take(line_heads.ACTOR):
+            self.labels.append(f"{found['pid']}@{found['ip'] or ''}")
+            told = _RANK.search(found["more"])
+            self.rank = int(told[1]) if told is not None else None
+
+    def take_tee(self) -> None:
+        """torchrun's local rank."""
+        if found := self._take(line_heads.TEE):
+            self.numbered("local", found)
+
+    def take_tags(self) -> None:
+        """A rank that the process, or its launcher, has written."""
+        for tag in (line_heads.RANK, line_heads.TAGGED):
+            if self.rank is None and (found := self._take(tag)):
+                self.rank = int(found["rank"])
+
+
 class Writers:
     """The writers of a log as it is read.
 
@@ -99,46 +156,24 @@ class Writers:
             number: of it in its file; raw: what stands there, if it is not the line itself.
             source, rank: what wrote it, as a collector tells.
         """
-        raw = raw or line
-        labels = [source] if source else []
-        local: tuple[str, int] | None = None
-        line = _COLOURS.sub("", line)
-        line = _bare(_without_markdown(line), line_heads.COLLECTED)
-        if found := line_heads.POD.search(line):
-            labels, line = [*labels, found["writer"]], line[found.end() :]
-        if (found := _MPI_INSIDE.search(line)) and found.start() <= BEFORE:
-            line = found[0] + _MPI_INSIDE.sub("", line[found.end() :])
-        if found := line_heads.MPI.search(line):
-            rank = int(found["rank"])
-            labels, line = [*labels, f"mpi {rank}"], line[found.end() :]
-        if (found := line_heads.TASK.search(line)) and self._is_label(line[found.end() :]):
-            local = ("task", int(found["number"]))
-            labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
-        if found := line_heads.ACTOR.search(line):
-            labels, line = [*labels, f"{found['pid']}@{found['ip'] or ''}"], line[found.end() :]
-            told = _RANK.search(found["more"])
-            rank = int(told[1]) if told is not None else None
-        if found := line_heads.TEE.search(line):
-            local = ("local", int(found["number"]))
-            labels, line = [*labels, "{} {}".format(*local)], line[found.end() :]
-        for tag in (line_heads.RANK, line_heads.TAGGED):
-            if rank is None and (found := tag.search(line)):
-                rank, line = int(found["rank"]), line[found.end() :]
-        if rank is None and not labels and (found := line_heads.PREPENDED.search(line)):
-            self._prepended = self._prepended or _SAYS.match(line[found.end() :]) is not None
-            if self._prepended:
-                rank, line = int(found["rank"]), line[found.end() :]
-        if found := self._label(line):
-            labels += [] if rank is not None else [_NO_NAME.sub("", found[0]).strip(" :|>[]")]
-            line = line[found.end() :]
-        writer = " ".join(filter(None, labels))
-        if local is not None:
-            self._numbers[writer] = local
-        if rank is None and not writer:
-            rank = self._home
+        head = _Head(
+            _bare(_without_markdown(_COLOURS.sub("", line)), line_heads.COLLECTED), source, rank
+        )
+        head.take_pod()
+        head.take_mpi()
+        self._take_task(head)
+        head.take_actor()
+        head.take_tee()
+        head.take_tags()
+        self._take_prepended(head)
+        self._take_label(head)
+        writer = " ".join(filter(None, head.labels))
+        if head.local is not None:
+            self._numbers[writer] = head.local
+        rank = self._home if head.rank is None and not writer else head.rank
         if rank is not None:
             self.note(writer, rank)
-        return Line(writer, rank, line, number, raw)
+        return Line(writer, rank, head.rest, number, raw or line)
 
     def note(self, writer: str, rank: int) -> None:
         """A line of a writer comes from a rank."""
@@ -165,9 +200,33 @@ class Writers:
         same = all(self._ranks.get(name, {n}) == {n} for name, n in alike.items())
         return number if same and list(alike.values()).count(number) == 1 else None
 
-    def _is_label(self, rest: str) -> bool:
-        self._tasks = self._tasks or _SAYS.match(rest) is not None
-        return self._tasks
+    def _take_task(self, head: _Head) -> None:
+        """Slurm's number of a task, once a line of this log has shown that it is no other number."""
+        found = line_heads.TASK.search(head.rest)
+        if found is None:
+            return
+        self._tasks = self._tasks or _SAYS.match(head.rest[found.end() :]) is not None
+        if self._tasks:
+            head.rest = head.rest[found.end() :]
+            head.numbered("task", found)
+
+    def _take_prepended(self, head: _Head) -> None:
+        """A rank without a word beside it, once a line of this log has shown that it is one."""
+        found = line_heads.PREPENDED.search(head.rest)
+        if head.rank is not None or head.labels or found is None:
+            return
+        self._prepended = self._prepended or _SAYS.match(head.rest[found.end() :]) is not None
+        if self._prepended:
+            head.rank, head.rest = int(found["rank"]), head.rest[found.end() :]
+
+    def _take_label(self, head: _Head) -> None:
+        """A label that only this log has."""
+        found = self._label(head.rest)
+        if found is None:
+            return
+        if head.rank is None:
+            head.labels.append(_NO_NAME.sub("", found[0]).strip(" :|>[]"))
+        head.rest = head.rest[found.end() :]
 
     def _label(self, line: str) -> re.Match[str] | None:
         """A label of a kind that this log has shown before a line of a traceback."""

@@ -99,14 +99,7 @@ class ExceptionLines:
         else:
             told.hear(line, text)
         if told.raised and known:
-            newest = told.raised[-1]
-            # What a parent says of the end of a child is no failure of its own.
-            newest.aside |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
-            for match in filter(None, (row.search(text) for row in DETAILS)):
-                newest.details[match["said"]] = None
-            lost = exit_lines.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
-            if lost is not None and newest.open:
-                newest.details[lost["about"] or lost["how"] or lost["why"]] = None
+            _add_details(told.raised[-1], text)
 
     def _author(self, line: Line, text: str) -> int | str:
         """The rank of which a line tells, else its writer.
@@ -130,6 +123,17 @@ class ExceptionLines:
             int(told["rank"]) if told is not None else speaker(line, watchdog_lines.GROUP.search(text))
         )
         return line.writer if rank is None else rank
+
+
+def _add_details(newest: Raising, text: str) -> None:
+    """What the line after an exception, or of it, says besides its first message."""
+    # What a parent says of the end of a child is no failure of its own.
+    newest.aside |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
+    for match in filter(None, (row.search(text) for row in DETAILS)):
+        newest.details[match["said"]] = None
+    lost = exit_lines.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
+    if lost is not None and newest.open:
+        newest.details[lost["about"] or lost["how"] or lost["why"]] = None
 
 
 def is_assertion(raised: Raising) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -142,28 +142,20 @@ def of_threads(
         path: of the file; kind: of it, in words.
     """
     pid = threads[0].pid
-    outermost = [one.frames[-1]["name"] for one in threads if one.frames]
-    if not any(one.os_thread_id == pid for one in threads) and "<module>" not in outermost:
-        named = [one for one in threads if one.thread_name == "MainThread"]
-        unnamed = [one for one in threads if one.thread_name is None and kind == KIND]
-        chosen = next(iter([*named, *unnamed]), None)
-        if chosen is not None:
-            chosen.os_thread_id = pid
-    natives = [_native(thread) for thread in threads]
-    dump: list[dumped.DumpedThread] = [
-        {
-            "thread_id": thread.thread_id,
-            "thread_name": thread.thread_name,
-            "os_thread_id": thread.os_thread_id,
-            "frames": [frame for frame in thread.frames if frame["line"] > 0],
-        }
-        for thread in threads
-    ]
-    record = dumped.record(dump, pid=pid, parent=0, started=0.0, argv=command, environment={}, cwd="")
-    told: list[Thread] = record["threads"]
-    for thread, native, dumped_text in zip(told, natives, threads, strict=True):
-        thread["native"] = native
-        thread["call"] = thread["call"] or native_call.call(_functions(dumped_text))
+    _mark_main(threads, pid, kind)
+    record = dumped.record(
+        [*map(_python_part, threads)],
+        pid=pid,
+        parent=0,
+        started=0.0,
+        argv=command,
+        environment={},
+        cwd="",
+    )
+    known: list[Thread] = record["threads"]
+    for thread, text in zip(known, threads, strict=True):
+        thread["native"] = _native(text)
+        thread["call"] = thread["call"] or native_call.call(_functions(text))
     main = next((thread.frames for thread in threads if thread.os_thread_id == pid), threads[0].frames)
     rank, world_size = dumped.joining(main)
     part = record["process"]
@@ -171,26 +163,53 @@ def of_threads(
     worker = part is not None and part["target"] == torch_names.DATALOADER_WORKER
     env = record["env"]
     local = _LOCAL_RANK.search(" ".join(command))
-    titled = line_heads.TITLE.search(" ".join(command))
-    rank = index if rank is None and not worker else rank
-    if titled is not None and titled["tensor"] and not titled["others"]:
-        rank = int(titled["tensor"])
-    if rank is None and local is not None and not worker:
-        rank = int(local[1])
+    local_rank = int(local[1]) if local is not None else None
+    if not worker:
+        rank = next((number for number in (rank, index, local_rank) if number is not None), None)
+    tensor_rank = _tensor_rank(command)
     return Account(
         file=path,
         kind=kind,
-        rank=rank,
+        rank=rank if tensor_rank is None else tensor_rank,
         worker=worker,
         worker_id=index if worker else None,
         world_size=world_size,
-        local_rank=int(local[1]) if local is not None else None,
+        local_rank=local_rank,
         master=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_PORT" in env else None,
         pid=pid or None,
         command=command,
-        threads=tuple(told),
-        busy=any(one.active and thread["main"] for one, thread in zip(threads, told, strict=True)),
+        threads=tuple(known),
+        busy=any(text.active and thread["main"] for text, thread in zip(threads, known, strict=True)),
     )
+
+
+def _mark_main(threads: Sequence[DumpedText], pid: int, kind: str) -> None:
+    """Give the main thread the number that the kernel gives it, where no thread shows that it is."""
+    outermost = [thread.frames[-1]["name"] for thread in threads if thread.frames]
+    if any(thread.os_thread_id == pid for thread in threads) or "<module>" in outermost:
+        return
+    named = [thread for thread in threads if thread.thread_name == "MainThread"]
+    unnamed = [thread for thread in threads if thread.thread_name is None and kind == KIND]
+    for thread in [*named, *unnamed][:1]:
+        thread.os_thread_id = pid
+
+
+def _python_part(thread: DumpedText) -> dumped.DumpedThread:
+    """A thread without its frames of C."""
+    return {
+        "thread_id": thread.thread_id,
+        "thread_name": thread.thread_name,
+        "os_thread_id": thread.os_thread_id,
+        "frames": [frame for frame in thread.frames if frame["line"] > 0],
+    }
+
+
+def _tensor_rank(command: Sequence[str]) -> int | None:
+    """The rank that a process has in its title, where it has no place in other dimensions."""
+    titled = line_heads.TITLE.search(" ".join(command))
+    if titled is None or titled["others"] or not titled["tensor"]:
+        return None
+    return int(titled["tensor"])
 
 
 def _functions(thread: DumpedText) -> Iterator[str]:

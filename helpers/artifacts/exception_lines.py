@@ -27,6 +27,7 @@ DETAILS = (
     failure_lines.FINGERPRINTS,
     failure_lines.REDUCER,
     failure_lines.UNANSWERED,
+    failure_lines.CANN_REASON,
 )
 """Messages of several lines: these say what it is, whatever the first one says."""
 
@@ -55,6 +56,12 @@ _LOGGED = {
     failure_lines.FINGERPRINTS: "RuntimeError",
     failure_lines.DUPLICATE_GPU: "DistBackendError",
     failure_lines.REDUCER: "RuntimeError",
+    failure_lines.GPU_MEMORY: "OutOfMemoryError",
+    failure_lines.IN_USE: "OSError",
+    failure_lines.HCCL_LISTEN: "HCCL",
+    failure_lines.WORKER_BUS_ERROR: "RuntimeError",
+    failure_lines.XLA_DEVICE: "RuntimeError",
+    failure_lines.UNHANDLED: "exception",
 }
 """Messages that are logged as well as raised, and as what; empty: the message begins with it."""
 

@@ -56,6 +56,7 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
         warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
         masked=tuple(dict.fromkeys(said for one in known for said in one.masked)),
         absent=tuple(sorted({rank for one in known for rank in one.absent})),
+        doubled=tuple(sorted({rank for one in known for rank in one.doubled})),
         locks=tuple(dict.fromkeys((one.rank, one.lock) for one in known if one.lock is not None)),
         ended_by=next((one.ended_by for one in known if one.ended_by), ""),
         timed=False,

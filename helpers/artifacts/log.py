@@ -181,7 +181,8 @@ class Log:
         masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
         ready = range(max((max(ranks) for ranks in self._ready), default=0))
         self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
-        if self._ends.memory_kills or self._warned or masked or self._outside or self._absent:
+        doubled = self._ends.doubled
+        if self._ends.memory_kills or self._warned or masked or self._outside or self._absent or doubled:
             yield Account(
                 file=path,
                 kind=KIND,
@@ -189,6 +190,7 @@ class Log:
                 warned=tuple(self._warned),
                 masked=masked,
                 absent=tuple(sorted(self._absent)),
+                doubled=doubled,
                 ended_by=self._outside[1] if self._outside is not None else "",
                 quotes=tuple(self._quotes.items()),
             )
@@ -324,7 +326,8 @@ class Log:
         if late := watchdog_lines.NO_PROGRESS.search(text):
             place = late["place"] or ""
             alone = _TENSOR_RANK.fullmatch(place)
-            self._waits(int(alone[1]) if alone is not None else place or line.speaker, line)
+            number = late["rank"] or (alone[1] if alone is not None else None)
+            self._waits(int(number) if number is not None else place or line.speaker, line)
 
     def _waits(self, rank: int | str, line: Line) -> None:
         """A rank has waited for longer than a library expects."""
@@ -411,7 +414,7 @@ class Log:
             failed[0].raised = self._ranks.pop(nameless[0]).raised
             return
         for one in failed:
-            one.code = None  # some of them have raised it
+            one.follows = True  # some of them have raised it
 
 
 def _joined(begin: str, rest: str) -> str:

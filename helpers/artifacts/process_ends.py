@@ -47,6 +47,7 @@ class ProcessEnds:
         self._ranks = ranks
         self._writers = writers
         self._quote = quote
+        self._started: dict[int, set[str]] = {}
         self._in_summary: dict[str, LogRank] = {}
         self._root: LogRank | None = None
         self._root_next = False
@@ -62,12 +63,13 @@ class ProcessEnds:
             self.by_local_rank.append(failed)
         elif exit_lines.RESTARTS.search(text):
             self.restarted_at = line.number
+            self._started.clear()
         elif self._summary(line):
             pass
         elif match := exit_lines.TASK_ENDED.search(text):
             self._tasks(line, match)
         elif match := exit_lines.MEMBER.search(text):
-            self._ranks.of(int(match["rank"])).world_size = int(match["world"])
+            self._starts(line, int(match["rank"]), int(match["world"]))
         elif match := kill_lines.MEMORY_KILL.search(text):
             if match["other"] is None:
                 self._killed(line, 1)
@@ -75,6 +77,20 @@ class ProcessEnds:
             self._killed(line, int(match["number"]))
         elif not self._by_launcher(line):
             self._by_signal(line)
+
+    @property
+    def doubled(self) -> tuple[int, ...]:
+        """Ranks as which processes of different labels have started."""
+        return tuple(sorted(rank for rank, labels in self._started.items() if len(labels) > 1))
+
+    def _starts(self, line: Line, rank: int, world: int) -> None:
+        """A process is about to join as a rank."""
+        self._ranks.of(rank).world_size = world
+        labels = self._started.setdefault(rank, set())
+        if line.writer:
+            labels.add(line.writer)
+            if len(labels) > 1:
+                self._quote(line)
 
     def place(self) -> None:
         """The ranks of processes that a launcher tells by local rank, and who has failed first."""
@@ -142,9 +158,11 @@ class ProcessEnds:
             told = self._ranks.of(int(rank) if rank else f"{line.writer} ")
             told.ended(line, int(code) if code else by_signal)
         elif match := exit_lines.MPI_RANK.search(line.text):
-            self._mpi_rank = int(match["rank"] or match["number"])
+            self._mpi_rank = int(match["rank"] or match["number"] or match["named"])
         elif (match := exit_lines.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
             self._ranks.of(self._mpi_rank).ended(line, -int(match["number"]))
+        elif (match := exit_lines.MPI_EXIT.search(line.text)) and self._mpi_rank is not None:
+            self._ranks.of(self._mpi_rank).ended(line, int(match["code"]))
         elif match := line_heads.WORLD_RANK.search(line.text):
             self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
         elif match := exit_lines.POD_ENDED.search(line.text):

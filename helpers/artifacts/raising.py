@@ -30,7 +30,7 @@ LETTERS = 60
 """How much of a line tells its kind."""
 
 _NO_WORK = re.compile(
-    r"^\s|^$|^\[[EWIF]\d|^[EWIF]\d{4} |^frame #|^Traceback|^\[\d+\]:|^ *\w+ *: |^[=-]{5}"
+    r"^\s|^$|^\[ERROR\]|^\[[EWIF]\d|^[EWIF]\d{4} |^frame #|^Traceback|^\[\d+\]:|^ *\w+ *: |^[=-]{5}"
     r"|^[\w.]+(?:Error|Exception|Warning|Interrupt)\b"
     r"|^(?:wandb|terminate called|Exception|srun|slurmstepd|mpirun|During handling)"
     r"|^(?:The above exception|CUDA )|torch[./]distributed|NCCL|resource_tracker|leaked"
@@ -55,7 +55,9 @@ UNNAMED = "an exception"
 """An exception of which only the message is told."""
 
 TRACEBACK = "Traceback (most recent call last):"
-RAISED = re.compile(r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): \S")
+RAISED = re.compile(
+    r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt))(?:\((?P<cause>\w+)\))?: \S"
+)
 """The last line of a traceback, of which the log may not have the others."""
 
 
@@ -152,7 +154,8 @@ class Raising(msgspec.Struct):
         ]
         found = errors[0] if errors else None
         if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
-            found = ErrorView(named["type"].rpartition(".")[2], self.lines[1][named.end() - 1 :])
+            kind = named["cause"] or named["type"].rpartition(".")[2]
+            found = ErrorView(kind, self.lines[1][named.end() - 1 :])
         if found is None and frames and not self.named and not self.of_launcher:
             kind = UNNAMED if self.message else CUT_OFF
             found = ErrorView(kind, self.message, tuple(reversed(frames)))

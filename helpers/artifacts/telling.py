@@ -24,7 +24,8 @@ AROUND = 40
 """Letters before and after what tells, by which two lines are the same but for their numbers."""
 
 _FRAME = re.compile(
-    r'\s*File ".+", line \d+|frame #\d+: |#\d+ +0x|Traceback \(most recent call last\):$'
+    r'\s*File ".+", line \d+|Exception raised from '
+    r"|frame #\d+: |#\d+ +0x|Traceback \(most recent call last\):$"
 )
 """A line of a stack, which tells nothing without the line that names the failure."""
 
@@ -56,6 +57,9 @@ ALARM = re.compile(rb"\b(?:FATAL|Fatal|[Kk]illed|ERROR|CRITICAL|[Ff]ailed|[Aa]bo
 _NUMBERS = re.compile(r"\d+")
 
 
+_RETRIED = re.compile(r"\b[Rr]etry(?:ing)?\b")
+"""What a line says of a failure that is not the last word."""
+
 _WELL = re.compile(r"\b(?:[Ff]inished|[Cc]ompleted?|[Dd]one|[Ss]uccess\w*)\b")
 """What a job prints that has ended well."""
 
@@ -77,7 +81,7 @@ class Telling:
         if _ANY.search(line.text):
             found = ((weight, pattern.search(line.text)) for weight, pattern in _PATTERNS)
             weight, at = next(((weight, match.start()) for weight, match in found if match), (0, 0))
-        if weight >= ALARMING:
+        if weight >= ALARMING and not _RETRIED.search(line.text):
             self._since = [line.number]
         elif self._since and _WELL.search(line.text):
             self._since = []

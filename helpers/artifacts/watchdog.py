@@ -125,11 +125,14 @@ class Watchdog:
 
 
 def speaker(line: Line, group: re.Match[str] | None) -> int | None:
-    """The global rank of a line: as it is labelled, else the rank in a group that may be all of them."""
-    if line.rank is not None:
-        return line.rank
+    """The global rank of a line: that in the default group, else as it is labelled, else in any group.
+
+    A label may be torchrun's, which numbers the ranks of a node.
+    """
     if group is not None and (group["description"] == WORLD or group["id"] == "0"):
         return int(group["rank"])
+    if line.rank is not None:
+        return line.rank
     in_group = watchdog_lines.IN_GROUP.search(line.text) or watchdog_lines.CONNECTS.search(line.text)
     return int(in_group["rank"]) if in_group is not None else None
 

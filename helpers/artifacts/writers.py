@@ -26,6 +26,7 @@ _DIGITS = str.maketrans("123456789", "000000000")
 
 _SAYS = re.compile(
     r"Traceback \(most recent|\[rank\d|\[[A-Za-z_]\w*\d+\]:|\[[EFW][\d ]|  File \"|[\w.]*Error: "
+    r"|Initializing distributed: GLOBAL_RANK"
 )
 """What a number and a colon are a label before, not a part of."""
 

@@ -100,6 +100,21 @@ FOLLOWS = _any_of(
         "gloo/rendezvous/context.cc",
     ),
     (
+        r"Horovod has been shut down\. This was caused by an exception on one of the ranks",
+        "a rank has ended, or all were asked to",
+        "horovod 0.13 to 0.28, horovod/common/common.h: `SHUT_DOWN_ERROR`",
+    ),
+    (
+        r"EI000[26]: .*(?:times? out|did not send the data in time)",
+        "another rank has not sent its record, or has not opened its socket, in time",
+        "CANN's list of errors, EI0002 and EI0006",
+    ),
+    (
+        r"Failed to meet rendezvous .*: Socket closed",
+        "the process that serves the rendezvous has gone",
+        "torch_xla 1.5 to 1.13, third_party/xla_client/mesh_service.cc",
+    ),
+    (
         r"AclrtSynchronizeDeviceWithTimeout|error code is 507048",
         "a collective of HCCL has waited in vain for another rank",
         "torch_npu, npuSynchronizeDevice; EI0002 of CANN's list of errors",
@@ -123,6 +138,9 @@ RELAYED = (
     "CalledProcessError",  # Python's subprocess, in launchers that start the job by it
 )
 """Types of exceptions by which a parent tells that a child has failed."""
+
+LOGGED = ("NCCL", "NCCL WARN", "Gloo", "CUDA", "HCCL", "Xid")
+"""What a library or a driver has logged, under its own name: no exception of Python."""
 
 _LOST = ("ActorDiedError", "RayActorError", "WorkerCrashedError")
 """Ray tells in the process that has asked for a result that the one which owed it has died:
@@ -213,7 +231,8 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
     (
         "hardware",
         r"uncorrectable (?:NVLink|ECC) error|ECC error|fallen off the bus|GPU is lost"
-        r"|Xid \(PCI|NVLink|hardware stack error",
+        r"|Xid \(PCI|NVLink|hardware stack error"
+        r"|^Xid: (?:45\b.*previous Xid )?(?:48|6[1-4]|74|79|9[245]|119|120|14\d|150)\b",
         "the GPU, or its link, has failed: c10/cuda/CUDAException.cpp, the driver's messages",
     ),
     (
@@ -330,7 +349,7 @@ NO_SHARED_MEMORY = _any_of(
         "aten/src/ATen/MapAllocator.cpp",
     ),
     (
-        r"out of shared memory",
+        r"out of shared memory|insufficient shared memory",
         "the same, when the worker was killed by SIGBUS as it wrote there",
         "torch/utils/data/_utils/signal_handling.py and torch/csrc/DataLoader.cpp",
     ),

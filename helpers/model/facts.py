@@ -481,6 +481,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         output: of ranks, the newest lines that each has printed.
         masked: failures that follow from something earlier, as a log tells, in words.
         absent: ranks for which others wait, as a log tells.
+        doubled: ranks as which two processes have started, as a log tells.
         locks: ranks, None for one that is not told, and the locks for which they wait, as a log tells.
         ended_by: who has ended the job from outside, as a log tells, in words.
         telling: of texts that tell of no rank, the lines that say most: `FILE:NUMBER: LINE`; alarming:
@@ -505,6 +506,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     output: tuple[tuple[int, tuple[str, ...]], ...] = ()
     masked: tuple[str, ...] = ()
     absent: tuple[int, ...] = ()
+    doubled: tuple[int, ...] = ()
     locks: tuple[tuple[int | None, LockWait], ...] = ()
     ended_by: str = ""
     telling: tuple[str, ...] = ()

@@ -73,7 +73,8 @@ class WorkerStall(Finding, frozen=True):
     Attributes:
         signal: name of the one that somebody else has sent to all workers of a rank; empty for none.
         runs_module_again: True where a worker has run the launching code again.
-        told_signal: name of the one that has ended a worker, as its rank says; empty for none.
+        told_signal: name of the one that has ended a worker, as its rank says; empty for none;
+            for_memory: True for the one by which the kernel ends a process for memory.
     """
 
     kind = "worker-stall"
@@ -81,6 +82,7 @@ class WorkerStall(Finding, frozen=True):
     signal: str = ""
     runs_module_again: bool = False
     told_signal: str = ""
+    for_memory: bool = False
 
 
 Lines = Literal["same", "different", "unknown"]

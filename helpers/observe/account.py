@@ -25,6 +25,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         timed_out: True for a process of which an operation has taken longer than its timeout.
         masked: failures that follow from what came first in the file, in words.
         absent: ranks for which others wait, as a library tells.
+        doubled: ranks as which two processes have started, as their labels tell.
         lock: the one for which it waits, as a log tells.
         ended_by: who has ended the job from outside, in words; empty where nobody has.
         quotes: number of a line of the file, and the line, of those that tell something.
@@ -57,6 +58,7 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timed_out: bool = False
     masked: tuple[str, ...] = ()
     absent: tuple[int, ...] = ()
+    doubled: tuple[int, ...] = ()
     lock: LockWait | None = None
     ended_by: str = ""
     quotes: tuple[tuple[int, str], ...] = ()

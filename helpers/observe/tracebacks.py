@@ -14,8 +14,11 @@ from ..model.frames import Frame
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)$')
 _SYNTAX = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)$')
-_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*?)(?::(?: (?P<message>.*))?)?$")
-_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::(?: .*)?)?")
+_ERROR = re.compile(
+    r"^(?!(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b)(?P<type>[A-Za-z_][\w.]*?)(?:\((?P<cause>\w+)\))?"
+    r"(?::(?: (?P<message>.*))?)?$"
+)
+_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(\w+\))?(?::(?: .*)?)?")
 """A line that names an exception by what such classes are called: a line of a program hardly does."""
 
 _BROKEN = re.compile(r'^\s*File "[^"]*$')
@@ -169,7 +172,7 @@ class _Blocks:
         elif error := _ERROR.match(line):
             certain = names_exception(line)
             if self._ending is None or certain:
-                kind = error["type"].rpartition(".")[2]
+                kind = error["cause"] or error["type"].rpartition(".")[2]  # as Ray names it
                 self._ending = ErrorView(kind, error["message"] or "", tuple(reversed(frames)))
             if certain:
                 self.close()

@@ -106,6 +106,7 @@ RANK_ENDED = pattern(
     (
         " crashed with exit code ",
         "died unexpectedly",
+        "died with <Signals.",
         "exits with return",
         "terminated with ",
         "exited on",
@@ -126,19 +127,31 @@ RANK_ENDED = pattern(
     "'train.py', '--local_rank=1'] exits with return code = -9",
     "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL",
     "mpirun noticed that process rank 2 with PID 0 on node node7 exited on signal 11 (Aborted).",
+    "subprocess.CalledProcessError: Command '['python', 'train.py', '--local_rank=7']' died with "
+    "<Signals.SIGSEGV: 11>.",
 )
 """How a rank has ended, in the words of what has started it.
 
-DeepSpeed's launcher prints the command of the process that it started last, whichever has failed."""
+The launchers of DeepSpeed and of torch before 1.9 print the command of the process that they started
+last, whichever has failed."""
 
 MPI_RANK = pattern(
-    (" exited on", "=   RANK "),
-    r"process rank (?P<rank>\d+) with PID \d+ on node \S+ exited on$|^= +RANK (?P<number>\d+) PID \d+ ",
-    "Open MPI 5, prterun; Intel MPI and MPICH 3 and 4, hydra",
+    (" exited on", "=   RANK ", "Process name: [["),
+    r"process rank (?P<rank>\d+) with PID \d+ on node \S+ exited on$|^= +RANK (?P<number>\d+) PID \d+ "
+    r"|^ +Process name: \[\[\d+,\d+\],(?P<named>\d+)\]$",
+    "Open MPI 5, prterun, 1.6 to 4.1, orterun; Intel MPI and MPICH 3 and 4, hydra",
     "prterun noticed that process rank 2 with PID 48212 on node node7 exited on",
     "=   RANK 1 PID 48211 RUNNING AT node7",
+    "  Process name: [[50371,1],0]",
 )
-"""The rank of which the next line tells the signal."""
+"""The rank of which the next line tells the signal, or the exit code."""
+
+MPI_EXIT = pattern(
+    "Exit code: ",
+    r"^ +Exit code: +(?P<code>\d+)$",
+    "Open MPI 1.6 to 4.1, orte/tools/orterun/help-orterun.txt",
+    "  Exit code:    1",
+)
 
 MPI_SIGNAL = pattern(
     ("KILLED BY SIGNAL", "signal "),
@@ -158,15 +171,19 @@ SOME_ENDED = pattern(
         "died, exit code",
         "DiedError",
         "Received sigquit",
+        "worker process has died",
     ),
     r"\bKilling subprocess \d+|A worker died or was killed while executing a task"
     r"|\bexited with (?:exit )?code (?!0\b)\d+|Exit Code: +(?!0\b)\d+|^make: \*\*\* .* Killed"
-    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError|\bReceived sigquit from a child",
+    r"|\bpid \d+ died, exit code|(?:Actor|Worker)\w*DiedError|\bReceived sigquit from a child"
+    r"|^The actor is dead because its worker process has died",
     "DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; Ray 2.0 to 2.50, raylet/node_manager.cc; "
     "SGLang 0.4 to 0.5, sglang/srt/entrypoints/engine.py",
     "[2026-11-23 12:00:00,123] [INFO] [launch.py:318:sigkill_handler] Killing subprocess 80",
     "(raylet) A worker died or was killed while executing a task by an unexpected system error.",
     "[2026-11-23 12:00:00] Received sigquit from a child process. It usually means the child failed.",
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit "
+    "detail: Worker unexpectedly exits with a connection error code 2. End of file.",
 )
 """A process has ended, and nothing tells which, or how."""
 

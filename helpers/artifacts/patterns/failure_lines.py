@@ -196,3 +196,64 @@ WATCHDOG_ENDS = pattern(
     "an illegal memory access was encountered",
 )
 """The device has failed: that is what the watchdog was the first to see."""
+
+GPU_MEMORY = pattern(
+    "out of memory. Tried to allocate",
+    r"(?<!Error: )(?P<said>(?:CUDA|HIP|XPU|NPU) out of memory\. Tried to allocate .*)",
+    "torch 1.0 to 2.15, c10/cuda/CUDACachingAllocator.cpp",
+    "CUDA out of memory. Tried to allocate 1.96 GiB. GPU 1 has a total capacity of 63.29 GiB",
+)
+"""An allocation on a GPU has failed, in whatever a program prints of it."""
+
+IN_USE = pattern(
+    "ddress already in use",
+    r"(?P<said>\[Errno 98\] .*ddress already in use.*)",
+    "Python 3.5 to 3.14, asyncio/base_events.py and socketserver.py, as uvicorn and others log it",
+    "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 44319): address already "
+    "in use",
+)
+"""A server cannot listen on a port."""
+
+CANN_REASON = pattern(
+    ": [PID: ",
+    r"(?P<said>\bE[A-Z]\d{4}: \[PID: \d+\] .*)",
+    "CANN 7.0 to 8.2, its list of errors",
+    "EI0006: [PID: 129] 2026-11-23-12:00:00.444.436 Getting socket times out. Reason: Remote Rank did "
+    "not send the data in time.",
+)
+"""Why an operation of CANN's has failed, below the exception."""
+
+HCCL_LISTEN = pattern(
+    "specific port[",
+    r"(?P<said>listen on ip\[\S+\] and specific port\[\d+\] fail\..*)",
+    "CANN 8.0 to 8.2, hccl, hccl_socket.cc",
+    "[ERROR] HCCL(271,python3):2026-11-23-12:00:00.070.463 [hccl_socket.cc:100] socket type[1], listen "
+    "on ip[10.0.0.4] and specific port[16666] fail. Please check the port status.",
+)
+"""HCCL cannot listen on its port."""
+
+WORKER_BUS_ERROR = pattern(
+    "insufficient shared memory",
+    r"(?P<said>Unexpected bus error encountered in worker\. .*insufficient shared memory.*)",
+    "torch 0.4 to 2.15, torch/csrc/DataLoader.cpp",
+    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
+    "memory (shm).",
+)
+"""A DataLoader's worker finds no room in /dev/shm."""
+
+XLA_DEVICE = pattern(
+    "Exception in device=",
+    r"Exception in device=(?P<device>\w+:\d+): (?P<said>\S.*)",
+    "torch_xla 1.5 to 1.13, distributed/xla_multiprocessing.py",
+    "Exception in device=TPU:6: Failed to meet rendezvous 'init': Socket closed (14)",
+)
+"""A process of torch_xla cannot go on."""
+
+UNHANDLED = pattern(
+    "Unhandled exception: ",
+    r"Unhandled exception: (?P<type>\S+?)\. what\(\): (?P<said>.+?)(?: \[repeated \d+x.*)?$",
+    "Ray 1.11 to 2.50, src/ray/util/logging.cc",
+    "[2026-11-23 12:00:00,123 E 274 274] logging.cc:113: Unhandled exception: "
+    "N5boost10wrapexceptINS_6system12system_errorEEE. what(): thread: Resource temporarily unavailable",
+)
+"""A process of Ray's ends by an exception of C++."""

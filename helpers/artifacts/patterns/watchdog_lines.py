@@ -11,13 +11,14 @@ _FR = "torch/distributed/flight_recorder/components"
 WORK = pattern(
     "WorkNCCL(",
     r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[\d, ]*)\])?"
-    r"(?:, NumelIn=(?P<numel>\d+))?(?:, NumelOut=\d+)?, Timeout\(ms\)=\d+\)",
+    r"(?:, NumelIn=(?P<numel>\d+))?(?:, NumelOut=\d+)?, Timeout\(ms\)=\d+(?:\)|$)",
     f"torch 1.13 to 2.15, {_NCCL}, operator<<",
     "WorkNCCL(SeqNum=2, OpType=ALLREDUCE, TensorShape=[4, 8], Timeout(ms)=1800000)",
     "WorkNCCL(SeqNum=2, OpType=BROADCAST, Timeout(ms)=1800000)",
     "WorkNCCL(SeqNum=31, OpType=_REDUCE_SCATTER_BASE, NumelIn=67108864, NumelOut=8388608, "
     "Timeout(ms)=600000)",
     "WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=1800000)",
+    "WorkNCCL(SeqNum=2, OpType=BROADCAST, Timeout(ms)=18000",
 )
 """An operation, as the watchdog names it."""
 
@@ -192,13 +193,18 @@ STALLED_RANK = prefix(
 )
 
 NO_PROGRESS = pattern(
-    "watchdog_timeout=",
+    ("watchdog_timeout=", "and may be stuck: participant "),
+    r"and may be stuck: participant \w+\{.*?\brank=(?P<rank>\d+)|"
     r"(?:\[(?:[\d:-]+ )*(?P<place>(?:[A-Z_]+\d+ ?)+)\] )?(?:\w+ )?[Ww]atchdog timeout "
     r"\(self\.watchdog_timeout=[\d.]+(?!.*soft=True)",
-    "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py and utils/watchdog.py",
+    "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py and utils/watchdog.py; XLA of 2024, "
+    "xla/service/rendezvous.cc and collective_ops_utils.h",
     "[2026-11-23 12:00:00 TP4] Watchdog timeout (self.watchdog_timeout=300)",
     "[2026-11-23 12:00:00 PP1 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, "
     "self.soft=False)",
     "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+    "collective_ops_utils.h:310] This thread has been waiting for 5000ms for and may be stuck: "
+    "participant AllReduceParticipantData{rank=1, element_count=7840, type=F32",
 )
-"""A process of a server has made no progress for so many seconds; a soft watchdog only tells of it."""
+"""A process of a server, or a rank in a collective of XLA, has made no progress for so many seconds; a
+soft watchdog only tells of it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...model.facts import Blocker, ChildView, RankView, Verdict
 from ...model.findings import AddressInUse, Owner
 from ...model.port_refusal import is_address_in_use, refused_port
-from ...model.wording import child_phrase, place, sentence, spoken
+from ...model.wording import child_phrase, place, sentence
 from ..events import Event, twins
 from ..scene import Facts
 
@@ -81,8 +81,10 @@ def _who(facts: Facts, event: Event) -> tuple[str, str]:
     """Who failed, and the sentence that says why it tried to listen."""
     where = place(event.where)
     if event.own or event.rank is None:
-        who = spoken((event.rank,)) if event.rank is not None else "the launcher"
-        return who, f"another process has taken the address before {where} runs"
+        launcher = event.process.kind == "launcher" and event.rank is None
+        who = "the launcher" if launcher else event.who
+        before = f" before {where} runs" if event.where else ""
+        return who, f"another process has taken the address{before}"
     view = facts.graph.ranks[event.rank]
     child = next(c for c in view.children if c.process.pid == event.process.pid)
     who = f"{_child(view, child)}rank {event.rank}"

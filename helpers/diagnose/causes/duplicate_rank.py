@@ -12,9 +12,9 @@ from ..scene import Facts
 
 def find(facts: Facts) -> Verdict | None:
     """A child of a rank has joined the job's process group under a rank that is taken already."""
-    checked_in = _checked_in_twice(facts)
-    if checked_in is not None:
-        return checked_in
+    separate = _checked_in_twice(facts) or _started_twice(facts)
+    if separate is not None:
+        return separate
     found = [
         (view.rank, child)
         for view in facts.snapshot.ranks
@@ -59,6 +59,22 @@ def _checked_in_twice(facts: Facts) -> Verdict | None:
         culprits=(int(rank),),
         finding=DuplicateRank(ranks=(int(rank),), separate=True),
         evidence=(f"{event.who}: {event.text}",),
+    )
+
+
+def _started_twice(facts: Facts) -> Verdict | None:
+    """A log has processes of several tasks or machines that have started as one rank."""
+    doubled = facts.snapshot.doubled
+    if not doubled:
+        return None
+    detail = f"two processes have started as {spoken(doubled)}"
+    return Verdict(
+        outcome="error",
+        cause="duplicate-rank",
+        detail=detail,
+        summary=f"{sentence(detail)}, under different labels: two tasks think that they are one node.",
+        culprits=doubled,
+        finding=DuplicateRank(ranks=doubled, separate=True),
     )
 
 

@@ -10,7 +10,7 @@ from ...model.facts import CUT_OFF, Verdict
 from ...model.findings import Raised
 from ...model.wording import place, sentence, spoken
 from ..events import Event
-from ..messages import topic
+from ..messages import LOGGED, topic
 from ..scene import Facts
 
 _RANK = re.compile(r"rank (\d+)")
@@ -39,7 +39,8 @@ def find(facts: Facts) -> Verdict | None:
         return _one_gpu(event, sorted({int(number) for number in _RANK.findall(messages)}))
     if not raised:
         raised = dict.fromkeys(event.ranks, _raised(event))
-    said = clauses(raised) or f"{event.who} {_raised(event).one}"
+    who = "the GPU's driver" if event.error.type == "Xid" else event.who
+    said = clauses(raised) or f"{who} {_raised(event).one}"
     return Verdict(
         outcome="error",
         cause="error",
@@ -73,7 +74,8 @@ def _raised(event: Event) -> Predicate:
     at = f" at {place(event.where)}" if event.where else ""
     caused_by = event.error.caused_by.removesuffix(".")
     why = f", caused by {caused_by}" if caused_by else ""
-    return same(f"raised {event.error.text.removesuffix('.')}{at}{why}")
+    verb = "reported" if event.error.type in LOGGED else "raised"
+    return same(f"{verb} {event.error.text.removesuffix('.')}{at}{why}")
 
 
 def _unreadable_script(facts: Facts, reason: str) -> Verdict:

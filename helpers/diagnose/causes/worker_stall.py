@@ -88,13 +88,15 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
         cause="worker-stall",
         detail=f"{name} of {event.who} died: {how}",
         summary=(
-            f"{sentence(name)} of {event.who} died ({how}) at {place(where)}, and "
+            f"{sentence(name)} of {event.who} died ({how}){f' at {place(where)}' if where else ''}, and "
             f"{event.who if event.ranks else 'that process'} cannot get its next batch."
         ),
         culprits=event.ranks,
         where=where,
         evidence=(f"{name} of {event.who}: {event.text}",),
-        finding=WorkerStall("ended", sent, facts.runs_module_again, told_signal),
+        finding=WorkerStall(
+            "ended", sent, facts.runs_module_again, told_signal, for_memory=told_signal == "SIGKILL"
+        ),
     )
 
 

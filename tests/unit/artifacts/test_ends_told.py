@@ -48,10 +48,51 @@ WAITS = {
         NO_PROGRESS.format(" TP1", ", self.soft=True"),
         ("running", "unknown", ()),
     ),
+    "a rank in a collective of XLA": (
+        "ops_utils.h:310] This thread has been waiting for 5000ms for and may be stuck: participant "
+        "AllReduceParticipantData{rank=1, element_count=7840\n",
+        ("hang", "unknown", ()),
+    ),
     "a failure before the server's end": (VALUE + QUIT + "Killed\n", ("error", "error", ())),
     "a server's end": (QUIT + "Killed\n", ("error", "unknown", ())),
     "a shell's": ("Killed\n", ("error", "rank-crashed", ())),
 }
+
+
+MEMBERS = "{}: Initializing distributed: GLOBAL_RANK: 1, MEMBER: 2/8\n"
+
+
+def test_two_tasks_that_start_as_one_rank(tmp_path: Path) -> None:
+    twice = MEMBERS.format(0) + MEMBERS.format(1)
+    assert found(tmp_path, twice) == ("error", "duplicate-rank", (1,))
+    assert found(tmp_path, MEMBERS.format(0) * 2)[1:] == ("none", ())
+
+
+def test_the_default_group_tells_the_rank_that_a_launcher_numbers_by_node(tmp_path: Path) -> None:
+    late = (
+        "[rank0]:  what():  [PG ID 0 PG GUID 0(default_pg) Rank 4] Process group watchdog thread "
+        "terminated with exception: [Rank 4] Watchdog caught collective operation timeout: WorkNCCL("
+        "SeqNum=49, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=300000) ran for 300015 milliseconds.\n"
+    )
+    told = report(tmp_path, late)
+    assert [view.rank for view in told.snapshot.ranks if view.process and view.process.waits] == [4]
+
+
+def test_the_exit_codes_of_tasks_beside_an_exception_of_nobody(tmp_path: Path) -> None:
+    told = report(tmp_path, VALUE + "srun: error: n1: tasks 2-3: Exited with exit code 1\n")
+    codes = {view.rank: view.process.exit_code for view in told.snapshot.ranks if view.process}
+    assert {rank: code for rank, code in codes.items() if rank in (2, 3)} == {2: 1, 3: 1}
+    assert (told.verdict.cause, told.verdict.culprits) == ("error", ())
+
+
+def test_a_line_that_is_cut_off_names_its_operation(tmp_path: Path) -> None:
+    late = (
+        "[rank3]:[E9 x.cpp:6] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, "
+    )
+    told = report(tmp_path, late + "OpType=ALLREDUCE, NumelIn=5, NumelOut=5, Timeout(ms)=300")
+    process = told.snapshot.ranks[3].process
+    assert process is not None
+    assert [(wait.op, wait.sizes) for wait in process.waits] == [("all_reduce", ((5,),))]
 
 
 @pytest.mark.parametrize("name", WAITS)

@@ -306,6 +306,26 @@ ENDS = {
     ),
     "torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error\nLast error:\n"
     "NET/IB : Got completion from peer 10.0.0.2<42311> with error 12, opcode 0": ("unknown", ()),
+    "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already "
+    "in use": ("address-in-use", ()),
+    "[ERROR] HCCL(7,python3): listen on ip[10.0.0.4] and specific port[16666] fail. Please check": (
+        "address-in-use",
+        (),
+    ),
+    "  CUDA out of memory. Tried to allocate 1.96 GiB. GPU 1 has a total": ("out-of-memory", ()),
+    "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Worker.step() (pid=104)": ("out-of-memory", ()),
+    "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
+    "memory (shm).": ("out-of-memory", ()),
+    "subprocess.CalledProcessError: Command '['python', 't.py', '--local_rank=7']' died with "
+    "<Signals.SIGSEGV: 11>.": ("rank-crashed", ()),
+    "Exception in device=TPU:6: Failed to meet rendezvous 'init': Socket closed (14)": ("unknown", ()),
+    "logging.cc:113: Unhandled exception: E. what(): thread: Resource unavailable": ("error", ()),
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR": (
+        "unknown",
+        (),
+    ),
+    "[rank1]: RuntimeError: OPS function error: HcclAllreduce, error code is 6\n[rank1]: EI0006: [PID: "
+    "12] Getting socket times out. Reason: Remote Rank did not send the data in time.": ("unknown", ()),
 }
 
 
@@ -363,6 +383,10 @@ def test_ranks_that_wait_for_others_to_join(
     assert found(tmp_path, text)[:2] == expected
 
 
+LOST_WORKER = VALUE.replace(
+    "ValueError: bad batch", "RuntimeError: DataLoader worker (pid 33) is killed by signal: {}."
+)
+
 ADVICE = {
     OOM: "activation checkpointing",
     VALUE.replace(
@@ -378,6 +402,11 @@ ADVICE = {
         "bad batch", "Expected to have finished reduction in the prior iteration before"
     ): "find_unused_parameters",
     STEPS + LIMIT: "No rank is at fault",
+    "NVRM: Xid (PCI:0000:dc:00): 45, pid=18, name=python3, Ch 1 caused by previous Xid 149\n": (
+        "drain the node"
+    ),
+    LOST_WORKER.format("Terminated"): "Find out who sends it",
+    LOST_WORKER.format("Killed"): "memory is the usual reason",
 }
 
 
@@ -392,6 +421,18 @@ def test_a_text_is_never_refused(tmp_path: Path) -> None:
     assert (told.verdict.outcome, told.verdict.cause) == ("error", "unknown")
     assert told.verdict.evidence == (f"{tmp_path}/job.log:2: ERROR the frobnicator 7 has failed",)
     assert any(one.startswith("what is read: ") for one in told.snapshot.not_seen)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "n1:16:63 [0] NCCL INFO Call to connect returned Connection refused, retrying",
+        "[W426 16:56:01.831 TCPStore.cpp:347] [c10d] TCP client failed to connect/validate to host "
+        "n1:97 - retrying (try=6)\nException raised from recvBytes at x/Utils.hpp:680 (most recent call first):",
+    ],
+)
+def test_a_failure_that_is_retried_is_not_the_last_word(tmp_path: Path, line: str) -> None:
+    assert found(tmp_path, f"{line}\n") == ("running", "unknown", ())
 
 
 def test_a_text_without_a_failure_is_called_that(tmp_path: Path) -> None:

@@ -102,8 +102,9 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def follows_from_unseen(self) -> bool:
-        """True where the first failure follows from that of a rank, and there are ranks out of sight."""
-        return self.first is not None and self.first.consequence and not self.all_seen
+        """True where the first failure follows from another one, and ranks may be out of sight."""
+        sized = self.snapshot.timed or self.snapshot.job.world_size is not None
+        return self.first is not None and self.first.consequence and not (self.all_seen and sized)
 
     @cached_property
     def stuck(self) -> frozenset[int]:

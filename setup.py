@@ -26,7 +26,8 @@ class WithGuide(build_py):
         if self.editable_mode:
             return
         guide = run_path("helpers/labs/guide_copy.py")
-        with tarfile.open(Path(self.build_lib, "stuck_ranks", guide["ARCHIVE"].name), "w:xz") as packed:
+        archive = Path(self.build_lib, "stuck_ranks", guide["ARCHIVE"].name)
+        with tarfile.open(archive, "w:xz", preset=9) as packed:
             for place, content in guide["guide_files"]():
                 plain = gzip.decompress(content) if place.suffix == ".gz" else content
                 entry = tarfile.TarInfo(place.as_posix())  # without a date: each build is the same

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from make_recordings import scrubbed
+from thin import thinned
 
 from helpers.observe.recording import Tape
 from helpers.panel.run.export import Finished, recording
@@ -39,4 +40,5 @@ def run_recorded(session: Session, file: Path, expected: tuple[object, object, o
         recording=tape.recording,
     )
     file.write_bytes(recording(finished))
-    return scrubbed(file)
+    file.write_bytes(scrubbed(file))
+    return thinned(file.read_bytes())

@@ -73,8 +73,8 @@ class WorkerStall(Finding, frozen=True):
     Attributes:
         signal: name of the one that somebody else has sent to all workers of a rank; empty for none.
         runs_module_again: True where a worker has run the launching code again.
-        told_signal: name of the one that has ended a worker, as its rank says; empty for none;
-            for_memory: True for the one by which the kernel ends a process for memory.
+        told_signal: name of the one that has ended a worker, as its rank says; empty for none.
+        for_memory: True for the one by which the kernel ends a process for memory.
     """
 
     kind = "worker-stall"

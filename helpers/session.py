@@ -26,7 +26,9 @@ from .launch.attach import PATIENCE_ATTACHED, find_job
 from .launch.launch import AT_ONCE, Ending, LaunchError, clear_up, launch
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
 from .launch.output_pipes import OutputPipes
+from .model.clauses import every_clause, verb
 from .model.facts import Report, Snapshot, Verdict
+from .model.wording import place, sentence
 from .observe import locks
 from .observe.daemons import daemons
 from .observe.logs import Logs
@@ -485,6 +487,21 @@ def report_of(history: Sequence[Snapshot], patience: float = 30.0, *, attached: 
     )
 
 
+def _stands(snapshot: Snapshot) -> Iterator[str]:
+    """Where ranks are, as stack dumps show it."""
+    processes = {view.rank: view.process for view in snapshot.ranks if view.rank is not None}
+    innermost = {
+        rank: process.stack[0]
+        for rank, process in processes.items()
+        if process is not None and process.alive and process.stack
+    }
+    said = {
+        rank: verb("is", "are", f"in {frame.function} at {place(frame)}")
+        for rank, frame in innermost.items()
+    }
+    return map(sentence, every_clause(said))
+
+
 def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot]]:
     """The report of a job by what it has left, and what was known of it; files tell no seconds.
 
@@ -505,5 +522,6 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     slow = coupling.slow(paces, newest.job.world_size or 0) if verdict.outcome != "hang" else None
     verdict = replace(verdict, since=None, evidence=quotes or verdict.evidence, slow=slow)
     if (verdict.outcome, verdict.cause) == ("running", "none"):
-        verdict = replace(verdict, summary=NOTHING_WRONG)
+        evidence = verdict.evidence or tuple(_stands(newest))
+        verdict = replace(verdict, summary=NOTHING_WRONG, evidence=evidence)
     return reports.build(verdict, newest), (replace(newest, time=newest.time - 1.0), newest)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ..beacon import torch_names
 from ..beacon.record import NativeCall, Thread
@@ -128,6 +129,10 @@ def from_text(lines: Iterable[str], path: str) -> Account | None:
             if values is not None:
                 values.append({"name": value[1], "repr": value[2]})
     words = tuple(" ".join(command).split())
+    if not pid:  # without its head: Linux gives the main thread the number of its process
+        main = [thread.os_thread_id for thread in threads if thread.thread_name == "MainThread"]
+        pid = next(filter(None, main), 0)
+        threads = [replace(thread, pid=pid) for thread in threads]
     return of_threads(threads, words, path) if threads else None
 
 
@@ -179,7 +184,10 @@ def of_threads(
         pid=pid or None,
         command=command,
         threads=tuple(known),
-        busy=any(text.active and thread["main"] for text, thread in zip(threads, known, strict=True)),
+        busy=any(
+            text.active and (thread["main"] or _is_of_torch(text))
+            for text, thread in zip(threads, known, strict=True)
+        ),
     )
 
 
@@ -210,6 +218,12 @@ def _tensor_rank(command: Sequence[str]) -> int | None:
     if titled is None or titled["others"] or not titled["tensor"]:
         return None
     return int(titled["tensor"])
+
+
+def _is_of_torch(thread: DumpedText) -> bool:
+    """True for a thread in which C++ runs Python, as autograd's do: the main thread waits for these."""
+    outermost = thread.frames[-1] if thread.frames else None
+    return outermost is not None and not outermost["filename"].endswith("threading.py")
 
 
 def _functions(thread: DumpedText) -> Iterator[str]:

@@ -52,6 +52,20 @@ def test_a_text_of_py_spy() -> None:
     assert [frame[3] for frame in other["frames"]] == [True, False]
 
 
+def test_a_text_without_its_head() -> None:
+    """On Linux the main thread has the number of its process."""
+    told = pyspy_dump.from_text(TEXT.splitlines()[3:], "rank3.txt")
+    assert told is not None
+    assert (told.pid, told.command) == (4242, ())
+    assert [thread["main"] for thread in told.threads] == [True, False]
+
+
+def test_a_main_thread_that_waits_for_threads_of_autograd_is_at_work() -> None:
+    hook = "Thread 4260 (active)\n    reduce_gradients (job/hooks.py:7)\n"
+    told = pyspy_dump.from_text(f"{TEXT}{hook}".splitlines(), "rank3.txt")
+    assert told is not None and told.busy
+
+
 def test_what_py_spy_prints_of_this_process() -> None:
     """Its own words, of the version that is installed."""
     python = "import time\ndef wait():\n    print('in', flush=True)\n    time.sleep(600)\nwait()"

@@ -183,6 +183,7 @@ while record.get("call_history", {}).get("collectives") != {"default": 2} and ti
     from stuck_ranks_beacon import files
     path = files.record_path(os.environ["STUCK_RANKS_RUN"], os.getpid())
     record = json.loads(files.read(path) or "{}") if os.path.exists(path) else {}
+    time.sleep(0.05)
 history = record["call_history"]
 note([history["collectives"], history["whole"]])
 dist.destroy_process_group()

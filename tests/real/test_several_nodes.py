@@ -455,6 +455,7 @@ def test_a_stuck_worker_of_a_loader_is_found_on_its_node(tmp_path: Path) -> None
     assert first["cause"] in ("none", "unknown")
 
 
+@pytest.mark.weekly
 def test_a_healthy_job_of_four_nodes_gives_no_alarm_for_a_minute(tmp_path: Path) -> None:
     with cluster(tmp_path, ENDLESS, ("n0", "n1", "n2", "n3")) as job:
         for number, ranks in enumerate((1, 2, 1, 1)):

@@ -62,6 +62,7 @@ def test_growth_and_another_outcome_are_faults() -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.weekly
 def test_two_learners() -> None:
     part = learners.measure(2, "05")
     assert part.faults == ()

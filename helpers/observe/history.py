@@ -17,19 +17,7 @@ from . import debug_server, interpreter_lock, no_beacon, polling, process_view, 
 from .cells import Cells, files
 from .identity import Identity
 from .inbox import Inbox
-from .look import (
-    AnyQuestion,
-    Cell,
-    Dump,
-    Issued,
-    Look,
-    Movement,
-    Source,
-    Store,
-    SystemCall,
-    Threads,
-    Watched,
-)
+from .look import AnyQuestion, Cell, Dump, Issued, Look, Movement, Store, SystemCall, Threads, Watched
 from .outside import Outside
 from .process_table import Row, Table
 from .source import Sources
@@ -37,9 +25,6 @@ from .store import store_view
 
 MOST_WATCHED = 64
 """Threads of a process whose wake-ups are counted: each takes 0.02 ms a look."""
-
-SOURCES = 64
-"""Files whose source stays known when no rank is in them."""
 
 
 class History:
@@ -69,7 +54,6 @@ class History:
         self.held: dict[int, Record] = {}
         self.interfaces = tuple(Interface(watched.host, *one) for one in watched.interfaces)
         self.wanted: set[AnyQuestion] = set()
-        self._lately: dict[AnyQuestion, None] = {}
         self.answers: dict[AnyQuestion, Any] = {}
         self.newest: Look | None = None
         self.asked = False
@@ -81,7 +65,7 @@ class History:
         """Take in a look, of which a snapshot may be made: that costs ten times as much."""
         self.newest = look
         self.answers.update(look.answers)
-        self.wanted = {*self._lately}
+        self.wanted = set()
         self.outside.take(look)
         self.limit = look.limit
         self.inbox.take(look.told)
@@ -139,11 +123,6 @@ class History:
     def ask(self, question: AnyQuestion) -> Any:
         """The answer that is known, None where there is none; the next look asks again."""
         self.wanted.add(question)
-        if isinstance(question, Source):  # ranks come back to a file: it is sent, and recorded, once
-            self._lately.pop(question, None)
-            self._lately[question] = None
-            if len(self._lately) > SOURCES:
-                del self._lately[next(iter(self._lately))]
         return self.answers.get(question)
 
     @property

@@ -13,7 +13,6 @@ from helpers.beacon.record import FrameEntry, Record
 from helpers.model.facts import Group, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import InRPC, JoinsRPC
-from helpers.observe.history import SOURCES
 from helpers.observe.look import (
     Cell,
     Dump,
@@ -23,7 +22,6 @@ from helpers.observe.look import (
     Movement,
     Output,
     Program,
-    Source,
     Threads,
     Told,
     Usage,
@@ -102,23 +100,6 @@ def test_what_was_read_is_forgotten_once_the_beacon_runs_again() -> None:
     observer.take(told(6.0))
     assert Dump(900) in observer.wanted
     assert observer.take(replace(told(6.1), answers=(read(9),))).ranks[0].process.where.line == 9
-
-
-def test_a_source_stays_known_when_its_rank_is_in_another_file() -> None:
-    """Ranks come back to a file: its source is asked for, and recorded, once."""
-
-    def within(time: float, file: str) -> Look:
-        record = standing(frames=[(file, 7, "call", True)])
-        return look(time, python(), told=(Told(900, time, record=record),))
-
-    observer = Observer(watched(PYTHON))
-    observer.take(within(1.0, "/job/a.py"))
-    (asked,) = [question for question in observer.wanted if isinstance(question, Source)]
-    observer.take(replace(within(2.0, "/job/b.py"), answers=((asked, ["call()", 0.0]),)))
-    assert asked in observer.wanted and asked in observer.answers
-    for number in range(SOURCES):
-        observer.take(within(3.0 + number, f"/job/{number}.py"))
-    assert asked not in observer.wanted and asked not in observer.answers
 
 
 def test_the_lock_may_be_held_from_the_start() -> None:

@@ -154,8 +154,7 @@ class Raising(msgspec.Struct):
         ]
         found = errors[0] if errors else None
         if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
-            kind = named["cause"] or named["type"].rpartition(".")[2]
-            found = ErrorView(kind, self.lines[1][named.end() - 1 :])
+            found = ErrorView(tracebacks.type_in(named), self.lines[1][named.end() - 1 :])
         if found is None and frames and not self.named and not self.of_launcher:
             kind = UNNAMED if self.message else CUT_OFF
             found = ErrorView(kind, self.message, tuple(reversed(frames)))

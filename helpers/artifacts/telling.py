@@ -49,6 +49,7 @@ _WEIGHTS = (
     (1, r"[Ww]arn|[Rr]etry|[Ss]low"),
 )
 _PATTERNS = tuple((weight, re.compile(pattern)) for weight, pattern in _WEIGHTS)
+_MESSAGES = tuple(row for row in PATTERNS.values() if row.needles)
 _ANY = re.compile("|".join(pattern for _, pattern in _WEIGHTS))
 
 ALARM = re.compile(rb"\b(?:FATAL|Fatal|[Kk]illed|ERROR|CRITICAL|[Ff]ailed|[Aa]borted|died|[Ss]talled)\b")
@@ -111,8 +112,7 @@ class Telling:
 
 def excerpt(text: str, letters: int) -> str:
     """A part of a line, of so many letters at most: its beginning, or from what tells on."""
-    rows = [row for row in PATTERNS.values() if row.needles]
-    known = [match.start() for row in rows if (match := row.search(text))]
+    known = [match.start() for row in _MESSAGES if (match := row.search(text))]
     found = known or [match.start() for _, pattern in _PATTERNS if (match := pattern.search(text))]
     at = min(found, default=0)
     return text[at if at > letters - AROUND else 0 :][:letters]

@@ -89,7 +89,8 @@ class _Head:
         self.labels = [source] if source else []
         self.local: tuple[str, int] | None = None
 
-    def _take(self, prefix: Pattern) -> re.Match[str] | None:
+    def take(self, prefix: Pattern) -> re.Match[str] | None:
+        """Take a prefix off, where it stands there."""
         found = prefix.search(self.rest)
         if found is not None:
             self.rest = self.rest[found.end() :]
@@ -102,7 +103,7 @@ class _Head:
 
     def take_pod(self) -> None:
         """The name of a pod."""
-        if found := self._take(line_heads.POD):
+        if found := self.take(line_heads.POD):
             self.labels.append(found["writer"])
 
     def take_mpi(self) -> None:
@@ -110,26 +111,26 @@ class _Head:
         inside = _MPI_INSIDE.search(self.rest)
         if inside is not None and inside.start() <= BEFORE:
             self.rest = inside[0] + _MPI_INSIDE.sub("", self.rest[inside.end() :])
-        if found := self._take(line_heads.MPI):
+        if found := self.take(line_heads.MPI):
             self.rank = int(found["rank"])
             self.labels.append(f"mpi {self.rank}")
 
     def take_actor(self) -> None:
         """Ray's name of an actor, with its rank, if it tells that."""
-        if found := self._take(line_heads.ACTOR):
+        if found := self.take(line_heads.ACTOR):
             self.labels.append(f"{found['pid']}@{found['ip'] or ''}")
             told = _RANK.search(found["more"])
             self.rank = int(told[1]) if told is not None else None
 
     def take_tee(self) -> None:
         """torchrun's local rank."""
-        if found := self._take(line_heads.TEE):
+        if found := self.take(line_heads.TEE):
             self.numbered("local", found)
 
     def take_tags(self) -> None:
         """A rank that the process, or its launcher, has written."""
         for tag in (line_heads.RANK, line_heads.TAGGED):
-            if self.rank is None and (found := self._take(tag)):
+            if self.rank is None and (found := self.take(tag)):
                 self.rank = int(found["rank"])
 
 
@@ -157,9 +158,8 @@ class Writers:
             number: of it in its file; raw: what stands there, if it is not the line itself.
             source, rank: what wrote it, as a collector tells.
         """
-        head = _Head(
-            _bare(_without_markdown(_COLOURS.sub("", line)), line_heads.COLLECTED), source, rank
-        )
+        head = _Head(_without_markdown(_COLOURS.sub("", line)), source, rank)
+        head.take(line_heads.COLLECTED)
         head.take_pod()
         head.take_mpi()
         self._take_task(head)
@@ -266,11 +266,6 @@ def _without_markdown(line: str) -> str:
     if "`" in line and (ticks := _TICKS.match(line)):
         line = ticks["whole"] or ticks["blanks"] + ticks["text"]
     return line
-
-
-def _bare(line: str, prefix: Pattern) -> str:
-    found = prefix.search(line)
-    return line if found is None else line[found.end() :]
 
 
 def numbers(text: str) -> list[int]:

@@ -106,6 +106,11 @@ def _translated(earlier: ErrorView, later: ErrorView) -> bool:
     return (caught.file, caught.function) == (raised.file, raised.function)
 
 
+def type_in(match: re.Match[str]) -> str:
+    """The name of an exception's class; in Ray's `RayTaskError(X)`, that of its cause: `X`."""
+    return str(match["cause"] or match["type"].rpartition(".")[2])
+
+
 def names_exception(line: str) -> bool:
     """True for the last line of a traceback whose exception is called one, with or without a message."""
     return _EXCEPTION.fullmatch(line.rstrip()) is not None
@@ -172,7 +177,7 @@ class _Blocks:
         elif error := _ERROR.match(line):
             certain = names_exception(line)
             if self._ending is None or certain:
-                kind = error["cause"] or error["type"].rpartition(".")[2]  # as Ray names it
+                kind = type_in(error)
                 self._ending = ErrorView(kind, error["message"] or "", tuple(reversed(frames)))
             if certain:
                 self.close()

@@ -75,9 +75,7 @@ def test_it_takes_little_room(environment: Path) -> None:
     (packages,) = environment.glob("lib/python*/site-packages")
     files = [path for path in packages.rglob("*") if path.is_file()]
     files += [environment / "bin" / name for name in ("stuck-ranks", "py-spy")]
-    taken = sum(path.stat().st_size for path in files)
-    print(taken)
-    assert taken < MOST * 10**6
+    assert sum(path.stat().st_size for path in files) < MOST * 10**6
     names = {path.name for path in packages.iterdir()}
     assert names.isdisjoint({"torch", "lightning", "IPython", "jupyterlab"})
 

@@ -20,7 +20,7 @@ from ..model.facts import (
     Snapshot,
     Verdict,
 )
-from ..model.wording import abridged, clipped, doing, place, plural, sentence, spoken
+from ..model.wording import abridged, clipped, doing, place, plural, sentence, signal_name, spoken
 from .doubt import doubt
 from .events import Event, events
 from .handled import first_handled, while_handling
@@ -77,9 +77,8 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     if final and suspicion is not None and hangs:
         return _doubted(_completed(assumed, suspicion), assumed, seen)
     if snapshot.job.exit_code == 0:
-        summary = "The job ended well: every rank came to its end."
         evidence = (*_earlier(snapshot), *_limit(snapshot))
-        return Verdict("ok", "none", summary=summary, evidence=evidence)
+        return Verdict("ok", "none", summary=_ended_well(seen), evidence=evidence)
     if final and suspicion is not None:
         return _completed(assumed, suspicion)
     waiting = _live_line(seen)
@@ -91,6 +90,16 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
+
+
+def _ended_well(facts: Facts) -> str:
+    ends = {
+        event.rank: verb("was", "were", f"ended by {signal_name(event.by_signal)}")
+        for event in facts.dismissed
+        if event.rank is not None and event.by_signal is not None
+    }
+    how = f"{clauses(ends)}, and the command went on" if ends else "every rank came to its end"
+    return f"The job ended well: {how}."
 
 
 def _doubted(verdict: Verdict, assumed: Facts, seen: Facts) -> Verdict:

@@ -125,6 +125,25 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
     return tuple(sorted(found, key=_weight))
 
 
+def left_to_starter(snapshot: Snapshot, event: Event) -> bool:
+    """True while it is for the process that has started a rank to say whether its end is a failure.
+
+    A script may end the ranks that it has started when it has what it needs from them, by SIGTERM or
+    SIGKILL (`Process.terminate`, `Process.kill`), and go on; nothing shows who has sent a signal. The
+    launchers of `AGENTS` never do so, and the kernel sends SIGKILL for memory.
+    """
+    if snapshot.job.launcher in AGENTS or snapshot.memory_kills:
+        return False
+    if event.by_signal not in FROM_OUTSIDE or not event.own or snapshot.job.exit_code not in (0, None):
+        return False
+    ranks = (view.process for view in snapshot.ranks if view.process is not None)
+    starter = next((p for p in (*snapshot.launchers, *ranks) if p.pid == event.process.parent), None)
+    if starter is None or starter.error is not None:
+        return False
+    lives = starter.ended is None or starter.ended >= event.time
+    return lives and not starter.signal and not starter.exit_code
+
+
 def twins(view: RankView) -> frozenset[int]:
     """Pids of processes that have the number of this rank and were not started below it."""
     if view.process is None:

@@ -16,7 +16,7 @@ from ..model.frames import Frame, is_in
 from ..model.waits import InCollective, Wait
 from ..model.wording import spoken, stack_of
 from .aborted_calls import AbortedCall, aborted_calls, exclusions
-from .events import Event, events
+from .events import Event, events, left_to_starter
 from .graph import Graph
 from .matching import SAME_SIZE
 from .parting.divergence import Divergence
@@ -46,7 +46,16 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """Failing ends, the most telling first."""
-        return events(self.snapshot)
+        return tuple(event for event in events(self.snapshot) if event not in self.dismissed)
+
+    @cached_property
+    def dismissed(self) -> tuple[Event, ...]:
+        """Ends of ranks that no rank waits for, and of which their starter has to say what they mean."""
+        return tuple(
+            event
+            for event in events(self.snapshot)
+            if left_to_starter(self.snapshot, event) and not self.graph.needing(event.ranks)
+        )
 
     @cached_property
     def apart(self) -> tuple[Apart, ...]:

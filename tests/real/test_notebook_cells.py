@@ -178,7 +178,4 @@ def test_a_cell_that_fails_is_named_with_its_line(tmp_path: Path) -> None:
 def test_a_cell_that_may_fail_is_no_error(tmp_path: Path) -> None:
     save(tmp_path / "train.ipynb", GOES_ON)
     code, report, _ = run(tmp_path, "--allow-errors")
-    assert report["where"] is None and "ZeroDivisionError" not in report["summary"]
-    # A kernel that does not end (see above) is ended by nbconvert.
-    told = (code, report["outcome"], report["summary"] if code else "")
-    assert told in ((0, "ok", ""), (1, "error", "Rank 0 was ended by SIGTERM."))
+    assert (code, report["outcome"], report["where"]) == (0, "ok", None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from histories import (
     LIBRARY,
     child,
+    collective,
     ended,
     error,
     frame,
@@ -15,14 +18,16 @@ from histories import (
     raised,
     rank,
     snapshot,
+    steady,
     wait,
     worker,
     working,
 )
 from msgspec.structs import replace
 
+from helpers.diagnose.diagnose import diagnose
 from helpers.diagnose.events import events
-from helpers.model.facts import RankView, Snapshot
+from helpers.model.facts import ProcessView, RankView, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.waits import OnChild
 
@@ -231,6 +236,43 @@ def test_a_rank_that_waits_for_a_living_child_needs_none_that_has_ended() -> Non
     joins = wait(OnChild, "wait")
     assert events(snapshot(rank(0, joins, children=[build, job]))) == ()
     assert [e.by_signal for e in events(snapshot(rank(0, joins, children=[build])))] == [9]
+
+
+def _ended_by(number: int, script: ProcessView, *others: RankView, **job: Any) -> Snapshot:
+    """Rank 0 was ended by a signal at 5 s; `script` has started it."""
+    view = rank(0, parent=script.pid, state="exited", ended=5.0, signal=number)
+    return snapshot(view, *others, launchers=[script], **{"started_by": "python", **job})
+
+
+GOES_ON = launcher()
+MEANT = [
+    ("SIGTERM, and the script goes on", _ended_by(15, GOES_ON), True),
+    ("SIGKILL, and the script goes on", _ended_by(9, GOES_ON), True),
+    ("the script has ended well", _ended_by(15, launcher(ended=6.0, exit_code=0), code=0), True),
+    ("a fault of its own", _ended_by(11, GOES_ON), False),
+    ("the script had ended before", _ended_by(15, launcher(ended=4.0, exit_code=0)), False),
+    ("the script has failed", _ended_by(15, launcher(ended=6.0, exit_code=1)), False),
+    ("the script has raised", _ended_by(15, replace(GOES_ON, error=error("OSError", "x"))), False),
+    ("the job has failed", _ended_by(15, GOES_ON, code=1), False),
+    ("a launcher that only watches", _ended_by(15, GOES_ON, started_by="torchrun"), False),
+    ("the kernel ended something for memory", replace(_ended_by(9, GOES_ON), memory_kills=1), False),
+]
+
+
+@pytest.mark.parametrize(("seen", "meant"), [row[1:] for row in MEANT], ids=[row[0] for row in MEANT])
+def test_a_script_may_end_the_ranks_that_it_has_started(seen: Snapshot, meant: bool) -> None:
+    assert (diagnose([seen]).cause == "none") is meant
+
+
+def test_the_end_of_a_rank_that_another_waits_for_is_no_matter_of_its_starter() -> None:
+    waits = rank(1, collective("barrier"))
+    assert diagnose(steady(_ended_by(15, GOES_ON, waits))).cause == "rank-crashed"
+
+
+def test_ranks_that_a_script_has_ended_are_told_when_it_has_ended_well() -> None:
+    seen = _ended_by(15, launcher(ended=6.0, exit_code=0), code=0)
+    told = "The job ended well: rank 0 was ended by SIGTERM, and the command went on."
+    assert diagnose([seen]).summary == told
 
 
 @pytest.mark.parametrize("failed", [False, True])

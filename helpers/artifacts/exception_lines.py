@@ -7,9 +7,10 @@ import re
 from ..observe import tracebacks
 from .log_rank import LogRank, LogRanks
 from .patterns import exit_lines, failure_lines, watchdog_lines
-from .raising import RAISED, TRACEBACK, Raising
+from .raising import RAISED, Raising
+from .rich_box import BOX, RichBox
 from .watchdog import speaker
-from .writers import Line, Writers
+from .writers import TRACEBACK, Line, Writers
 
 WRITERS = 4096
 """Processes of which lines without an event are remembered."""
@@ -26,6 +27,7 @@ DETAILS = (
     failure_lines.DUPLICATE_GPU,
     failure_lines.FINGERPRINTS,
     failure_lines.REDUCER,
+    failure_lines.SHAPES,
     failure_lines.UNANSWERED,
     failure_lines.CANN_REASON,
 )
@@ -80,6 +82,7 @@ class ExceptionLines:
         self._ranks = ranks
         self._writers = writers
         self._spawned: dict[str, int] = {}
+        self._boxes: dict[int | str, RichBox] = {}
 
     def take(self, line: Line, *, known: bool) -> None:
         """The lines of each process from its first traceback on, or of what the log has of it.
@@ -89,6 +92,11 @@ class ExceptionLines:
         """
         if _BY_LAUNCHER.match(line.text):
             return
+        if line.text[:1] in BOX:
+            unboxed = self._boxes.setdefault(line.speaker, RichBox()).unboxed(line.text)
+            if unboxed is None:
+                return
+            line = line._replace(text=unboxed)
         text, logged = _logged(line.text) if known else (line.text, False)
         rank = self._author(line, text) if known else self._spawned.get(line.writer, line.writer)
         rank = line.rank if line.rank is not None and not known else rank

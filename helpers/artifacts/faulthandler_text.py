@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterable
 
@@ -17,6 +18,9 @@ from ..observe.account import Account
 from . import pyspy_dump
 
 KIND = "faulthandler dump"
+
+MULTIPROCESSING = os.path.join("multiprocessing", "process.py")
+"""The file in which the children of Python's `multiprocessing` begin."""
 
 BEGINS = re.compile(
     r"(?:(?P<current>Current )?[Tt]hread 0x[0-9a-f]+(?: \[(?P<name>.*)\])? |Traceback )"
@@ -35,8 +39,9 @@ END = "Traceback (most recent call last):"
 def account(lines: Iterable[str], path: str) -> Account | None:
     """What a dump tells; None where it has no frame.
 
-    The main thread is the one that is marked as current, which a crash was in, else the one that runs
-    the top level of a module; where there is neither, it is not in the text.
+    The main thread is the one that is marked as current, which a crash was in, unless `threading` has
+    started it; else the one that runs the top level of a module, or the function of a child of
+    `multiprocessing`. Where there is neither, it is not in the text.
     """
     threads: list[pyspy_dump.DumpedText] = []
     current: set[int] = set()
@@ -56,9 +61,23 @@ def account(lines: Iterable[str], path: str) -> Account | None:
     known = [thread for thread in threads if thread.frames]
     if not known:
         return None
-    ends = (one for one in known if one.frames[-1]["name"] == "<module>")
-    crashed = (one for one in known if one.thread_id in current)
-    main = next(crashed, None) or next(ends, None)
+    outermost = [thread for thread in known if _is_main(thread)]
+    crashed = [thread for thread in known if thread.thread_id in current]
+    if outermost and all(map(_is_started, crashed)):
+        crashed = []
+    main = next(iter(crashed or outermost), None)
     if main is not None:
         main.thread_name = "MainThread"
     return pyspy_dump.of_threads(known, (), path, KIND)
+
+
+def _is_main(thread: pyspy_dump.DumpedText) -> bool:
+    """True for a thread that runs the top level of a module, or the function of a child."""
+    return thread.frames[-1]["name"] == "<module>" or any(
+        frame["filename"].endswith(MULTIPROCESSING) for frame in thread.frames
+    )
+
+
+def _is_started(thread: pyspy_dump.DumpedText) -> bool:
+    """True for a thread that another one has started."""
+    return thread.frames[-1]["filename"].endswith("threading.py")

@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Iterator
 
-from ..model.facts import CUT_OFF, EXTENSION, LockWait
+from ..beacon.record import Error
+from ..model.facts import CUT_OFF, EXTENSION, ErrorView, LockWait
 from ..observe.account import Account
 from . import baton
 from .exception_lines import ExceptionLines, is_assertion
@@ -21,8 +22,8 @@ from .writers import Line, Writers, numbers
 WARNINGS = 5
 """Warnings of NCCL's that are kept: what follows from the first is warned of as well."""
 
-_TENSOR_RANK = re.compile(r"TP(\d+)")
-"""The place of a process in tensor parallelism, which is its rank where there is no other."""
+ENOUGH = 20
+"""Letters of a message that ends within it, by which it is known."""
 
 _SIGNALLED = {2: "SIGINT", 15: "SIGTERM", 1: "SIGHUP", 9: "SIGKILL"}
 
@@ -50,6 +51,7 @@ _OUTSIDE = {
 FATAL_WARNINGS = re.compile(
     r"has already checked in|Mismatched collective|Connect to \S+<\d+> (?:failed|returned)"
     r"|no socket interface|Connection closed by|Broken pipe|Connection reset|Cuda failure|Failed to CUDA"
+    r"|Call to ibv_\w+ failed"
 )
 """Warnings of NCCL's after which a job cannot go on, and which no exception may follow."""
 
@@ -113,6 +115,7 @@ class Log:
         self._exceptions = ExceptionLines(self._ranks, writers)
         self._ends = ProcessEnds(self._ranks, writers, self._quote)
         self._several = False
+        self._last = 0
         self._cancelled: Line | None = None
         self._absent: set[int] = set()
         self._stalled = False
@@ -137,6 +140,7 @@ class Log:
         return (bare or same) and _HEAD.match(line.text) is None
 
     def _note(self, line: Line) -> None:
+        self._last = line.number if line.text.strip() else self._last
         self._several = self._several or any(text in line.text for text in _SEVERAL)
         self._barrier.take(line)
         known = self._stalled or _KNOWN.search(line.text) is not None
@@ -177,6 +181,7 @@ class Log:
         self._place_exception()
         yield from self._waits_for_builds(path)
         self._interruptions()
+        self._complete()
         self._cut_off()
         masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
         ready = range(max((max(ranks) for ranks in self._ready), default=0))
@@ -248,12 +253,21 @@ class Log:
                     self._outside = begins, f"the job was ended from outside ({by})"
                     self._quotes[told.death.named or begins] = told.death.raw
 
+    def _complete(self) -> None:
+        """The last line of a log may end inside a message that another rank has raised, too."""
+        last = [t for t in self._ranks.values() if t.death is not None and t.death.named == self._last]
+        for cut in last:
+            begun = error(cut)
+            for raised in filter(None, map(error, self._ranks.values())):
+                if begun is not None and cut.death is not None and _is_begun(begun, raised):
+                    cut.death.logged = ErrorView(raised["type"], raised["message"])
+
     def _cut_off(self) -> None:
         """An exception whose message is not in the log counts where nothing else tells of an end."""
         told = [
             one for one in self._ranks.values() if (raised := error(one)) and raised["type"] == CUT_OFF
         ]
-        others = (one for one in self._ranks.values() if one not in told)
+        others = (t for t in self._ranks.values() if t not in told and not t.is_launcher)
         known = any(one.code is not None for one in self._ranks.values()) or bool(
             self._ends.memory_kills
         )
@@ -324,10 +338,7 @@ class Log:
             for rank in self._ready[-1]:
                 self._waits(rank, line)
         if late := watchdog_lines.NO_PROGRESS.search(text):
-            place = late["place"] or ""
-            alone = _TENSOR_RANK.fullmatch(place)
-            number = late["rank"] or (alone[1] if alone is not None else None)
-            self._waits(int(number) if number is not None else place or line.speaker, line)
+            self._waits(int(late["rank"]) if late["rank"] else line.speaker, line)
 
     def _waits(self, rank: int | str, line: Line) -> None:
         """A rank has waited for longer than a library expects."""
@@ -422,6 +433,12 @@ def _joined(begin: str, rest: str) -> str:
     bare = begin.rstrip()
     between = " " if bare.endswith((",", ":")) or begin == f"{bare} " else ""
     return bare + between + rest
+
+
+def _is_begun(part: Error, whole: Error) -> bool:
+    """True for an exception of which the message ends where that of another one goes on."""
+    longer = len(whole["message"]) > len(part["message"]) > ENOUGH
+    return longer and part["type"] == whole["type"] and whole["message"].startswith(part["message"])
 
 
 def _message(told: LogRank) -> str:

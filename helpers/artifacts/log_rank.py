@@ -138,7 +138,7 @@ class LogRank(msgspec.Struct):
         death = self.death
         if death is None or (self.quotes and not (death.named or death.message)):
             return self.quotes
-        return {**self.quotes, death.named or death.begins: death.raw}
+        return {**self.quotes, death.named or death.newest or death.begins: death.raw}
 
     @property
     def is_launcher(self) -> bool:
@@ -286,8 +286,8 @@ def _in_call(
 
 
 def _unseen(code: int | None) -> Error | None:
-    """The exception of a process that has ended with an exit code, which the log does not have."""
-    if code is None or code <= 0:
+    """An exception that the log does not have, of a process that has ended as Python does after one."""
+    if code != 1:
         return None
     return {
         "type": "an exception that is not in what was read",
@@ -318,4 +318,5 @@ def error(told: LogRank) -> Error | None:
 
 
 def _is_user(file: str) -> bool:
+    file = file.replace("\\", "/")
     return pyspy_record.is_user(file, ()) and not is_launcher(file)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..model.facts import Snapshot, Verdict
+from ..model.findings import Unexplained
 from ..model.wording import plural, spoken
 from ..observe import flight_dump
 from ..observe.account import Account
@@ -48,9 +49,10 @@ def not_seen(
         are = plural(nameless, "is not told by its file", "are not told by their files")
         yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"
     kinds = {one.kind for one in accounts}
-    if not known and flight_dump.KIND not in kinds:
+    waited = not known and not _in_words_alone(verdict)
+    if waited and flight_dump.KIND not in kinds:
         yield RECORD
-    if not known and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
+    if waited and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
         yield STACKS
     if verdict.cause == "unknown":
         yield READ
@@ -61,3 +63,9 @@ def not_seen(
     if rest := unrecognised[LISTED:]:
         are = plural(rest, "file is", "files are")
         yield f"{len(rest)} more {are} not recognised ({sum(size for _, size in rest)} bytes)"
+
+
+def _in_words_alone(verdict: Verdict) -> bool:
+    """True where more of the text would tell, and no dump: of an exception, or of who ended the job."""
+    finding = verdict.finding
+    return isinstance(finding, Unexplained) and (finding.cut_off or finding.from_outside)

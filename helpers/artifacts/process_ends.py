@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Callable
 
 from .log_rank import LogRank, LogRanks
@@ -48,6 +49,8 @@ class ProcessEnds:
         self._writers = writers
         self._quote = quote
         self._started: dict[int, set[str]] = {}
+        self._announced: Counter[int] = Counter()
+        self._world = 0
         self._in_summary: dict[str, LogRank] = {}
         self._root: LogRank | None = None
         self._root_next = False
@@ -64,6 +67,7 @@ class ProcessEnds:
         elif exit_lines.RESTARTS.search(text):
             self.restarted_at = line.number
             self._started.clear()
+            self._announced.clear()
         elif self._summary(line):
             pass
         elif match := exit_lines.TASK_ENDED.search(text):
@@ -80,17 +84,25 @@ class ProcessEnds:
 
     @property
     def doubled(self) -> tuple[int, ...]:
-        """Ranks as which processes of different labels have started."""
-        return tuple(sorted(rank for rank, labels in self._started.items() if len(labels) > 1))
+        """Ranks as which processes of different labels have started.
+
+        Without labels it shows where as many processes have started as there are ranks, and each of some
+        ranks as often: machines that do not know their number.
+        """
+        labelled = (rank for rank, labels in self._started.items() if len(labels) > 1)
+        counts = self._announced
+        every = counts.total() == self._world and len({*counts.values()}) == 1
+        return tuple(sorted({*labelled, *(rank for rank in counts if every and counts[rank] > 1)}))
 
     def _starts(self, line: Line, rank: int, world: int) -> None:
         """A process is about to join as a rank."""
-        self._ranks.of(rank).world_size = world
+        self._ranks.of(rank).world_size = self._world = world
+        self._announced[rank] += 1
+        if self._announced[rank] > 1:
+            self._quote(line)
         labels = self._started.setdefault(rank, set())
         if line.writer:
             labels.add(line.writer)
-            if len(labels) > 1:
-                self._quote(line)
 
     def place(self) -> None:
         """The ranks of processes that a launcher tells by local rank, and who has failed first."""
@@ -149,7 +161,11 @@ class ProcessEnds:
     def _by_launcher(self, line: Line) -> bool:
         """What has started a process tells how it has ended, or its rank; False where it does not."""
         if match := exit_lines.RANK_ENDED.search(line.text):
-            known = (match[name] for name in ("rank", "worker", "index", "mpi") if match[name])
+            known = (
+                match[name]
+                for name in ("rank", "worker", "train", "task", "index", "mpi")
+                if match[name]
+            )
             rank = next(known, None)
             code = match["code"] or match["returned"] or match["exit"]
             name, number = match["signal"] or match["died"], match["number"]
@@ -177,6 +193,10 @@ class ProcessEnds:
         """A process, or the shell or the library around it, tells of the signal that ends it."""
         if match := kill_lines.SIGNAL_BLOCK.search(line.text):
             self._ranks.of(line.speaker).ended(line, -SIGNALS[match["how"]])
+        elif match := kill_lines.SIGNAL_HANDLER.search(line.text):
+            told = self._ranks.of(line.speaker)
+            told.pid = int(match["pid"])
+            told.ended(line, -signal.Signals[match["name"]])
         elif failure_lines.TERMINATED.search(line.text):
             self._aborted = self._ranks.of(line.speaker)
             self._aborted.ended(line, -signal.SIGABRT)

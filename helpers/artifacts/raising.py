@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..model.facts import CUT_OFF, ErrorView
 from ..model.frames import Frame
 from ..observe import tracebacks
-from .writers import Line
+from .writers import TRACEBACK, Line
 
 LONGEST = 2_000
 """Lines that are kept from a first traceback on; letters of a line that is broken."""
@@ -45,6 +45,9 @@ _LAUNCHER = re.compile(
 )
 """Files of launchers: no rank runs in them."""
 
+_SPAWN = re.compile(r"(?:^|[/\\])torch[/\\]multiprocessing[/\\]spawn\.py$")
+"""Where a process starts ranks, waits for them in `join`, and raises what one of them has raised."""
+
 _RELAYED = "ChildFailedError"
 """What torchrun raises once a rank has failed: torch/distributed/elastic/multiprocessing/errors."""
 
@@ -54,7 +57,6 @@ INDENTED = re.compile(r' *File ".+", line \d+, in | {4,}\S')
 UNNAMED = "an exception"
 """An exception of which only the message is told."""
 
-TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(
     r"(?:^|\]:? ?|\) )(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt))(?:\((?P<cause>\w+)\))?: \S"
 )
@@ -66,9 +68,10 @@ class Raising(msgspec.Struct):
 
     Attributes:
         begins: number of its first line in the log; lines: of it, and of those chained to it.
-        named: number of the line that names it, 0 before it is; raw: that line, as the file has it, else
-            its first one; certain: whether it is called an exception there: else a line of another
-            process may stand before it.
+        named: number of the line that names it, 0 before it is; newest: of the newest line of its
+            traceback; raw: the line that names it, as the file has it, else the newest one.
+        certain: whether it is called an exception there: else a line of another process may stand before
+            it.
         since: how many lines ago that was.
         message: what stands before the traceback.
         details: what later lines of its message say it is, each once.
@@ -80,6 +83,7 @@ class Raising(msgspec.Struct):
     begins: int
     lines: list[str] = msgspec.field(default_factory=list)
     named: int = 0
+    newest: int = 0
     raw: str = ""
     certain: bool = False
     since: int = 0
@@ -128,7 +132,10 @@ class Raising(msgspec.Struct):
         elif self.since and not self.certain and self.since <= CHAINED and INDENTED.match(text):
             self.since, self.named, self.outlived = 0, 0, False
             self._later.clear()
-        elif self.since or (text.strip() and not text[0].isspace()):
+        elif not self.since and (not text.strip() or text[0].isspace()):
+            if text.strip() and not self.message:
+                self.newest, self.raw = line.number, line.raw
+        else:
             self.since += 1
             certain = not self.certain and tracebacks.names_exception(text)
             if certain and self.since <= tracebacks.NEAR:
@@ -147,15 +154,13 @@ class Raising(msgspec.Struct):
         if self.logged is not None:
             return self.logged
         frames = self._frames
-        errors = [
-            one
-            for one in tracebacks.errors("\n".join(self.lines))
-            if one.type != _RELAYED and _of_launcher(one.stack) == self.of_launcher
-        ]
-        found = errors[0] if errors else None
+        errors = [one for one in tracebacks.errors("\n".join(self.lines)) if one.type != _RELAYED]
+        alike = [one for one in errors if _of_launcher(one.stack) == self.of_launcher]
+        found = next(iter(alike or errors), None)
         if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
             found = ErrorView(tracebacks.type_in(named), self.lines[1][named.end() - 1 :])
-        if found is None and frames and not self.named and not self.of_launcher:
+        begun = frames or (not self.since and self.lines[-1].endswith(TRACEBACK))
+        if found is None and begun and not self.named and not self.of_launcher:
             kind = UNNAMED if self.message else CUT_OFF
             found = ErrorView(kind, self.message, tuple(reversed(frames)))
         details = "; ".join(self.details)
@@ -175,4 +180,7 @@ def is_launcher(file: str) -> bool:
 
 
 def _of_launcher(stack: Iterable[Frame]) -> bool:
-    return any(is_launcher(frame.file) for frame in stack)
+    return any(
+        is_launcher(frame.file) or (frame.function == "join" and _SPAWN.search(frame.file))
+        for frame in stack
+    )

@@ -12,10 +12,11 @@ from ..beacon.record import FrameEntry
 from ..observe.account import Account
 from ..observe.source import Sources
 from . import gdb_text, rest
+from .faulthandler_text import MULTIPROCESSING
 from .patterns import line_heads
 
-MULTIPROCESSING = os.path.join("multiprocessing", "process.py")
-"""The file in which the children of Python's `multiprocessing` begin."""
+C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
+"""The file of the operations of several ranks."""
 
 SPAWN = os.path.join("torch", "multiprocessing", "spawn.py")
 """The file in which ranks begin, and their parent waits for them."""
@@ -121,13 +122,15 @@ def _may_be_rank(account: Account, sources: Sources) -> bool:
 
 
 def _is_of_several(account: Account) -> bool:
-    """True for a process of which no file tells whether it is the only one, or whose title has a place.
+    """True for a process of which no file tells whether it is the only one, or that is one of several.
 
     People look into one process of many by gdb, and a stack may have no thread that is known to be main.
+    A title may have a place, and a thread may be in an operation of several ranks.
     """
     titled = line_heads.TITLE.search(" ".join(account.command))
     placed_by_title = titled is not None and bool(titled["others"] or titled["tensor"])
-    return account.kind == gdb_text.KIND or placed_by_title
+    joined = any(frame[0].endswith(C10D) for thread in account.threads for frame in thread["frames"])
+    return account.kind == gdb_text.KIND or placed_by_title or joined
 
 
 def is_helper(account: Account) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ..observe import tracebacks
 from .patterns import line_heads
 from .patterns.pattern import Pattern
 
@@ -19,6 +20,8 @@ _TICKS = re.compile(r"(?: (?=`))?(?P<blanks>\s*)`(?P<text>[^`]+)`?\s*$|(?P<whole
 _MPI_INSIDE = re.compile(r"\[\d+,\d+\]<std(?:out|err|diag)>:")
 """The label of `mpirun`, which it writes before each piece that a process has written."""
 
+TRACEBACK = "Traceback (most recent call last):"
+
 HEAD = 16
 """Letters of the beginning of a line by which its label is known."""
 
@@ -26,7 +29,7 @@ _DIGITS = str.maketrans("123456789", "000000000")
 
 _SAYS = re.compile(
     r"Traceback \(most recent|\[rank\d|\[[A-Za-z_]\w*\d+\]:|\[[EFW][\d ]|  File \"|[\w.]*Error: "
-    r"|Initializing distributed: GLOBAL_RANK"
+    r"|\[\d{4}-[\d-]+ [\d:.]+: [EFIW] |Initializing distributed: GLOBAL_RANK"
 )
 """What a number and a colon are a label before, not a part of."""
 
@@ -122,6 +125,15 @@ class _Head:
             told = _RANK.search(found["more"])
             self.rank = int(told[1]) if told is not None else None
 
+    def take_place(self) -> None:
+        """A server's own label."""
+        found = line_heads.PLACE.search(self.rest)
+        if found is not None and found["place"]:
+            self.rest = self.rest[found.end() :]
+            self.labels.append(found["place"].strip())
+            if self.labels[-1] == f"TP{found['tensor']}" and self.rank is None:
+                self.rank = int(found["tensor"])
+
     def take_tee(self) -> None:
         """torchrun's local rank."""
         if found := self.take(line_heads.TEE):
@@ -145,6 +157,7 @@ class Writers:
         self._home = home
         self._tasks = False
         self._prepended = False
+        self._record: _Head | None = None
         self._learned: dict[str, re.Pattern[str]] = {}
         self._ranks: dict[str, set[int]] = {}
         self._numbers: dict[str, tuple[str, int]] = {}
@@ -167,6 +180,7 @@ class Writers:
         head.take_tee()
         head.take_tags()
         self._take_prepended(head)
+        self._take_record(head)
         self._take_label(head)
         writer = " ".join(filter(None, head.labels))
         if head.local is not None:
@@ -220,6 +234,16 @@ class Writers:
         if self._prepended:
             head.rank, head.rest = int(found["rank"]), head.rest[found.end() :]
 
+    def _take_record(self, head: _Head) -> None:
+        """A server's label, which its logger writes before the first line of a traceback alone."""
+        labelled, record = bool(head.labels) or head.rank is not None, self._record
+        head.take_place()
+        if record is not None and not labelled and not head.labels and _goes_on(head.rest):
+            head.labels, head.rank = [*record.labels], record.rank
+        else:
+            begins = not labelled and bool(head.labels) and head.rest.rstrip().endswith(TRACEBACK)
+            self._record = head if begins else None
+
     def _take_label(self, head: _Head) -> None:
         """A label that only this log has."""
         found = self._label(head.rest)
@@ -237,6 +261,13 @@ class Writers:
             self._learned.setdefault(shape, re.compile(shape))
         matches = (pattern.match(line) for pattern in self._learned.values())
         return max((m for m in matches if m is not None), key=lambda match: match.end(), default=None)
+
+
+def _goes_on(text: str) -> bool:
+    """True for a line of a traceback that is not its first one."""
+    bare = text.strip()
+    begins = not bare or text[0].isspace() or bare.endswith(TRACEBACK) or bare in tracebacks.LINKS
+    return begins or tracebacks.names_exception(text)
 
 
 def _shape(label: str) -> str:

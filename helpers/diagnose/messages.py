@@ -181,9 +181,6 @@ _OF_DDP = (
     ),
 )
 
-OTHER_PARAMETERS = _any_of(*_OF_DDP)
-"""DDP has compared the parameters of the ranks as it was built: that is one call on all of them."""
-
 _TOO_LONG = (
     r"op\.preamble\.length <= op\.nbytes",
     "a message is longer than the buffer it is for",
@@ -193,8 +190,18 @@ _TOO_LONG = (
 TOO_LONG = _any_of(_TOO_LONG)
 """gloo has got data: its barrier sends messages that are empty (gloo/barrier.cc), and never too long."""
 
+_LISTED = (
+    r"Cannot apply desired operation due to shape mismatches",
+    "accelerate has compared the shapes of the ranks, and lists them",
+    "accelerate/utils/operations.py, 0.20 to 1.12",
+)
+
+COMPARED = _any_of(*_OF_DDP, _LISTED)
+"""What was compared are the sizes of one call on all ranks."""
+
 OTHER_SIZES = _any_of(
     *_OF_DDP,
+    _LISTED,
     _TOO_LONG,
     (
         r"Detected mismatch between collectives on ranks",
@@ -380,6 +387,11 @@ NO_STORE = _any_of(
         r"client socket has timed out after \w+ while trying to connect to \((\S+), (\d+)\)",
         "the same, after the last of several attempts",
         "torch/csrc/distributed/c10d/socket.cpp, 2.0 to 2.13",
+    ),
+    (
+        r"host not found: |connect\(\) timed out\. Original timeout was",
+        "nobody has the store's name, or nobody listens there",
+        "torch/lib/c10d/Utils.hpp and torch/csrc/distributed/c10d/Utils.hpp, 1.0 to 1.12",
     ),
 )
 """A rank cannot reach the store: its host and port, in two of four groups."""

@@ -155,6 +155,7 @@ class RendezvousIncomplete(Finding, frozen=True):
         wrong_interface: True where ranks have found the store, and cannot connect to each other.
         addresses: True where they look for the store at different addresses.
         other_job: True where the rendezvous belongs to another job.
+        unreached: True where a process has given up looking for the store.
     """
 
     kind = "rendezvous-incomplete"
@@ -167,6 +168,7 @@ class RendezvousIncomplete(Finding, frozen=True):
     wrong_interface: bool = False
     addresses: bool = False
     other_job: bool = False
+    unreached: bool = False
 
 
 class Mismatch(Finding, frozen=True):
@@ -265,11 +267,13 @@ class Raised(Finding, frozen=True):
 
     Attributes:
         topic: what it is about, where its text is one for which there is advice; else empty.
+        logged: True where a library or the driver has reported it, and Python has raised nothing.
     """
 
     kind = "raised"
     type: str = ""
     topic: Topic = ""
+    logged: bool = False
 
 
 class Unexplained(Finding, frozen=True):
@@ -280,9 +284,13 @@ class Unexplained(Finding, frozen=True):
             collective of it is known to have completed.
         from_outside: True where somebody else has ended the job, and no rank has failed.
         never_connected: True where the first operation of a group has never completed.
+        unread: True where a process has failed for a reason that is not in the files that were read;
+            cut_off: where it is in the rest of one of them.
     """
 
     blind: bool = False
     on_gpus: bool = False
     from_outside: bool = False
     never_connected: bool = False
+    unread: bool = False
+    cut_off: bool = False

@@ -6,10 +6,14 @@ import re
 
 from .facts import ErrorView
 
-_IN_USE = re.compile(r"EADDRINUSE|[Aa]ddress already in use|errno: 98\b|specific port\[\d+\] fail")
+_IN_USE = re.compile(
+    r"EADDRINUSE|[Aa]ddress already in use|errno: 98\b|specific port\[\d+\] fail"
+    r"|[Oo]nly one usage of each socket address"
+)
 """EADDRINUSE: TCPStoreLibUvBackend.cpp of torch 2.13 (tests/jobs/port_taken_spawn); errno: socket.cpp of
-torch 2.2 (both in torch/csrc/distributed/c10d); specific port: HCCL's hccl_socket.cc; else the C
-library's words, as in Python's OSError."""
+torch 2.2 (both in torch/csrc/distributed/c10d); specific
+port: HCCL's hccl_socket.cc; only one usage: WSAEADDRINUSE, in Windows' words; else the C library's, as
+in Python's OSError."""
 
 _PORT = re.compile(r"port: (\d+)|\[::\]:(\d+)|\('[^']*', (\d+)\)|port\[(\d+)\]|:(\d{2,5})\b")
 """In TCPStoreLibUvBackend.cpp; in socket.cpp of torch 2.2; in asyncio; in HCCL; after any address, as in

@@ -239,9 +239,11 @@ def to_text(report: Report) -> str:
             lines += _wrap(text, first=f"{name + ':':<17}", rest=" " * 17)
     lines += ["", *_table(rows)] if rows else []
     if report.fix:
-        more = "Why, other fixes and how to confirm" if report.fitting else "Why, and how to confirm"
-        lines += ["", "What to do", *plain(fits(report) or report.fix, WIDTH)]
-        lines += [f"  {more}: stuck-ranks explain {verdict.cause}"]
+        fix = plain(fits(report) or report.fix, WIDTH)
+        lines += ["", "What to do", *fix]
+        if "`stuck-ranks explain " not in "\n".join(fix):  # which tells of this case in particular
+            more = "Why, other fixes and how to confirm" if report.fitting else "Why, and how to confirm"
+            lines += [f"  {more}: stuck-ranks explain {verdict.cause}"]
     return "\n".join([*lines, *_lists(report, known="\n".join(lines))])
 
 

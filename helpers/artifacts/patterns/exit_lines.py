@@ -108,10 +108,13 @@ RANK_ENDED = pattern(
         "died unexpectedly",
         "died with <Signals.",
         "exits with return",
+        " has failed.",
+        "heartbeat timeout",
         "terminated with ",
         "exited on",
     ),
-    r"\bRank (?P<rank>\d+) crashed with exit code (?P<code>-?\d+)"
+    r"\bRank (?P<rank>\d+) crashed with exit code (?P<code>-?\d+)|^Worker (?P<train>\d+) has failed\."
+    r"|UNAVAILABLE: Task /job:\w+/replica:\d+/task:(?P<task>\d+) heartbeat timeout"
     r"|Worker proc \w+-(?P<worker>\d+) died unexpectedly"
     r"|\bexits with return code = (?P<returned>-?\d+)"
     r"|process rank (?P<mpi>\d+) .* exited on signal (?P<number>\d+)"
@@ -119,7 +122,11 @@ RANK_ENDED = pattern(
     r"|process (?P<index>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<exit>\d+))",
     "Composer 0.10 to 0.30, composer/cli/launcher.py; vLLM 0.8 to 0.11, "
     "v1/executor/multiproc_executor.py; DeepSpeed 0.5 to 0.18, deepspeed/launcher/launch.py; "
-    "torch 1.5 to 2.15, torch/multiprocessing/spawn.py",
+    "torch 1.5 to 2.15, torch/multiprocessing/spawn.py; Ray 2.0 to 2.50, python/ray/train/_internal/"
+    "utils.py; jax 0.4, xla/tsl/distributed_runtime/coordination/coordination_service.cc",
+    "Worker 0 has failed.",
+    "coordination_service.cc:1170] /job:jax_worker/replica:0/task:3 has been set to ERROR in "
+    "coordination service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:3 heartbeat timeout.",
     "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -6",
     "ERROR 07-04 17:35:16 [multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, "
     "shutting down executor.",

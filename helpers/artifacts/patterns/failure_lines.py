@@ -111,6 +111,16 @@ VLLM_WORKER = pattern(
 )
 """The message of an exception, before its traceback."""
 
+SHAPES = pattern(
+    ("due to shape mismatches", "  - Process "),
+    r"(?P<said>Cannot apply desired operation due to shape mismatches|Process \d+: \[[\d, ]*\])",
+    "accelerate 0.20 to 1.12, accelerate/utils/operations.py, verify_operation",
+    "accelerate.utils.operations.DistributedOperationException: Cannot apply desired operation due to "
+    "shape mismatches. All shapes across devices must be valid.",
+    "  - Process 1: [2, 658, 32256]",
+)
+"""The shapes that the ranks have given to one operation."""
+
 REDUCER = pattern(
     ("Expected to have finished reduction", "Expected to mark a variable", "marked as ready twice"),
     r"(?P<said>Expected to have finished reduction in the prior iteration before .*"

@@ -58,6 +58,15 @@ SIGNAL_BLOCK = pattern(
 )
 """Open MPI tells of the signal that ends its process."""
 
+SIGNAL_HANDLER = pattern(
+    " received by PID ",
+    r"^\*\*\* (?P<name>SIG[A-Z]+)(?: \(@0x[0-9a-f]+\))? received by PID (?P<pid>\d+)\b",
+    "Abseil, absl/debugging/failure_signal_handler.cc; glog 0.3 to 0.7, src/signalhandler.cc",
+    "*** SIGTERM received by PID 7636 (TID 7636) on cpu 6 from PID 7408; stack trace: ***",
+    "*** SIGSEGV (@0x0) received by PID 4242 (TID 0x7f1c2b7fe700) from PID 0; stack trace: ***",
+)
+"""A library's handler tells of the signal that ends its process."""
+
 XID = pattern(
     "NVRM: Xid",
     r"NVRM: Xid \((?P<device>[^)]+)\): (?P<said>\d+, .*)",

@@ -48,6 +48,16 @@ TITLE = prefix(
 )
 """The title that a server gives its process, with its place: in tensor parallelism alone, its rank."""
 
+PLACE = prefix(
+    r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    r"(?P<place>(?: [A-Z_]+\d+)*?(?: TP(?P<tensor>\d+))?(?: [A-Z_]+\d+)*)\] ",
+    "SGLang 0.3 to 0.5, sglang/srt/utils, configure_logger",
+    "[2026-11-23 12:00:00 TP4] Scheduler hit an exception: Traceback (most recent call last):",
+    "[2026-11-23 12:00:00 PP1 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300)",
+)
+"""The place of the process that has logged a record, of which only the first line has it; in tensor
+parallelism alone, its rank."""
+
 WORLD_RANK = pattern(
     "world_rank=",
     r"\(ip=(?P<ip>[\d.:a-f]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+)",

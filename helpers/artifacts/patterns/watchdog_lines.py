@@ -195,7 +195,7 @@ STALLED_RANK = prefix(
 NO_PROGRESS = pattern(
     ("watchdog_timeout=", "and may be stuck: participant "),
     r"and may be stuck: participant \w+\{.*?\brank=(?P<rank>\d+)|"
-    r"(?:\[(?:[\d:-]+ )*(?P<place>(?:[A-Z_]+\d+ ?)+)\] )?(?:\w+ )?[Ww]atchdog timeout "
+    r"(?:\w+ )?[Ww]atchdog timeout "
     r"\(self\.watchdog_timeout=[\d.]+(?!.*soft=True)",
     "SGLang 0.4 to 0.5, sglang/srt/managers/scheduler.py and utils/watchdog.py; XLA of 2024, "
     "xla/service/rendezvous.cc and collective_ops_utils.h",

@@ -72,7 +72,7 @@ def _started_twice(facts: Facts) -> Verdict | None:
         outcome="error",
         cause="duplicate-rank",
         detail=detail,
-        summary=f"{sentence(detail)}, under different labels: two tasks think that they are one node.",
+        summary=f"{sentence(detail)}: two tasks think that they are one node.",
         culprits=doubled,
         finding=DuplicateRank(ranks=doubled, separate=True),
     )

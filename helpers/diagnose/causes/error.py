@@ -49,7 +49,7 @@ def find(facts: Facts) -> Verdict | None:
         culprits=tuple(sorted(raised)),
         where=event.where,
         evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
-        finding=Raised(event.error.type, topic(event.error.text)),
+        finding=Raised(event.error.type, topic(event.error.text), logged=event.error.type in LOGGED),
     )
 
 

@@ -141,6 +141,7 @@ def _no_store(event: Event, address: str) -> Verdict:
         summary=f"{sentence(detail)} and gives up: nobody has that address, or nobody listens there.",
         where=event.where,
         evidence=(f"{who}: {event.text}",),
+        finding=RendezvousIncomplete(unreached=True),
     )
 
 

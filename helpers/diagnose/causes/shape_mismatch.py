@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from ...model.clauses import clauses, every_clause, verb
@@ -15,8 +16,11 @@ from ..aborted_calls import classes
 from ..events import line_of_call
 from ..fingerprints import different_calls
 from ..matching import SAME_SIZE, differ
-from ..messages import OTHER_PARAMETERS, OTHER_SIZES
+from ..messages import COMPARED, OTHER_SIZES
 from ..scene import Facts, minority
+
+_SHAPE = re.compile(r"Process (\d+): (\[[\d, ]*\])")
+"""What accelerate lists of each rank (`COMPARED`)."""
 
 
 def find(facts: Facts) -> Verdict | None:
@@ -27,23 +31,26 @@ def find(facts: Facts) -> Verdict | None:
             return None
         if different_calls(event.error.message) is not None:
             return None
-        compared = bool(OTHER_PARAMETERS.search(event.error.message))
+        compared = bool(COMPARED.search(event.error.message))
         calls = facts.aborted
         if not compared and (len({*classes(calls).values()}) > 1 or facts.excluded):
             return None
         unknown = [] if compared else sorted(facts.graph.ranks.keys() - calls.keys())
         were = f"{spoken(unknown)} {plural(unknown, 'was', 'were')}"
+        at = f" at {place(event.where)}" if event.where is not None else ""
         doubt = f" (whether {were} in the same call is not known)" if unknown else ""
         return Verdict(
             outcome="error",
             cause="shape-mismatch",
             proved=not unknown,
             detail=f"sizes differ between ranks: {event.error.text}",
-            summary=f"Sizes differ between ranks at {place(event.where)}{doubt}: {event.error.text}",
+            summary=f"Sizes differ between ranks{at}{doubt}: {event.error.text}",
             culprits=_failing(facts),
             where=event.where,
             evidence=(f"{event.who}: {event.error.text}",),
-            finding=_finding(facts, [call.op for call in calls.values()], elsewhere=bool(unknown)),
+            finding=ShapeMismatch("data", "same")
+            if _listed(facts)
+            else _finding(facts, [call.op for call in calls.values()], elsewhere=bool(unknown)),
         )
     return _stuck(facts)
 
@@ -96,7 +103,7 @@ def _line_of(process: ProcessView, met: Collective | None) -> Frame | None:
 
 def _failing(facts: Facts) -> tuple[int, ...]:
     """The odd ones out by the sizes they issued; with no majority all that took part."""
-    sizes: dict[int, object] = {}
+    sizes = _listed(facts)
     newest = _newest(facts)
     for rank, view in facts.graph.ranks.items():
         for entry in view.process.collectives if view.process else ():
@@ -118,6 +125,12 @@ def _failing(facts: Facts) -> tuple[int, ...]:
     if 2 * len(complain) < len(ranks):
         return complain
     return tuple(ranks)
+
+
+def _listed(facts: Facts) -> dict[int, object]:
+    """Rank -> the shape that an exception lists for it."""
+    message = facts.first.error.message if facts.first is not None and facts.first.error else ""
+    return {int(rank): shape for rank, shape in _SHAPE.findall(message)}
 
 
 def _newest(facts: Facts) -> tuple[str, int] | None:

@@ -135,17 +135,23 @@ def _from_outside(facts: Facts) -> Verdict | None:
 
 def _failed(facts: Facts, event: Event) -> Verdict:
     """Something has failed, and nothing says why."""
-    who = sentence(event.who)
+    who, culprits = sentence(event.who), event.ranks
     cut_off = event.error is not None and event.error.type == CUT_OFF  # it may be a consequence
+    if cut_off:
+        culprits = tuple(
+            sorted({e.rank for e in facts.events if e.error == event.error and e.rank is not None})
+        )
+        who = sentence(spoken(culprits)) if culprits else who
     failed = f"raised {event.text.removesuffix('.')}" if event.error is not None else event.text
     return Verdict(
         outcome="error",
         cause="unknown",
         detail=event.text,
         summary=f"{who} {failed}; nothing that was seen explains why.",
-        culprits=() if facts.follows_from_unseen or cut_off else event.ranks,
+        culprits=() if facts.follows_from_unseen or cut_off else culprits,
         where=event.where,
         evidence=(f"{who}: {event.text}",),
+        finding=Unexplained(cut_off=cut_off, unread=True) if not facts.snapshot.job.command else None,
     )
 
 

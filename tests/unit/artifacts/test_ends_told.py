@@ -46,7 +46,7 @@ WAITS = {
     ),
     "a watchdog that only tells": (
         NO_PROGRESS.format(" TP1", ", self.soft=True"),
-        ("running", "unknown", ()),
+        ("running", "none", ()),
     ),
     "a rank in a collective of XLA": (
         "ops_utils.h:310] This thread has been waiting for 5000ms for and may be stuck: participant "

@@ -11,7 +11,7 @@ HEAD = "Traceback (most recent call last):\n"
 SPAWN = "/env/lib/python3.11/site-packages/torch/multiprocessing/spawn.py"
 PARENT = (
     f'{HEAD}  File "train.py", line 9, in <module>\n    mp.spawn(run)\n'
-    f'  File "{SPAWN}", line 158, in join\n    raise ProcessRaisedException(msg, error_index, failed.pid)\n'
+    f'  File "{SPAWN}", line 158, in join\n    raise ProcessRaisedException(msg, index, pid)\n'
 )
 CHILD = (
     "\n-- Process 3 terminated with the following error:\n"

@@ -233,15 +233,18 @@ def to_text(report: Report) -> str:
         return "\n".join([*lines, *_of_good_run(report)])
     rows = table(report)
     elsewhere = (*_ELSEWHERE, *(("Line",) if _has_row(verdict.where, rows) else ()))
-    lines.append("")
-    for name, text in (*facts(report), ("Masked errors", masked_line(verdict))):
-        if text and name not in elsewhere:
-            lines += _wrap(text, first=f"{name + ':':<17}", rest=" " * 17)
-    lines += ["", *_table(rows)] if rows else []
+    stated = [
+        line
+        for name, text in (*facts(report), ("Masked errors", masked_line(verdict)))
+        if text and name not in elsewhere
+        for line in _wrap(text, first=f"{name + ':':<17}", rest=" " * 17)
+    ]
+    for part in (stated, _table(rows) if rows else []):
+        lines += ["", *part] if part else []
     if report.fix:
-        fix = plain(fits(report) or report.fix, WIDTH)
-        lines += ["", "What to do", *fix]
-        if "`stuck-ranks explain " not in "\n".join(fix):  # which tells of this case in particular
+        fix = fits(report) or report.fix
+        lines += ["", "What to do", *plain(fix, WIDTH)]
+        if "stuck-ranks explain" not in " ".join(fix.split()):  # which tells of this case in particular
             more = "Why, other fixes and how to confirm" if report.fitting else "Why, and how to confirm"
             lines += [f"  {more}: stuck-ranks explain {verdict.cause}"]
     return "\n".join([*lines, *_lists(report, known="\n".join(lines))])

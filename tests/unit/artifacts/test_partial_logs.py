@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from judged_text import Told, found, report
 
+from helpers.report.text import to_text
+
 HEAD = "Traceback (most recent call last):\n"
 SPAWN = "/env/lib/python3.11/site-packages/torch/multiprocessing/spawn.py"
 PARENT = (
@@ -182,3 +184,10 @@ def test_a_thread_that_was_started_is_not_the_main_one_and_no_number_is_invented
     assert view.rank is None and view.process is not None
     assert [wait.op for wait in view.process.waits] == ["barrier"]
     assert seen.verdict.culprits == ()
+
+
+def test_a_fix_that_names_its_page_is_followed_by_no_other(tmp_path: Path) -> None:
+    told = report(tmp_path, "slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT x DUE TO TIME LIMIT ***\n")
+    text = to_text(told)
+    assert "explain\n  ended-from-outside" in text and "explain unknown" not in text
+    assert "\n\n\n" not in text

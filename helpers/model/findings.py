@@ -180,6 +180,7 @@ class Mismatch(Finding, frozen=True):
         odd: the ranks to look at first.
         messages: True where sends and receives do not meet; peers: of whom one sends to another, which
             receives from a third; tags: of whom one receives with another tag than its peer sends with.
+        misdirected: which rank sends to another one what a third waits for.
         roots: what each gives as the source or the destination of one call, where that differs.
         outside: who has called an operation in a group of others, in words.
         makes_group: True where some are in `new_group`, or know a group with other members.
@@ -195,6 +196,7 @@ class Mismatch(Finding, frozen=True):
     messages: bool = False
     peers: str = ""
     tags: str = ""
+    misdirected: str = ""
     roots: str = ""
     outside: str = ""
     makes_group: bool = False

@@ -56,17 +56,18 @@ def _sources_of(
     ]
     match value:
         case ast.Name():
-            yield from ((function, one) for one in _bindings(function, value.id))
+            yield from ((function, one) for one in bindings(function, value.id))
         case ast.Attribute():
             wanted = dotted(value) or ""
-            yield from ((one, node) for one in functions for node in _bindings(one, wanted))
+            yield from ((one, node) for one in functions for node in bindings(one, wanted))
         case ast.Call():
             for one in functions:
                 if one.name == called_name(value):
                     yield from ((one, node) for node in own_nodes(one) if isinstance(node, ast.Return))
 
 
-def _bindings(function: Function, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
+def bindings(function: Function, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
+    """The statements of a function that bind a name, or store in an attribute."""
     for node in own_nodes(function):
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):

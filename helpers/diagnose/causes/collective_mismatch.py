@@ -95,6 +95,7 @@ def _finding(
         messages=bool(first) and all(isinstance(wait, InP2P) for wait in first),
         peers=peers,
         tags=tags,
+        misdirected=_misdirected(facts, calls),
         roots=_roots(calls),
         outside=_outside(facts),
         collective=not any(isinstance(w, InP2P) or w.op == "new_group" for w in waits),
@@ -123,6 +124,19 @@ def _unmatched(calls: Mapping[int, Communication]) -> tuple[str, str]:
             others = f"which receives with tag {receive.tag}{receives}"
             tags = tags or f"{sends} with tag {send.tag}, {others}"
     return peers, tags
+
+
+def _misdirected(facts: Facts, calls: Mapping[int, Communication]) -> str:
+    """The first message on its way to one rank for which, by its tag, another one waits."""
+    first = [(rank, wait) for rank in sorted(facts.alive) for wait in facts.waits(rank)[:1]]
+    waits = [(rank, wait) for rank, wait in first if isinstance(wait, InP2P) and not wait.sends]
+    for rank, send, peer, receive in _pairs(calls):
+        for other, wait in waits:
+            tagged = send.tag is not None and receive.tag != send.tag == wait.tag
+            if tagged and rank in wait.peers:
+                to = f"rank {rank} sends to rank {peer}{_at_line(send)}, with tag {send.tag},"
+                return f"{to} what rank {other} waits for{_at_line(wait)}"
+    return ""
 
 
 def _at_line(wait: Communication) -> str:

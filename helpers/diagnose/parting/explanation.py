@@ -11,7 +11,7 @@ from ...program.condition import Values, names
 from ...program.flow import ENTRY, EXIT, RAISED, UNHANDLED, Step, binds
 from ...program.syntax import Plain
 from ...program.turns import counters
-from .collectives import is_collective
+from .collectives import OPERATIONS, is_collective
 from .contexts import Context, Place
 from .environment import Environment, held, may_be
 from .reach import Reach
@@ -96,6 +96,34 @@ class Explanation:
         last = self.seen.calls[-1]
         waits = state.context.flow.steps[state.step].name in WAITS
         return state.made == len(self.seen.calls) and last is not None and (waits or not last.op)
+
+    def explains(self, other: Explanation) -> bool:
+        """False where this rank passes the first call that differs, which a library made on the other.
+
+        The library has decided then, and no statement of the user's before. What a loop goes through may
+        have made that call at its start: who passes its head may have come to its end.
+        """
+        both = zip(self.seen.calls, other.seen.calls, strict=False)
+        made = next((n for n, (here, there) in enumerate(both) if here != there), 0)
+        place = other.seen.calls[made]
+        return place is None or self._may_avoid(place, made)
+
+    def _may_avoid(self, place: Place, made: int) -> bool:
+        """True where the rank need not pass a place after so many calls without making one there."""
+        steps = {n for n in place.steps if _may_call(place.context.flow.steps[n])}
+        left, known = [*self.starts], {*self.starts}
+        while left:
+            point = left.pop()
+            if not point.leads:
+                return True
+            state = point.state
+            silent = (state.context, state.back, state.made) == (place.context, False, made)
+            silent = silent and state.step in steps
+            ways = {label for label, _ in state.context.flow.steps[state.step].edges} - {RAISED}
+            new = {to for label, to in point.leads if not (silent and label in ways)} - known
+            known |= new
+            left += new
+        return False
 
     def known_at(
         self, point: Point, after: Point, asked: Sequence[ast.expr]
@@ -273,6 +301,11 @@ def _tell(points: Collection[Point]) -> None:
                 left.append(one)
     for point in points:
         point.leads = [(label, to) for label, to in point.leads if to.told]
+
+
+def _may_call(step: Step) -> bool:
+    """True for a step in which a library may make calls, or none, each time."""
+    return step.choice is None and step.name not in OPERATIONS
 
 
 @functools.lru_cache(maxsize=1024)

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from ...model.clauses import grouped
 from ...model.frames import Frame
-from ...model.parting import Guard, Parting
-from ...program.blocks import label_of_part, parts, path
+from ...model.parting import Guard, Kind, Parting
+from ...program.blocks import function_of, label_of_part, parts, path
 from ...program.condition import truth
 from ...program.flow import AFTER, RAISED, Choice, asked_by
 from ...program.hooks import Telling, called, exits, hooks
 from ...program.identity import of_rank
+from ...program.switches import switches
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
 from .divergence import Divergence, Divergences
@@ -67,6 +68,9 @@ def parted(
     except TooManyError:
         found = None
     divergence = found.decision if found is not None else None
+    decided = divergence is not None and divergence.decided
+    if mismatch and not decided and (switched := _switched(pair, first)):
+        return Parting(guards=switched)
     if divergence is None:
         return _undecided(found, pair, first) or (_omitted(pair, first) if mismatch else None)
     decision, labels = _decision(divergence, pair)
@@ -125,6 +129,21 @@ def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:
     """True for a condition that the numbers of ranks answer differently."""
     test = telling.statement.test
     return len({truth(test, of_rank(test, rank, frame.text)) for rank in ranks} - {None}) > 1
+
+
+def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> tuple[Guard, ...]:
+    """What decides whether a library communicates where a rank is in a call of it, if that is little."""
+    found: dict[tuple[str, int], Guard] = {}
+    for trace in pair.values():
+        frames = users_of(trace.stack)[-1:] if trace.stack and not trace.stack[-1].user else ()
+        for frame in frames:
+            function = function_of(frame)
+            for chosen in switches(function, frame.line, frame.text) if function is not None else ():
+                where = replace(frame, line=chosen.statement.lineno, function=chosen.function, values={})
+                source = source_of(chosen.statement, frame.text)
+                kind: Kind = "if" if isinstance(chosen.statement, ast.If) else "ifexp"
+                found[where.file, where.line] = Guard(kind, tuple(sorted(odd)), where, source)
+    return tuple(found.values()) if len(found) <= MOST_GUARDS else ()
 
 
 def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:

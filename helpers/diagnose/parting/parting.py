@@ -45,7 +45,9 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     elif statement is None and not _shifted(facts):
         statement = _parted(facts, verdict, ended)
         if statement is None or statement.kind is None:
-            statement = other_group(facts) or statement or _unsent(facts)
+            # What a rank calls in a group of others it passes: it has left nothing out.
+            passes = isinstance(verdict.finding, Mismatch) and bool(verdict.finding.outside)
+            statement = other_group(facts) or (None if passes else statement) or _unsent(facts)
     if statement is None:
         return Parting(history=told) if told else None
     return replace(statement, history=told)

@@ -149,7 +149,10 @@ class _Question(NamedTuple):
             Explanation(side, self.starts, makers, stops, assumption.several, within)
             for side in self._sides
         )
-        return Together(one, other).divergences(), bool(one.starts and other.starts)
+        found, possible = Together(one, other).divergences(), bool(one.starts and other.starts)
+        if makers is not None and possible and not (one.explains(other) and other.explains(one)):
+            found = Divergences((), True, found.together)
+        return found, possible
 
     def _begins_at(self, makers: Makers) -> bool:
         """True where ranks begin at what makes a call each time: then its number tells the iteration."""

@@ -372,6 +372,12 @@ MESSAGES = [
         "give both sides one tag.",
     ),
     (
+        "a message on its way to the wrong rank",
+        [replace(send(1), tag=3), replace(recv(0), tag=4), replace(recv(0), tag=3)],
+        "Here rank 0 sends to rank 1 (train.py:10), with tag 3, what rank 2 waits for (train.py:12): "
+        "send it to that rank.",
+    ),
+    (
         "both receive",
         [recv(1), recv(0)],
         "At train.py:10, order the calls: one side sends while the other receives.",

@@ -42,6 +42,9 @@ _BY_LAUNCHER = re.compile(
 )
 """A line of a launcher's own, wherever it stands."""
 
+FRAME_INDENT = 2
+"""Blanks before a frame of a traceback (Python's Lib/traceback.py)."""
+
 PREFIX = 60
 """Letters that may stand before what a process says."""
 
@@ -58,6 +61,7 @@ _LOGGED = {
     failure_lines.FINGERPRINTS: "RuntimeError",
     failure_lines.DUPLICATE_GPU: "DistBackendError",
     failure_lines.REDUCER: "RuntimeError",
+    failure_lines.AMD_FAULT: "ROCm",
     failure_lines.GPU_MEMORY: "OutOfMemoryError",
     failure_lines.IN_USE: "OSError",
     failure_lines.HCCL_LISTEN: "HCCL",
@@ -106,6 +110,7 @@ class ExceptionLines:
         if rank not in self._ranks and len(self._ranks) >= WRITERS:
             return
         told = self._ranks.of(rank)
+        text = _within(told, text)
         named = raised is not None or (told.indented and tracebacks.names_exception(text))
         if _begins(told, text, logged or named):
             told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
@@ -138,6 +143,16 @@ class ExceptionLines:
             int(told["rank"]) if told is not None else speaker(line, watchdog_lines.GROUP.search(text))
         )
         return line.writer if rank is None else rank
+
+
+def _within(told: LogRank, text: str) -> str:
+    """A line without the blanks that stand before all lines of its traceback, as where it was pasted."""
+    blanks = len(text) - len(text.lstrip())
+    if text.endswith(TRACEBACK):
+        told.margin = blanks
+    elif not told.raised and _FRAME.match(text):
+        told.margin = max(0, blanks - FRAME_INDENT)
+    return text if text[: told.margin].strip() else text[told.margin :]
 
 
 def _add_details(newest: Raising, text: str) -> None:

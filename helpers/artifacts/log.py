@@ -44,6 +44,8 @@ _OUTSIDE = {
     "timeout": "`timeout` ended the job by {}",
     "deadline": "Kubernetes ended the job at its deadline",
     "spot": "the machine was taken away ({})",
+    "mpi": "mpirun ended the job (its {})",
+    "mail": "the scheduler ended the job ({})",
     "main": "the launcher was ended from outside by {}",
 }
 """Who has ended a job, by the group of `kill_lines.ENDED_FROM_OUTSIDE`."""

@@ -85,6 +85,7 @@ class LogRank(msgspec.Struct):
         for_memory: True where it is told that it was ended for memory.
         joins: True where it waits at the end of `init_process_group`.
         late_at: number of the first line that tells that an operation has taken too long; 0 for none.
+        margin: blanks before all lines of its newest traceback.
         indented: whether its newest line may be code, or markers below code, in a traceback.
         quotes: number of a line that tells something -> the line, as it stands in the file.
     """
@@ -103,6 +104,7 @@ class LogRank(msgspec.Struct):
     for_memory: bool = False
     joins: bool = False
     late_at: int = 0
+    margin: int = 0
     indented: bool = False
     quotes: dict[int, str] = msgspec.field(default_factory=dict)
     _heard: dict[str, str] = msgspec.field(default_factory=dict)

@@ -112,6 +112,12 @@ class ProcessEnds:
                 told = self._ranks.of(local)
                 told.local_rank, told.pid = local, pid
                 told.ended(line, code)
+        # Who aborts says so, and its launcher tells the signal: that is one end.
+        by_signal = {t.code for rank, t in self._ranks.items() if isinstance(rank, int)}
+        for name, told in [*self._ranks.items()]:
+            ended = told.code is not None and told.code < 0 and told.code in by_signal
+            if isinstance(name, str) and ended and not told.raised:
+                del self._ranks[name]
         if self._root is not None:  # it stands last, and was observed first
             at = (told.code_at for told in self._ranks.values() if told.code_at)
             self._root.code_at = min(at, default=1) - 1 or -1

@@ -139,7 +139,7 @@ RELAYED = (
 )
 """Types of exceptions by which a parent tells that a child has failed."""
 
-LOGGED = ("NCCL", "NCCL WARN", "Gloo", "CUDA", "HCCL", "Xid")
+LOGGED = ("NCCL", "NCCL WARN", "Gloo", "CUDA", "ROCm", "HCCL", "Xid")
 """What a library or a driver has logged, under its own name: no exception of Python."""
 
 _LOST = ("ActorDiedError", "RayActorError", "WorkerCrashedError")
@@ -238,7 +238,7 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
     (
         "hardware",
         r"uncorrectable (?:NVLink|ECC) error|ECC error|fallen off the bus|GPU is lost"
-        r"|Xid \(PCI|NVLink|hardware stack error"
+        r"|HW Exception by GPU|Xid \(PCI|NVLink|hardware stack error"
         r"|^Xid: (?:45\b.*previous Xid )?(?:48|6[1-4]|74|79|9[245]|119|120|14\d|150)\b",
         "the GPU, or its link, has failed: c10/cuda/CUDAException.cpp, the driver's messages",
     ),
@@ -246,6 +246,11 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
         "launch",
         r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected",
         "a rank does not know its place: torch/distributed/rendezvous.py",
+    ),
+    (
+        "libuv",
+        r"use_libuv was requested but PyTorch was build without libuv",
+        "torch was built without what its store uses by default: TCPStore.cpp, 2.4 to 2.15",
     ),
     (
         "duplicate gpu",
@@ -264,7 +269,8 @@ _TOPICS: tuple[tuple[Topic, str, str], ...] = (
     ),
     (
         "device kernel",
-        r"illegal memory access|device-side assert|unspecified launch failure|^CUDA: Assertion",
+        r"illegal memory access|device-side assert|unspecified launch failure|^CUDA: Assertion"
+        r"|Memory access fault by GPU|HSA_STATUS_ERROR_",
         "a kernel has failed earlier than the line that says so: c10/cuda/CUDAException.cpp",
     ),
     (
@@ -304,6 +310,11 @@ OTHER_DEVICES = _any_of(
         r"Expected all tensors to be on the same device",
         "operands on different devices",
         "libtorch_cpu.so and torch/_subclasses/fake_tensor.py",
+    ),
+    (
+        r"but device \d+ does not equal \d+",
+        "operands on different GPUs",
+        "aten/src/ATen/TensorUtils.cpp, 0.4 to 2.15",
     ),
     (
         r"Expected a '\w+' device type for generator",

@@ -261,6 +261,7 @@ Topic = Literal[
     "disk",
     "nccl",
     "lock file",
+    "libuv",
 ]
 
 
@@ -285,6 +286,7 @@ class Unexplained(Finding, frozen=True):
         blind: True where something could not be seen; on_gpus: where the job runs on GPUs, and no
             collective of it is known to have completed.
         from_outside: True where somebody else has ended the job, and no rank has failed.
+        hangup: True where that was the end of the session in which its command ran.
         never_connected: True where the first operation of a group has never completed.
         unread: True where a process has failed for a reason that is not in the files that were read;
             cut_off: where it is in the rest of one of them.
@@ -293,6 +295,7 @@ class Unexplained(Finding, frozen=True):
     blind: bool = False
     on_gpus: bool = False
     from_outside: bool = False
+    hangup: bool = False
     never_connected: bool = False
     unread: bool = False
     cut_off: bool = False

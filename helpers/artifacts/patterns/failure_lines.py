@@ -152,19 +152,25 @@ CHILDS_MESSAGE = pattern(
 """An exception in an error file that has been printed."""
 
 TERMINATED = pattern(
-    "terminate called",
-    r"terminate called (?:after throwing an instance of|without an active exception|recursively)",
-    "libstdc++ of GCC 4 to 15, libsupc++/vterminate.cc",
+    ("terminate called", "libc++abi"),
+    r"terminate called (?:after throwing an instance of|without an active exception|recursively)"
+    r"|^libc\+\+abi(?:\.dylib)?: terminat(?:e called|ing) ",
+    "libstdc++ of GCC 4 to 15, libsupc++/vterminate.cc; libc++abi of LLVM 3 to 20, "
+    "src/cxa_default_handlers.cpp",
     "terminate called after throwing an instance of 'gloo::EnforceNotMet'",
     "terminate called without an active exception",
+    "libc++abi: terminating due to uncaught exception of type gloo::EnforceNotMet: no network",
 )
 """A process aborts: nothing has caught an exception of C++."""
 
 WHAT = pattern(
-    "what():",
-    r"^ *what\(\): +(?P<said>\S.*)",
-    "libstdc++ of GCC 4 to 15, libsupc++/vterminate.cc",
+    ("what():", "uncaught exception of type "),
+    r"^(?: *what\(\): +|libc\+\+abi(?:\.dylib)?: terminating \w.* uncaught exception of type [\w:]+: )"
+    r"(?P<said>\S.*)",
+    "libstdc++ of GCC 4 to 15, libsupc++/vterminate.cc; libc++abi of LLVM 3 to 20, "
+    "src/cxa_default_handlers.cpp",
     "  what():  CUDA error: out of memory",
+    "libc++abi.dylib: terminating with uncaught exception of type gloo::EnforceNotMet: no network",
 )
 """The message of that exception."""
 
@@ -206,6 +212,16 @@ WATCHDOG_ENDS = pattern(
     "an illegal memory access was encountered",
 )
 """The device has failed: that is what the watchdog was the first to see."""
+
+AMD_FAULT = pattern(
+    (" by GPU node-", "HSA_STATUS_ERROR_"),
+    r"(?P<said>(?:HW Exception|Memory access fault) by GPU node-\d+ .*"
+    r"|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY)\w*.*)",
+    "ROCm 3 to 7, rocr-runtime, core/runtime/runtime.cpp and core/inc/exceptions.h",
+    "HW Exception by GPU node-9 (Agent handle: 0x64ff272d8bc0) reason :GPU Hang",
+    "Memory access fault by GPU node-1 (Agent handle: 0x55d) on address 0x7f. Reason: Unknown.",
+)
+"""The runtime of AMD's GPUs ends its process."""
 
 GPU_MEMORY = pattern(
     "out of memory. Tried to allocate",

@@ -7,6 +7,7 @@ from .pattern import pattern
 _ENDS = (
     "DUE TO /got signal: /eath signal/walltime /TERM_RUN/Reason:/low on /TIMEOUT/PREEMPTED/NODE_F/Node f"
     "/##[error]/took longer/sending signal/DeadlineE/Host EC2/received SIG/Terminated/Hangup"
+    "/provided time limit"
 )
 
 ENDED_FROM_OUTSIDE = pattern(
@@ -24,10 +25,13 @@ ENDED_FROM_OUTSIDE = pattern(
     r"|##\[error\]The (?:operation|job|runner) .*(?P<canceled>cancel|shutdown)"
     r"|execution took longer than (?P<gitlab>[\w ]+)|timeout: sending signal (?P<timeout>\w+)"
     r"|\b(?P<deadline>DeadlineExceeded) |[Hh]ost EC2 .*(?P<spot>terminated)"
-    r"|process received (?P<main>SIGTERM)",
+    r"|process received (?P<main>SIGTERM)"
+    r"|^ *The user-provided (?P<mpi>time limit) for job execution has been reached"
+    r"|Job exceeded its (?P<mail>walltime) limit",
     "Slurm 18.08 to 26.05, slurmd/slurmstepd/req.c, sacct and scontrol; torch 1.9 to 2.15, "
     "torch/distributed/elastic/multiprocessing/api.py and agent/server/api.py; OpenPBS, mom; LSF, bhist;"
-    " Kubernetes 1.9 to 1.34, pkg/kubelet/eviction and kubectl/pkg/describe",
+    " Kubernetes 1.9 to 1.34, pkg/kubelet/eviction and kubectl/pkg/describe; Open MPI 1.8 to 4.1, "
+    "orte/tools/orterun/help-orterun.txt",
     "slurmstepd: error: *** JOB 123 ON node7 CANCELLED AT 2026-11-23T12:00:00 DUE TO TIME LIMIT ***",
     "slurmstepd: error: *** STEP 123.0 ON node7 CANCELLED AT 2026-11-23T12:00:00 DUE TO PREEMPTION ***",
     "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15",
@@ -38,6 +42,8 @@ ENDED_FROM_OUTSIDE = pattern(
     "      Reason:       Evicted",
     "The node was low on resource: memory. Container pytorch was using 31Gi",
     "123               python    gpu     ml          8    TIMEOUT      0:0",
+    "  The user-provided time limit for job execution has been reached:",
+    "Job exceeded its walltime limit. Job was aborted",
 )
 """Somebody outside of the job has ended it: no rank has failed."""
 

@@ -129,7 +129,7 @@ def _from_outside(facts: Facts) -> Verdict | None:
         detail=ended_by,
         summary=f"{sentence(ended_by)}; nothing shows that a rank had failed before.",
         evidence=(ended_by,),
-        finding=Unexplained(from_outside=True),
+        finding=Unexplained(from_outside=True, hangup="SIGHUP" in ended_by or "hangup" in ended_by),
     )
 
 

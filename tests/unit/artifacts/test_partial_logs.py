@@ -118,6 +118,42 @@ CASES: dict[str, tuple[str, Told]] = {
     ),
 }
 
+INDENTED = f"""\
+    {HEAD}      File "/job/train.py", line 9, in main
+        step()
+        ^^^^^^
+    ValueError: bad batch
+"""
+CASES |= {
+    "a traceback that was pasted with blanks before it": (INDENTED, ("error", "error", ())),
+    "of such a traceback the head is missing": (
+        INDENTED.partition("\n")[2],
+        ("error", "error", ()),
+    ),
+    "an abort of LLVM's C++": (
+        "libc++abi: terminating due to uncaught exception of type gloo::EnforceNotMet: no network\n",
+        ("error", "error", ()),
+    ),
+    "a GPU of AMD's hangs": (
+        "HW Exception by GPU node-9 (Agent handle: 0x64ff272d8bc0) reason :GPU Hang\n",
+        ("error", "error", ()),
+    ),
+    "mpirun's limit of time": (
+        "  The user-provided time limit for job execution has been reached:\n",
+        ("error", "unknown", ()),
+    ),
+    "operands on two GPUs, in old words": (
+        "RuntimeError: Expected tensor for 'out' to have the same device as tensor for argument #2 "
+        "'mat1'; but device 1 does not equal 3 (while checking arguments for addmm)\n",
+        ("error", "device-mismatch", ()),
+    ),
+    "an abort, and its launcher": (
+        "terminate called without an active exception\nE1019 09:31:39.599000 4036 torch/distributed/"
+        "elastic/multiprocessing/api.py:874] failed (exitcode: -6) local_rank: 0 (pid: 4042) of binary: python\n",
+        ("error", "rank-crashed", (0,)),
+    ),
+}
+
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_there_is_told(tmp_path: Path, case: str) -> None:
@@ -191,3 +227,26 @@ def test_a_fix_that_names_its_page_is_followed_by_no_other(tmp_path: Path) -> No
     text = to_text(told)
     assert "explain\n  ended-from-outside" in text and "explain unknown" not in text
     assert "\n\n\n" not in text
+
+
+ADVICE = {
+    "RuntimeError: use_libuv was requested but PyTorch was build without libuv support": "USE_LIBUV=0",
+    "HW Exception by GPU node-9 (Agent handle: 0x64) reason :GPU Hang": "drain the node",
+    "Memory access fault by GPU node-4 (Agent handle: 0x56) on address (nil).": "CUDA_LAUNCH_BLOCKING",
+    "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out": "below Python",
+    "torch.distributed.elastic.multiprocessing.api.SignalException: Process 9 got signal: 1": "tmux",
+    "ValueError: host not found: Name or service not known": "MASTER_ADDR",
+    "OSError: [Errno 98] Address already in use": "ss -ltnp",
+    "(TorchTrainer pid=89392) Worker 2 has failed.": "the log of rank 2",
+}
+
+
+@pytest.mark.parametrize("line", ADVICE)
+def test_the_advice_is_for_what_has_failed(tmp_path: Path, line: str) -> None:
+    (fix,) = report(tmp_path, line + "\n").fitting
+    assert ADVICE[line] in fix.said
+
+
+def test_one_end_that_two_tell_of_is_one_process(tmp_path: Path) -> None:
+    seen = report(tmp_path, CASES["an abort, and its launcher"][0]).snapshot
+    assert [view.rank for view in seen.ranks] == [0]

@@ -230,10 +230,10 @@ def _time_to_arrive(snapshot: Snapshot) -> float:
 
 def _all_rest(snapshot: Snapshot) -> bool:
     """True when nothing can wake the ranks that are left, and no launcher is about to end the job."""
-    left = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
+    alive = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
     return (
-        bool(left)
-        and left <= Graph.of(snapshot).stuck
+        bool(alive)
+        and alive <= Graph.of(snapshot).stuck
         and all(
             not launcher.alive or launcher.still >= STILL or bool(launcher.waits)
             for launcher in snapshot.launchers
@@ -244,7 +244,7 @@ def _all_rest(snapshot: Snapshot) -> bool:
 def _anybody_rests(snapshot: Snapshot) -> bool:
     """True while a rank rests, or a launcher that waits for other nodes: watching on may tell more."""
     alive = [view.process for view in snapshot.ranks if view.process and view.process.alive]
-    early = [one for one in snapshot.launchers if one.alive and one.awaits_nodes]
+    early = [launcher for launcher in snapshot.launchers if launcher.alive and launcher.awaits_nodes]
     return any(_rests(process) for process in alive or early)
 
 

@@ -42,10 +42,10 @@ class Window(msgspec.Struct):
     ticks: int = 0
     waited_for: Counter[Ranks] = msgspec.field(default_factory=Counter)
 
-    def add(self, other: Window) -> None:
+    def add(self, window: Window) -> None:
         """Take in another one."""
-        self.ticks += other.ticks
-        self.waited_for.update(other.waited_for)
+        self.ticks += window.ticks
+        self.waited_for.update(window.waited_for)
         _bound(self.waited_for)
 
 
@@ -148,7 +148,7 @@ def _joined(windows: Sequence[Window]) -> Window:
 
 def _share(window: Window, ranks: Ranks) -> float:
     """The share of the ticks at which these, or some of these, were waited for."""
-    counted = sum(times for some, times in window.waited_for.items() if some <= ranks)
+    counted = sum(times for subset, times in window.waited_for.items() if subset <= ranks)
     return counted / window.ticks if window.ticks else 0.0
 
 

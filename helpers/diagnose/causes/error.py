@@ -27,28 +27,30 @@ def find(facts: Facts) -> Verdict | None:
     if event is None or event.error is None or facts.follows_from_unseen or event.error.type == CUT_OFF:
         return None
     raised = {
-        one.rank: _raised(one)
-        for one in reversed(facts.events)
-        if one.rank is not None
-        and one.error is not None
-        and not one.consequence
-        and (one.error.type, one.where) == (event.error.type, event.where)
+        failure.rank: _raised(failure)
+        for failure in reversed(facts.events)
+        if failure.rank is not None
+        and failure.error is not None
+        and not failure.consequence
+        and (failure.error.type, failure.where) == (event.error.type, event.where)
     }
     if topic(event.error.text) == "duplicate gpu":
-        messages = " ".join(one.error.message for one in facts.events if one.error is not None)
+        messages = " ".join(
+            failure.error.message for failure in facts.events if failure.error is not None
+        )
         return _one_gpu(event, sorted({int(number) for number in _RANK.findall(messages)}))
     if not raised:
         raised = dict.fromkeys(event.ranks, _raised(event))
     who = "the GPU's driver" if event.error.type == "Xid" else event.who
-    said = clauses(raised) or f"{who} {_raised(event).one}"
+    listed = clauses(raised) or f"{who} {_raised(event).one}"
     return Verdict(
         outcome="error",
         cause="error",
         detail=event.error.text,
-        summary=f"{sentence(said)}.",
+        summary=f"{sentence(listed)}.",
         culprits=tuple(sorted(raised)),
         where=event.where,
-        evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
+        evidence=tuple(map(sentence, every_clause(raised))) or (sentence(listed),),
         finding=Raised(event.error.type, topic(event.error.text)),
     )
 

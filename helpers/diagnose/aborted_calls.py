@@ -79,9 +79,7 @@ def aborted_calls(ranks: Mapping[int, RankView], first: Event | None) -> dict[in
     another rank has come: it has gone on since. So has one in a barrier, where another got data.
     """
     processes = {rank: view.process for rank, view in sorted(ranks.items()) if view.process}
-    newest = {
-        rank: process.collectives[-1] for rank, process in processes.items() if process.collectives
-    }
+    newest = {rank: p.collectives[-1] for rank, p in processes.items() if p.collectives}
     lowest: dict[str, int] = {}
     for entry in newest.values():
         lowest[entry.group] = min(entry.seq, lowest.get(entry.group, entry.seq))

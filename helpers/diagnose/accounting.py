@@ -149,6 +149,4 @@ def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:
         return False
     processes = [view.process for view in views.values()]
     joined = any(view.joined for view in views.values())
-    return joined and all(
-        process is not None and process.alive and process.samples for process in processes
-    )
+    return joined and all(p is not None and p.alive and p.samples for p in processes)

@@ -85,9 +85,8 @@ class Activity:
         """Note that it waited for others at a tick."""
         self.waits += 1
         before, after = self._around(tick)
-        where = next(
-            (sample.where for sample in (after, before) if sample is not None and sample.where), None
-        )
+        lines = (sample.where for sample in (after, before) if sample is not None)
+        where = next(filter(None, lines), None)
         if where is not None:
             self._waits_lines[where] += 1
         _bound(self._waits_lines)

@@ -128,10 +128,8 @@ def _place(
     where = max(more, key=lambda where: more[where], default=None)
     if where is None:
         return None, "unknown", False
-    candidates = [
-        (line, share) for rank in ranks for line, share in shares[rank].items() if line[0] == where
-    ]
-    (_, kind, asleep), _ = max(candidates, key=lambda item: item[1])
+    lines = [(line, share) for rank in ranks for line, share in shares[rank].items() if line[0] == where]
+    (_, kind, asleep), _ = max(lines, key=lambda item: item[1])
     if kind == "compute" and rest.get(where, 0.0) > SAME_LINE * mean[where]:
         kind = "data"
     return where, kind, asleep

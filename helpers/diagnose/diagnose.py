@@ -180,14 +180,10 @@ def _live_line(facts: Facts) -> str | None:
     if not peers:
         return None
     names = {awaited: spoken(sorted(awaited)) for awaited in {*peers.values()}}
-    waits = clauses(
-        {rank: verb("waits", "wait", f"for {names[awaited]}") for rank, awaited in peers.items()}
-    )
-    places = {peer: _is_at(graph.ranks.get(peer)) for peer in frozenset[int]().union(*names)}
-    alike = len(names) == 1 and len({*places.values()}) == 1
-    which = (
-        f", which {plural(places, *next(iter(places.values())))}" if alike else f": {clauses(places)}"
-    )
+    waits = clauses({r: verb("waits", "wait", f"for {names[awaited]}") for r, awaited in peers.items()})
+    at = {peer: _is_at(graph.ranks.get(peer)) for peer in frozenset[int]().union(*names)}
+    alike = len(names) == 1 and len({*at.values()}) == 1
+    which = f", which {plural(at, *next(iter(at.values())))}" if alike else f": {clauses(at)}"
     return f"{sentence(waits)}{which}."
 
 

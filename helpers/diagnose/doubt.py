@@ -47,13 +47,23 @@ def doubt(facts: Facts, graph: Graph) -> str:
     still = {rank: graph.alive[rank] for rank in last & graph.alive.keys()}
     still = still or {r: p for r, p in graph.alive.items() if r in facts.graph.given_up | facts.stuck}
     who = clauses(_stillness(still)) or "nothing moves"
+    return (
+        f"Probably a hang: {who}; {_unknown(doubts, pronoun=doubts.keys() == still.keys())} not known."
+    )
+
+
+def _unknown(doubts: dict[int, Predicate], *, pronoun: bool) -> str:
+    """`how long it sleeps is`.
+
+    Args:
+        pronoun: True where the sentence has just named the ranks.
+    """
     groups = sorted(grouped(doubts).items(), key=lambda group: -len(group[1]))
-    pronoun = len(groups) == 1 and doubts.keys() == still.keys()
+    pronoun = pronoun and len(groups) == 1
     parts = [_about(what, ranks, pronoun=pronoun) for what, ranks in groups[:MOST_CLAUSES]]
     if rest := sum(len(ranks) for _, ranks in groups[MOST_CLAUSES:]):
         parts.append(f"what keeps {rest} more")
-    unknown = joined(parts) or "whether that lasts"
-    return f"Probably a hang: {who}; {unknown} {'are' if len(parts) > 1 else 'is'} not known."
+    return f"{joined(parts) or 'whether that lasts'} {'are' if len(parts) > 1 else 'is'}"
 
 
 def _about(what: Predicate, ranks: list[int], *, pronoun: bool) -> str:

@@ -216,12 +216,10 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
     def _is_still(self, process: ProcessView) -> bool:
         """True for a process that has not moved for `patience` seconds, and is not about to."""
-        exempt = ends_soon(process, self.snapshot.time)
-        exempt = exempt or any(isinstance(wait, OnDevice) for wait in process.blocking)
-        exempt = (
-            exempt or process.traced or process.frozen or process.starved or _waits_for_reader(process)
-        )
-        return not exempt and min(process.unmoved, process.idle) >= self.patience
+        on_device = any(isinstance(wait, OnDevice) for wait in process.blocking)
+        goes_on = on_device or ends_soon(process, self.snapshot.time) or _waits_for_reader(process)
+        halted = process.traced or process.frozen or process.starved
+        return not (goes_on or halted) and min(process.unmoved, process.idle) >= self.patience
 
     def _waits_outside(self, rank: int) -> bool:
         """True for a rank that waits for something outside of the job, or for a program that does."""

@@ -12,32 +12,14 @@ from .scene import Facts
 
 def launchers_wait(facts: Facts) -> Verdict | None:
     """Launchers wait in a rendezvous of their own for other nodes, and have started no rank."""
-    in_rendezvous = [
-        process for process in facts.snapshot.launchers if process.alive and process.awaits_nodes
-    ]
+    in_rendezvous = [p for p in facts.snapshot.launchers if p.alive and p.awaits_nodes]
     waiting = [process for process in in_rendezvous if _waited(process) >= facts.patience]
     if not waiting:
         return None
     if facts.snapshot.strangers:
         return _other_job(facts)
     waited = f" for {min(map(_waited, waiting)):.0f} s" if facts.snapshot.timed else ""
-    stores = {(store.address, store.host): store for store in reversed(facts.snapshot.stores)}
-    lost, evidence = [], []
-    for process in waiting:
-        meets = process.rendezvous
-        store = stores.get((meets.address, meets.host)) if meets is not None else None
-        if store is not None and store.problem:
-            lost.append(
-                f"{_node(process)} looks for the rendezvous at {store.address}, which {store.problem}"
-            )
-        elif _serves(process):
-            host = _address(process).rpartition(":")[0]
-            unreachable = ", where no other machine finds it" if is_loopback(host) else ""
-            evidence.append(
-                f"{_node(process)} serves the rendezvous at {_address(process)}{unreachable}"
-            )
-        else:
-            evidence.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
+    lost, evidence = _clauses(facts, waiting)
     served = {_address(process) for process in waiting if _serves(process)}
     detail = "; ".join(lost) or f"{_missing(in_rendezvous)} not joined the rendezvous"
     text = f"{detail} ({'; '.join(evidence)})" if evidence else detail
@@ -50,6 +32,26 @@ def launchers_wait(facts: Facts) -> Verdict | None:
         summary=f"No rank has been started{waited}: {text}.",
         evidence=(*lost, *evidence),
     )
+
+
+def _clauses(facts: Facts, launchers: Sequence[ProcessView]) -> tuple[list[str], list[str]]:
+    """What launchers do whose rendezvous cannot be reached, and what the others do."""
+    stores = {(store.address, store.host): store for store in reversed(facts.snapshot.stores)}
+    lost, rest = [], []
+    for process in launchers:
+        meets = process.rendezvous
+        store = stores.get((meets.address, meets.host)) if meets is not None else None
+        if store is not None and store.problem:
+            lost.append(
+                f"{_node(process)} looks for the rendezvous at {store.address}, which {store.problem}"
+            )
+        elif _serves(process):
+            host = _address(process).rpartition(":")[0]
+            note = ", where no other machine finds it" if is_loopback(host) else ""
+            rest.append(f"{_node(process)} serves the rendezvous at {_address(process)}{note}")
+        else:
+            rest.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
+    return lost, rest
 
 
 def _serves(process: ProcessView) -> bool:

@@ -234,10 +234,7 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
         """Pids of the processes that may go on: each may hold, or write to, what nobody is seen at."""
         of_ranks = (view.process for view in self.ranks.values() if view.process is not None)
         children = (child for child in self._children.values() if child.kind == "process")
-        return [
-            *(process.pid for process in of_ranks if not process.blocked),
-            *(process.pid for process in children),
-        ]
+        return [*(p.pid for p in of_ranks if not p.blocked), *(p.pid for p in children)]
 
     @cached_property
     def _by_pid(self) -> dict[int, ProcessView]:

@@ -54,10 +54,7 @@ def with_rest(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
     Nothing is said where all is well.
     """
     unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
-    waits = any(
-        launcher.alive and launcher.awaits_nodes and launcher.rendezvous
-        for launcher in snapshot.launchers
-    )
+    waits = any(p.alive and p.awaits_nodes and p.rendezvous for p in snapshot.launchers)
     if verdict.outcome == "ok" or not (unseen or waits) or SEE_THE_REST in verdict.summary:
         return snapshot
     run = plural(unseen, "runs", "run")

@@ -34,9 +34,18 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
         if same is not most
         for part in same
     }
+    reasons |= _of_earlier_runs(most)
+    by_place = {place: part for part in most if part not in reasons for place in _places(part)}
+    reasons |= _replaced([part for part in parts if part.name and not _ranks(part)], by_place)
+    return [part for part in parts if part not in reasons], [*reasons.values()]
+
+
+def _of_earlier_runs(parts: Sequence[Part]) -> dict[Part, str]:
+    """Of recordings of one job, those whose ranks are in a later one, and those begun with these."""
+    reasons = {}
     earlier: list[Part] = []
     newest: dict[int, Part] = {}
-    for part in sorted(most, key=lambda part: part.begun, reverse=True):
+    for part in sorted(parts, key=lambda part: part.begun, reverse=True):
         common = sorted(_ranks(part) & newest.keys())
         if not common:
             newest.update(dict.fromkeys(_ranks(part), part))
@@ -48,13 +57,11 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
         )
     repeated = _all_ranks(earlier)
     for part in dict.fromkeys(newest.values()) if earlier else ():
-        rest = (candidate for candidate in most if candidate is not part)
+        rest = (candidate for candidate in parts if candidate is not part)
         with_it = min(rest, key=lambda candidate: _seconds_between(candidate, part))
         if with_it in earlier and not repeated & _ranks(part):
             reasons[part] = f"{part.name} is left out: it was begun with {with_it.name}"
-    by_place = {place: part for part in most if part not in reasons for place in _places(part)}
-    reasons.update(_replaced([part for part in parts if part.name and not _ranks(part)], by_place))
-    return [part for part in parts if part not in reasons], [*reasons.values()]
+    return reasons
 
 
 def _why_not(part: Part, recording: Part) -> str:

@@ -181,8 +181,7 @@ def _fixes(source: str) -> tuple[Fix, ...]:
     for item in _FIX.split(listed)[1:]:
         text = _COMMENT.sub("", item).strip().partition("\n\n")[0]
         fits = (
-            (" ".join(when.split()), " ".join(wording.split()))
-            for when, wording in _COMMENT.findall(item)
+            (" ".join(when.split()), " ".join(text.split())) for when, text in _COMMENT.findall(item)
         )
         fixes.append(Fix(" ".join(text.split()), tuple(fits)))
     return tuple(fixes)

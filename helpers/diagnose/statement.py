@@ -81,8 +81,6 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         return _unnamed(verdict.where, parting.guards if parting is not None else ())
     below, frame = _split(facts, parting, parting.where)
     loop = _loop(parting)
-    leaves = parting.kind in ("return", "exit")
-    handler = parting.kind in ("try", "with")
     names = parting.differ or parting.asked or _condition_names(parting.source)
     within = [_is_within(facts, parting.where, way) for way in parting.branches]
     forward = {frame.file for frame in below if "forward" in frame.function}
@@ -91,8 +89,8 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         parted=place(parting.where),
         values=_values(parting),
         loop=loop,
-        handler=handler,
-        leaves=leaves,
+        handler=parting.kind in ("try", "with"),
+        leaves=parting.kind in ("return", "exit"),
         chooses_group=parting.chooses_group,
         condition=not loop and not parting.chooses_group,
         by_rank=any(_of_rank(name, parting.values.get(name, {}), parting.where) for name in names),
@@ -195,9 +193,8 @@ def _is_within(facts: Facts, where: Frame, way: Branch) -> bool:
 def _stops(where: Frame) -> bool:
     """True for an `if` that holds a `break` or a `return`, or ends the program."""
     tree = parsed(where.text)
-    at_line = (
-        [node for node in ast.walk(tree) if getattr(node, "lineno", 0) == where.line] if tree else []
-    )
+    nodes = ast.walk(tree) if tree is not None else ()
+    at_line = (node for node in nodes if getattr(node, "lineno", 0) == where.line)
     return any(_leaves(node) for node in at_line if isinstance(node, ast.If))
 
 
@@ -248,8 +245,6 @@ def _callee(frame: Frame, below: Sequence[str]) -> str:
     nodes = [*ast.walk(steps[-1].node)] if steps else []
     calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
     properties = [ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)]
-    candidates = [name for name in dict.fromkeys(calls) if name not in vars(builtins)]
-    leading = [
-        name for name in (*properties, *candidates) if name.rpartition(".")[2] in below
-    ] or candidates
+    names = [name for name in dict.fromkeys(calls) if name not in vars(builtins)]
+    leading = [name for name in (*properties, *names) if name.rpartition(".")[2] in below] or names
     return leading[0] if leading and len(leading[0]) <= LONGEST_CALL else ""

@@ -63,9 +63,8 @@ def _sources_of(
         case ast.Call():
             for scope in functions:
                 if scope.name == called_name(value):
-                    yield from (
-                        (scope, node) for node in own_nodes(scope) if isinstance(node, ast.Return)
-                    )
+                    returns = (node for node in own_nodes(scope) if isinstance(node, ast.Return))
+                    yield from ((scope, node) for node in returns)
 
 
 def _bindings(function: Function, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:

@@ -434,9 +434,7 @@ def binds(step: Step) -> frozenset[str]:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return frozenset({node.name})
         case ast.With() | ast.AsyncWith():
-            return frozenset(
-                _stored(manager.optional_vars for manager in node.items if manager.optional_vars)
-            )
+            return frozenset(_stored(item.optional_vars for item in node.items if item.optional_vars))
         case ast.For() | ast.AsyncFor() | None:
             return frozenset()
     return frozenset(_stored([node]))

@@ -52,10 +52,7 @@ def _tellings(function: _Function, functions: tuple[_Function, ...]) -> Iterator
         if isinstance(node, ast.Call)
     }
     for node in _ifs(function):
-        inside = [*own_nodes(node)]
-        if any(_tells(inner, arguments) for inner in inside) or any(
-            handed.get(inner) for inner in inside
-        ):
+        if any(_tells(inner, arguments) or handed.get(inner) for inner in own_nodes(node)):
             yield Telling(function, node)
     for helper, names in (pair for pairs in handed.values() for pair in pairs):
         for node in _ifs(helper):

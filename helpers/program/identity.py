@@ -79,12 +79,7 @@ def says_rank(name: str, text: str, depth: int = DEPTH) -> bool:
     if _WORDS.search(last) or not depth:
         return bool(depth)
     bindings = _bindings(text)
-    values = [
-        binding.value
-        for key in (last, f"{last}()")
-        for binding in bindings.get(key, ())
-        if binding.value
-    ]
+    values = [b.value for key in (last, f"{last}()") for b in bindings.get(key, ()) if b.value]
     return any(
         says_rank(inner, text, depth - 1)
         for value in values
@@ -116,20 +111,22 @@ def _value(name: str, expression: ast.expr, rank: int, text: str, depth: int) ->
         return (tell(rank),)
     if name.endswith("]"):
         return _keyed(name, rank)
-    bindings = _bindings_of(name, expression, text)
+    return _value_set(_bindings_of(name, expression, text), last, rank, text, depth)
+
+
+def _value_set(
+    bindings: Sequence[_Binding], name: str, rank: int, text: str, depth: int
+) -> tuple[Plain] | None:
+    """The value that some bindings of a name give it on a rank."""
     computed = [binding for binding in bindings if not isinstance(binding.value, ast.Constant)]
     if not depth or any(binding.loop for binding in computed):
         return None
-    values = {
-        None
-        if binding.value is None
-        else value_of(binding.value, of_rank(binding.value, rank, text, depth - 1))
-        for binding in computed
-    }
+    sources = {binding.value for binding in computed}
+    values = {value_of(s, of_rank(s, rank, text, depth - 1)) if s else None for s in sources}
     if len(values) == 1 and None not in values:
         return values.pop()
     constants = [binding.value.value for binding in bindings if isinstance(binding.value, ast.Constant)]
-    numbered = _NUMBER.match(last) and all(value in (0, -1, None) for value in constants)
+    numbered = _NUMBER.match(name) and all(value in (0, -1, None) for value in constants)
     return (rank,) if numbered and values <= {None} else None
 
 
@@ -169,11 +166,8 @@ def _bindings(text: str) -> Mapping[str, Sequence[_Binding]]:
                 last = (dotted(node) or "").rpartition(".")[2]
                 bindings[last].append(_Binding(values.get(node), node in loops, scope))
     for function in functions:
-        returned, suffix = _returned(function), "()"
-        if any(
-            dotted(decorator) in ("property", "cached_property") for decorator in function.decorator_list
-        ):
-            suffix = ""
+        returned, decorators = _returned(function), map(dotted, function.decorator_list)
+        suffix = "()" if {"property", "cached_property"}.isdisjoint(decorators) else ""
         if returned is not None:
             bindings[function.name + suffix].append(_Binding(returned, False, function))
     return bindings

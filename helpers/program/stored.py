@@ -43,12 +43,8 @@ class Stored(msgspec.Struct, frozen=True):
         tree = parsed(text)
         every = [] if tree is None else [*ast.walk(tree)]
         calls = [node.func for node in every if isinstance(node, ast.Call)]
-        resizes = [
-            function
-            for function in calls
-            if isinstance(function, ast.Attribute) and function.attr in RESIZES
-        ]
-        sets[3].update((dotted(function.value) or "").rpartition(".")[2] for function in resizes)
+        resizes = [func for func in calls if isinstance(func, ast.Attribute) and func.attr in RESIZES]
+        sets[3].update((dotted(func.value) or "").rpartition(".")[2] for func in resizes)
         for function in (node for node in every if isinstance(node, ast.FunctionDef)):
             for node in own_nodes(function):
                 if isinstance(node, ast.Global | ast.Nonlocal):

@@ -63,21 +63,14 @@ class Turns(msgspec.Struct, frozen=True):
     def of_calls(cls, frame: int, function: Function) -> Turns:
         """The calls of a function by a library: an argument that numbers them tells them apart."""
         arguments = getattr(function, "args", None)
-        parameters = (
-            [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
-        )
-        names = tuple(parameter.arg for parameter in parameters)
-        counters = tuple(Counter(name) for name in names if name.endswith(OF_CALLS))
-        return cls(frame, None, counters)
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
+        names = (argument.arg for argument in every)
+        return cls(frame, None, tuple(Counter(name) for name in names if name.endswith(OF_CALLS)))
 
     def counts(self, frame: ValuedPlace, peer: ValuedPlace) -> list[tuple[int, int]]:
         """What counts the turns, where it is known in two frames."""
         pairs = [(counter.at_start(frame), counter.at_start(peer)) for counter in self.counters]
-        return [
-            (count, peer_count)
-            for count, peer_count in pairs
-            if count is not None and peer_count is not None
-        ]
+        return [(n, m) for n, m in pairs if n is not None and m is not None]
 
 
 @functools.lru_cache(maxsize=8192)

@@ -101,9 +101,7 @@ def parted_line(parting: Parting | None) -> str:
 
 def guards_line(parting: Parting) -> str:
     """`one of train.py:9  if loss.isnan(); train.py:14  if due()`; empty where none is known."""
-    guards = "; ".join(
-        f"{place(guard.where)}  {one_line(guard.source).rstrip(':')}" for guard in parting.guards
-    )
+    guards = "; ".join(f"{place(g.where)}  {one_line(g.source).rstrip(':')}" for g in parting.guards)
     return f"one of {guards}" if len(parting.guards) > 1 else guards and f"perhaps {guards}"
 
 

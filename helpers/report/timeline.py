@@ -96,14 +96,17 @@ def timeline(
     ]
     if not drawn:
         body.append(f'<text x="{area.left}" y="{area.top + 10}">No rank has been seen.</text>')
-    count = sum(len(entry.ranks) for entry in drawn if not entry.child)
-    times = f", {area.begin:.1f} s to {area.end:.1f} s" if timed else ""
-    title = f"Timeline of {count:,} rank{'' if count == 1 else 's'}{times}"
     description = " ".join(
         [_description(entries, verdict, odd, timed=timed), *map(share_line, shared.values())]
     )
     kinds = {segment.kind for entry in drawn for segment in entry.segments}
-    return picture("timeline", title, description, (area.width, bottom), body, kinds)
+    return picture("timeline", _title(drawn, area), description, (area.width, bottom), body, kinds)
+
+
+def _title(drawn: Sequence[Lane], area: Area) -> str:
+    count = sum(len(entry.ranks) for entry in drawn if not entry.child)
+    times = f", {area.begin:.1f} s to {area.end:.1f} s" if area.timed else ""
+    return f"Timeline of {count:,} rank{'' if count == 1 else 's'}{times}"
 
 
 def _shared(drawn: Sequence[Lane], shares: Sequence[Share]) -> dict[int, list[Share]]:

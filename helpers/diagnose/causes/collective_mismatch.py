@@ -185,9 +185,7 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
     if len({*same.values()}) < 2:
         return _excluded(facts, event)
     odd = minority(same)
-    listed = clauses(
-        {rank: verb("was", "were", f"in {text}") for rank, text in described(calls).items()}
-    )
+    listed = clauses({r: verb("was", "were", f"in {text}") for r, text in described(calls).items()})
     return Verdict(
         outcome="error",
         cause="collective-mismatch",
@@ -228,32 +226,31 @@ def _excluded(facts: Facts, event: Event) -> Verdict | None:
     )
 
 
-def _compared_by_backend(event: Event, fingerprints: Mapping[int, Fingerprint]) -> Verdict:
+def _compared_by_backend(event: Event, by_rank: Mapping[int, Fingerprint]) -> Verdict:
     """The backend has compared the calls of the ranks itself, and says which they are.
 
     Args:
-        fingerprints: rank -> its call; of a text that is cut off not of all.
+        by_rank: rank -> its call; of a text that is cut off not of all.
     """
-    calls = tuple(Call((rank,), call.op, None) for rank, call in sorted(fingerprints.items()))
+    calls = tuple(Call((rank,), call.op, None) for rank, call in sorted(by_rank.items()))
     operations = dict.fromkeys(call.op for call in calls)
     # A rank with another operation and without a number has sent nothing, and is elsewhere.
-    odd = [rank for rank, call in sorted(fingerprints.items()) if call.seq == 0 and len(operations) > 1]
+    odd = [rank for rank, call in sorted(by_rank.items()) if call.seq == 0 and len(operations) > 1]
     numbered = {
-        rank: call.op + ("" if call.seq is None else f" #{call.seq}")
-        for rank, call in fingerprints.items()
+        rank: call.op + ("" if call.seq is None else f" #{call.seq}") for rank, call in by_rank.items()
     }
     listed = clauses({rank: verb("was", "were", f"in {call}") for rank, call in numbered.items()})
-    cut_off = ", and what another rank was in is cut off" if len(fingerprints) == 1 else ""
-    seq = max((call.seq for call in fingerprints.values() if call.seq is not None), default=None)
+    cut_off = ", and what another rank was in is cut off" if len(by_rank) == 1 else ""
+    seq = max((call.seq for call in by_rank.values() if call.seq is not None), default=None)
     return Verdict(
         outcome="error",
         cause="collective-mismatch",
-        detail=" against ".join(numbered.values()) if len(fingerprints) > 1 else event.text,
+        detail=" against ".join(numbered.values()) if len(by_rank) > 1 else event.text,
         summary=f"Two different calls have met: {listed or event.text}{cut_off}.",
-        culprits=tuple(odd or sorted(fingerprints)),
+        culprits=tuple(odd or sorted(by_rank)),
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
-        finding=Mismatch(seq=seq, calls=calls, odd=tuple(odd or sorted(fingerprints)), collective=True),
+        finding=Mismatch(seq=seq, calls=calls, odd=tuple(odd or sorted(by_rank)), collective=True),
     )
 
 
@@ -265,9 +262,7 @@ def _where(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) ->
     stacks = {rank: process.users_stack for rank in odd for process in facts.processes((rank,))}
     lines = {rank: calls[rank].where or facts.where((rank,)) for rank in odd}
     desync = facts.desyncs[0] if len(facts.desyncs) == 1 else None
-    if desync is not None and any(
-        _is_past(calls[rank], desync) for rank in desync.calls if rank in calls
-    ):
+    if desync is not None and any(_is_past(calls[r], desync) for r in desync.calls if r in calls):
         odd = minority(desync.calls)
         stacks = {rank: tuple(reversed(desync.calls[rank].stack)) for rank in odd}
         lines = {rank: innermost_user(desync.calls[rank].stack) for rank in odd}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...model.clauses import Predicate, clauses, every_clause, same
 from ...model.facts import CUT_OFF, Verdict
@@ -26,6 +25,8 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.error is None or facts.follows_from_unseen or event.error.type == CUT_OFF:
         return None
+    if topic(event.error.text) == "duplicate gpu":
+        return _one_gpu(facts, event)
     raised = {
         failure.rank: _raised(failure)
         for failure in reversed(facts.events)
@@ -34,11 +35,6 @@ def find(facts: Facts) -> Verdict | None:
         and not failure.consequence
         and (failure.error.type, failure.where) == (event.error.type, event.where)
     }
-    if topic(event.error.text) == "duplicate gpu":
-        messages = " ".join(
-            failure.error.message for failure in facts.events if failure.error is not None
-        )
-        return _one_gpu(event, sorted({int(number) for number in _RANK.findall(messages)}))
     if not raised:
         raised = dict.fromkeys(event.ranks, _raised(event))
     who = "the GPU's driver" if event.error.type == "Xid" else event.who
@@ -55,9 +51,11 @@ def find(facts: Facts) -> Verdict | None:
     )
 
 
-def _one_gpu(event: Event, ranks: Sequence[int]) -> Verdict:
+def _one_gpu(facts: Facts, event: Event) -> Verdict:
     """NCCL refuses ranks that have chosen one GPU, and names them."""
     assert event.error is not None
+    messages = " ".join(failure.error.message for failure in facts.events if failure.error)
+    ranks = sorted({int(number) for number in _RANK.findall(messages)})
     return Verdict(
         outcome="error",
         cause="error",

@@ -26,11 +26,10 @@ def find(facts: Facts) -> Verdict | None:
         return None
     exited = sorted(rank for rank, view in facts.graph.ranks.items() if _is_exited(view))
     if event is not None and not event.consequence:
-        if event.error is not None or event.by_signal is not None:
+        explained = event.error is not None or event.by_signal is not None
+        if explained or event.rank is None or not event.own:
             return None
-        if event.own and event.rank is not None:
-            return _verdict(facts, _dead_before(facts, event, exited) or (event.rank,))
-        return None
+        return _verdict(facts, _dead_before(facts, event, exited) or (event.rank,))
     early = tuple(rank for rank in exited if _before(facts, rank))
     awaited = facts.graph.awaited_by(facts.stuck)
     needed = tuple(rank for rank in exited if rank in awaited or _only_they_could_have_set_it(facts))

@@ -212,7 +212,7 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     # where the newest look into the store, up to ten seconds old, does not show it.
     if not absent or (hang and not visible and _are_cut_off(facts, present)):
         return _all_present(facts, present) if hang else None
-    lost = [r for r in visible if r not in facts.graph.free]
+    culprits = [r for r in visible if r not in facts.graph.free] or visible
     world = facts.snapshot.job.world_size or len(ranks)
     states = _states(facts, absent, world)
     joined = world - len(absent)
@@ -224,8 +224,8 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
         summary=(
             f"Only {joined} of {world} ranks have {participle}; {spoken(absent)} never did: {states}."
         ),
-        culprits=tuple(lost or visible),
-        where=facts.where(lost or visible) or facts.where(present),
+        culprits=tuple(culprits),
+        where=facts.where(culprits) or facts.where(present),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
     )
 

@@ -209,17 +209,15 @@ def _uneven(facts: Facts, wait: InCollective) -> Verdict | None:
     wanted = sum(math.prod(shape) for entry in calls.values() for shape in entry.outputs)
     if calls.keys() != {*wait.members} or sent == wanted:
         return None
-    detail = (
-        f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive {wanted}"
-    )
+    text = f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive {wanted}"
     return Verdict(
         outcome="hang",
         cause="shape-mismatch",
-        detail=detail,
-        summary=f"The splits of the ranks do not match: {detail}.",
+        detail=text,
+        summary=f"The splits of the ranks do not match: {text}.",
         culprits=tuple(sorted(calls)),
         where=facts.where(sorted(calls)),
-        evidence=(detail,),
+        evidence=(text,),
         finding=_finding(facts, []),
     )
 

@@ -40,19 +40,20 @@ def _may_be_transport(facts: Facts) -> bool:
 
 
 def _find(facts: Facts) -> Verdict | None:
-    event = facts.first
-    if event is not None and facts.follows_from_unseen and facts.unseen and facts.snapshot.job.command:
-        return _from_elsewhere(facts, event)
-    if event is not None and facts.ended_unseen:
-        return _after_unseen(facts, event)
-    if event is not None:
-        return _failed(facts, event)
+    if facts.first is not None:
+        return _of_event(facts, facts.first)
     if facts.stuck:
         ranks = tuple(sorted(facts.graph.core))
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
     job = facts.snapshot.job
     verdict = _for_unseen(facts) or _cut_off(facts) or _from_outside(facts) or _ended(job)
     return verdict or _some_ended(facts) or _looked_into(facts) or _untold(facts)
+
+
+def _of_event(facts: Facts, event: Event) -> Verdict:
+    if facts.follows_from_unseen and facts.unseen and facts.snapshot.job.command:
+        return _from_elsewhere(facts, event)
+    return _after_unseen(facts, event) if facts.ended_unseen else _failed(facts, event)
 
 
 def _some_ended(facts: Facts) -> Verdict | None:
@@ -69,13 +70,12 @@ def _looked_into(facts: Facts) -> Verdict | None:
 
     Which ranks they are may be told or not; one of which the main thread was not seen may wait as well.
     """
-    alive = [view for view in facts.snapshot.ranks if view.process is not None and view.process.alive]
-    views = [v for v in alive if v.process and (v.process.visible or v.process.still == UNTOLD)]
-    waits = {_who(view): view.process for view in views if view.process is not None}
-    resting = all(
-        process.still == UNTOLD and (process.blocking or not process.visible)
-        for process in waits.values()
-    )
+    alive = [
+        (view, view.process) for view in facts.snapshot.ranks if view.process and view.process.alive
+    ]
+    views = [view for view, process in alive if process.visible or process.still == UNTOLD]
+    waits = {_who(view): view.process for view in views if view.process}
+    resting = all(p.still == UNTOLD and (p.blocking or not p.visible) for p in waits.values())
     if facts.patience == math.inf or facts.snapshot.timed or not (views and resting):
         return None
     states = [f"{who} {standing(process).one}" for who, process in waits.items() if process.blocking]

@@ -66,38 +66,49 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     if event.rank is None and not event.own:
         return None
     error = event.process.error
-    children = _workers(facts, event.rank)
-    sent, told_signal = _sent_to_all(facts, children), _told_signal(error) if event.own else ""
     if event.own and error is not None and WORKER_LATE.search(error.message):
         return _timed_out(facts, event)
-    child = next((worker for worker in children if worker.process.pid == event.process.pid), None)
-    if event.own:
-        if error is None or not _lost_worker(error, follows=event.consequence):
-            return None
-        by = sent or told_signal
-        name, where = "a DataLoader worker", event.where
-        how = f"ended by {by} from outside" if by else "ended"
-    elif child is not None and child.process.kind == "dataloader-worker":
-        name, how, where = child_phrase(child), event.text, event.where
-    elif child is not None and _is_listed(facts, child):
-        name, how, where = "a DataLoader worker", event.text, event.where
-    else:
+    sent = _sent_to_all(facts, _workers(facts, event.rank))
+    told_signal = _told_signal(error) if event.own else ""
+    worker = _lost_worker(facts, event, sent or told_signal)
+    if worker is None:
         return None
+    name, how = worker
+    at = f" at {place(event.where)}" if event.where else ""
     return Verdict(
         outcome="error",
         cause="worker-stall",
         detail=f"{name} of {event.who} died: {how}",
         summary=(
-            f"{sentence(name)} of {event.who} died ({how}){f' at {place(where)}' if where else ''}, and "
+            f"{sentence(name)} of {event.who} died ({how}){at}, and "
             f"{event.who if event.ranks else 'that process'} cannot get its next batch."
         ),
         culprits=event.ranks,
-        where=where,
+        where=event.where,
         evidence=(f"{name} of {event.who}: {event.text}",),
         finding=WorkerStall(
             "ended", sent, facts.runs_module_again, told_signal, for_memory=told_signal == "SIGKILL"
         ),
     )
+
+
+def _lost_worker(facts: Facts, event: Event, by: str) -> tuple[str, str] | None:
+    """The worker that has ended, and how.
+
+    Args:
+        by: the signal that has ended it, where one from outside is known.
+    """
+    if event.own:
+        error = event.process.error
+        if error is None or not _tells_of_worker(error, follows=event.consequence):
+            return None
+        return "a DataLoader worker", f"ended by {by} from outside" if by else "ended"
+    children = _workers(facts, event.rank)
+    child = next((child for child in children if child.process.pid == event.process.pid), None)
+    if child is not None and child.process.kind == "dataloader-worker":
+        return child_phrase(child), event.text
+    listed = child is not None and _is_listed(facts, child)
+    return ("a DataLoader worker", event.text) if listed else None
 
 
 def _told_signal(error: ErrorView | None) -> str:
@@ -153,7 +164,7 @@ def _timed_out(facts: Facts, event: Event) -> Verdict:
     )
 
 
-def _lost_worker(error: ErrorView, *, follows: bool) -> bool:
+def _tells_of_worker(error: ErrorView, *, follows: bool) -> bool:
     return "DataLoader worker (pid" in error.message or (follows and error.in_loader)
 
 

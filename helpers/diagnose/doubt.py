@@ -53,11 +53,7 @@ def doubt(facts: Facts, graph: Graph) -> str:
 
 
 def _unknown(doubts: dict[int, Predicate], *, pronoun: bool) -> str:
-    """`how long it sleeps is`.
-
-    Args:
-        pronoun: True where the sentence has just named the ranks.
-    """
+    """`how long it sleeps is`, with a pronoun where the sentence has just named the ranks."""
     groups = sorted(grouped(doubts).items(), key=lambda group: -len(group[1]))
     pronoun = pronoun and len(groups) == 1
     parts = [_about(what, ranks, pronoun=pronoun) for what, ranks in groups[:MOST_CLAUSES]]

@@ -106,17 +106,13 @@ def offering(facts: Facts, addresses: Collection[str]) -> tuple[int, ...]:
     def is_offered(address: str) -> bool:
         return address in addresses or (loopback and is_loopback(address))
 
-    interfaces = {
-        (interface.host, interface.name)
-        for interface in facts.snapshot.interfaces
-        if is_offered(interface.address)
-    }
+    links = {(link.host, link.name) for link in facts.snapshot.interfaces if is_offered(link.address)}
     return tuple(
         rank
         for rank, view in sorted(facts.graph.ranks.items())
         if view.process is not None
         and (
-            (view.host, view.interface.partition("=")[2]) in interfaces
+            (view.host, view.interface.partition("=")[2]) in links
             or any(is_offered(port.address) for port in view.process.ports if port.role != "store")
         )
     )

@@ -138,14 +138,14 @@ class SettlingOfAttached(Settling):
 
     def __init__(self, *, patience: float, since: float, least: float = WATCHED_LEAST) -> None:
         super().__init__(patience=patience)
-        self._seen = False
+        self._has_stacks = False
         self._least = max(least, WATCHED_LEAST)
         self._count_from(since)
 
     def take(self, snapshot: Snapshot) -> Ruling:
         """Take in the newest snapshot; where all ranks wait for each other, it is the last."""
-        if not self._seen and any(view.process and view.process.stack for view in snapshot.ranks):
-            self._seen = True
+        if not self._has_stacks and any(view.process and view.process.stack for view in snapshot.ranks):
+            self._has_stacks = True
             self._count_from(snapshot.time)
         watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
         if watched and _wait_for_each_other(snapshot):

@@ -95,8 +95,8 @@ def _operands(value: ast.expr) -> Sequence[str]:
 
 def _takes_over(node: ast.AST) -> bool:
     match node:
-        case ast.Call(args=[_, *_], func=called):
-            return dotted(called) in _CONVERTS
+        case ast.Call(args=[_, *_], func=func):
+            return dotted(func) in _CONVERTS
         case ast.Subscript():
             return names(node)[0].endswith("]")
     return not isinstance(node, ast.expr) or isinstance(node, _TAKE_OVER)
@@ -181,11 +181,8 @@ def _targets(nodes: Sequence[ast.AST]) -> tuple[dict[ast.expr, ast.expr], set[as
         match node:
             case ast.Assign(value=value):
                 values |= dict(pair for target in node.targets for pair in _pairs(target, value))
-            case (
-                ast.AnnAssign(target=target, value=ast.expr() as assigned)
-                | ast.NamedExpr(target=target, value=ast.expr() as assigned)
-            ):
-                values[target] = assigned
+            case ast.AnnAssign() | ast.NamedExpr() if node.value is not None:
+                values[node.target] = node.value
             case ast.For() | ast.AsyncFor() | ast.comprehension():
                 loops |= {*ast.walk(node.target)}
     return values, loops

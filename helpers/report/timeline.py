@@ -117,9 +117,7 @@ def _shared(drawn: Sequence[Lane], shares: Sequence[Share]) -> dict[int, list[Sh
         for index, entry in enumerate(drawn)
         if not entry.child
     }
-    return {
-        index: list(dict.fromkeys(lane_shares)) for index, lane_shares in by_lane.items() if lane_shares
-    }
+    return {index: list(dict.fromkeys(parts)) for index, parts in by_lane.items() if parts}
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -258,20 +256,18 @@ def met(lanes: Sequence[Lane], area: Area, odd: tuple[str, int] | None) -> str:
     Args:
         odd: group and number of the first place at which ranks issued different operations.
     """
-    arrivals = {
+    joins = {
         key: [(i, part) for i, part in parts if area.x(part.end) - area.x(part.start) >= SHORT]
         for key, parts in meetings(lanes).items()
     }
-    arrivals = {key: parts for key, parts in arrivals.items() if len(parts) > 1}
-    newest = sorted(arrivals, key=lambda key: (max(part.start for _, part in arrivals[key]), key))[
-        -MEETINGS:
-    ]
+    joins = {key: parts for key, parts in joins.items() if len(parts) > 1}
+    newest = sorted(joins, key=lambda key: (max(part.start for _, part in joins[key]), key))[-MEETINGS:]
     parts = []
     for key in newest:
-        points = [(px(area.x(part.start)), px(area.middle(index))) for index, part in arrivals[key]]
+        points = [(px(area.x(part.start)), px(area.middle(index))) for index, part in joins[key]]
         line = "M" + "L".join(f"{x} {y}" for x, y in points)
         parts.append(f'<path class="{"odd" if key == odd else "met"}" d="{line}"/>')
-    return "".join(parts) + (_odd(arrivals.get(odd, []), lanes, area) if odd else "")
+    return "".join(parts) + (_odd(joins.get(odd, []), lanes, area) if odd else "")
 
 
 def _odd(parts: Sequence[tuple[int, Segment]], lanes: Sequence[Lane], area: Area) -> str:

@@ -69,9 +69,7 @@ def _verdict(facts: Facts, waits: Sequence[OnLock]) -> Verdict:
     holders = {_holder(facts, wait) for wait in waiting.values()}
     culprits = tuple(sorted(holder for holder in holders if holder is not None))
     texts = {wait: f"{_name(wait)}, held by {_who(facts, wait)}" for wait in waiting.values()}
-    stuck = clauses(
-        {rank: verb("waits", "wait", f"for {texts[wait]}") for rank, wait in waiting.items()}
-    )
+    stuck = clauses({r: verb("waits", "wait", f"for {texts[wait]}") for r, wait in waiting.items()})
     return Verdict(
         outcome="hang",
         cause="file-lock",

@@ -216,14 +216,12 @@ def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     world = facts.snapshot.job.world_size or len(ranks)
     states = _states(facts, absent, world)
     joined = world - len(absent)
-    participle = "come to init_rpc" if rpc else "joined the process group"
+    phrase = "come to init_rpc" if rpc else "joined the process group"
     return Verdict(
         outcome="hang" if hang else "error",
         cause="rendezvous-incomplete",
         detail=f"{joined} of {world} ranks joined; {spoken(absent)} did not",
-        summary=(
-            f"Only {joined} of {world} ranks have {participle}; {spoken(absent)} never did: {states}."
-        ),
+        summary=f"Only {joined} of {world} ranks have {phrase}; {spoken(absent)} never did: {states}.",
         culprits=tuple(culprits),
         where=facts.where(culprits) or facts.where(present),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
@@ -268,9 +266,7 @@ def _separate(facts: Facts, by_address: Mapping[str, list[int]]) -> Verdict | No
         f"{spoken(who)} at {address}{which.get(address, '')}" for address, who in by_address.items()
     )
     lost = sorted(rank for address, who in by_address.items() if address in problems for rank in who)
-    culprits = tuple(lost) or minority(
-        {rank: address for address, who in by_address.items() for rank in who}
-    )
+    culprits = tuple(lost) or minority({r: address for address, who in by_address.items() for r in who})
     return Verdict(
         outcome="hang",
         cause="rendezvous-incomplete",

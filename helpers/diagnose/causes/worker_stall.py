@@ -93,11 +93,7 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
 
 
 def _lost_worker(facts: Facts, event: Event, by: str) -> tuple[str, str] | None:
-    """The worker that has ended, and how.
-
-    Args:
-        by: the signal that has ended it, where one from outside is known.
-    """
+    """The worker that has ended, and how; `by` is its signal, where one from outside is known."""
     if event.own:
         error = event.process.error
         if error is None or not _tells_of_worker(error, follows=event.consequence):

@@ -156,7 +156,8 @@ def _call(process: ProcessView, newest: Collective | None) -> AbortedCall | None
     crashed = process.signal in FATAL and bool(process.stack) and not process.stack[0].user
     waits = any(isinstance(wait, Communication) for wait in process.blocking)
     pending = newest if newest is not None and not newest.done else None
-    if not (failed or crashed or waits or process.ended_in_call):
+    certain = failed or crashed or waits
+    if not (certain or process.ended_in_call):
         return None if pending is None else AbortedCall("", (), pending, certain=True)
     stack = stack_of(process)
     library = [*takewhile(lambda frame: frame.file.endswith(OWN_FILES), stack)]
@@ -164,5 +165,4 @@ def _call(process: ProcessView, newest: Collective | None) -> AbortedCall | None
     frames = stack[len(library) :]
     if not frames:
         return None
-    certain = failed or crashed or waits
     return AbortedCall(functions[-1] if functions else "", frames, pending, certain=certain)

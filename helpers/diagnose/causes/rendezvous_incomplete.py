@@ -94,21 +94,20 @@ def _gave_up(facts: Facts, event: Event) -> Verdict | None:
     """The first failure is that a rank has not found the store, or not all ranks there."""
     if event.error is None:
         return None
+    message = event.error.message
     if NO_AGENT.search(event.error.text):
         return _no_store(event, "")
-    if unreached := NO_STORE.search(event.error.message):
-        return _no_store(event, ":".join(part for part in unreached.groups() if part))
-    if (not event.consequence or not facts.snapshot.timed) and CANNOT_CONNECT.search(
-        event.error.message
-    ):
+    if unreached := NO_STORE.search(message):
+        return _no_store(event, ":".join(filter(None, unreached.groups())))
+    if CANNOT_CONNECT.search(message) and not (event.consequence and facts.snapshot.timed):
         return _unconnected(event)
-    if not NOT_ALL_JOINED.search(event.error.message):
+    if not NOT_ALL_JOINED.search(message):
         return None
-    counted = JOINED.search(event.error.message)
+    counted = JOINED.search(message)
     if counted is not None and int(counted["count"] or 0) > int(counted["world"] or 0):
         return _too_many(event, int(counted["count"]), int(counted["world"]))
     if counted is not None and not facts.all_seen:
-        return _counted(event, *sorted(int(number) for number in counted.groups() if number))
+        return _counted(event, *sorted(map(int, filter(None, counted.groups()))))
     return _verdict(facts, hang=False)
 
 

@@ -70,10 +70,8 @@ def _looked_into(facts: Facts) -> Verdict | None:
 
     Which ranks they are may be told or not; one of which the main thread was not seen may wait as well.
     """
-    alive = [
-        (view, view.process) for view in facts.snapshot.ranks if view.process and view.process.alive
-    ]
-    views = [view for view, process in alive if process.visible or process.still == UNTOLD]
+    alive = [view for view in facts.snapshot.ranks if view.process and view.process.alive]
+    views = [v for v in alive if v.process and (v.process.visible or v.process.still == UNTOLD)]
     waits = {_who(view): view.process for view in views if view.process}
     resting = all(p.still == UNTOLD and (p.blocking or not p.visible) for p in waits.values())
     if facts.patience == math.inf or facts.snapshot.timed or not (views and resting):

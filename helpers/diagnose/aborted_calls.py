@@ -56,16 +56,16 @@ class AbortedCall(msgspec.Struct, frozen=True):
         """The user's innermost line."""
         return innermost_user(self.frames)
 
-    def is_same(self, other: AbortedCall) -> bool:
+    def is_same(self, peer: AbortedCall) -> bool:
         """True for a call of one operation and number, from the same lines, as far as both are known."""
-        entries = [one.entry for one in (self, other) if one.entry is not None]
+        entries = [call.entry for call in (self, peer) if call.entry is not None]
         numbers = {(entry.group, entry.seq, entry.op) for entry in entries}
-        functions = {one.function for one in (self, other)} - {""}
-        lines = zip(self.frames, other.frames, strict=False)
+        functions = {call.function for call in (self, peer)} - {""}
+        lines = zip(self.frames, peer.frames, strict=False)
         return (
             len(numbers) < 2
             and len(functions) < 2
-            and all(_place(one) == _place(another) for one, another in lines)
+            and all(_place(frame) == _place(peer_frame) for frame, peer_frame in lines)
         )
 
 
@@ -79,13 +79,13 @@ def aborted_calls(ranks: Mapping[int, RankView], first: Event | None) -> dict[in
     another rank has come: it has gone on since. So has one in a barrier, where another got data.
     """
     processes = {rank: view.process for rank, view in sorted(ranks.items()) if view.process}
-    newest = {rank: one.collectives[-1] for rank, one in processes.items() if one.collectives}
+    newest = {rank: p.collectives[-1] for rank, p in processes.items() if p.collectives}
     lowest: dict[str, int] = {}
     for entry in newest.values():
         lowest[entry.group] = min(entry.seq, lowest.get(entry.group, entry.seq))
     further = {rank for rank, entry in newest.items() if entry.seq > lowest[entry.group]}
-    found = {r: _call(one, newest.get(r)) for r, one in processes.items() if r not in further}
-    calls = {rank: call for rank, call in found.items() if call is not None}
+    by_rank = {r: _call(process, newest.get(r)) for r, process in processes.items() if r not in further}
+    calls = {rank: call for rank, call in by_rank.items() if call is not None}
     certain = [call.frames[::-1] for call in calls.values() if call.certain]
     return {
         rank: call
@@ -109,8 +109,8 @@ def exclusions(
     if failed is None or failed not in calls:
         return {}
     stack = calls[failed].frames[::-1]
-    away = {rank: exclusion(stack, failed, rank) for rank in sorted({*ranks} - calls.keys())}
-    return {rank: condition for rank, condition in away.items() if condition is not None}
+    conditions = {rank: exclusion(stack, failed, rank) for rank in sorted({*ranks} - calls.keys())}
+    return {rank: condition for rank, condition in conditions.items() if condition is not None}
 
 
 def _has_got_data(first: Event | None, beside: int) -> bool:
@@ -123,7 +123,7 @@ def _has_got_data(first: Event | None, beside: int) -> bool:
 def classes(calls: Mapping[int, AbortedCall]) -> dict[int, int]:
     """Rank -> the first rank whose call is the same as its own."""
     return {
-        rank: next(first for first, other in calls.items() if call.is_same(other))
+        rank: next(first for first, peer in calls.items() if call.is_same(peer))
         for rank, call in calls.items()
     }
 
@@ -132,14 +132,14 @@ def described(calls: Mapping[int, AbortedCall]) -> dict[int, str]:
     """`all_reduce at train.py:9`; of ranks in one line, with the outermost function that differs."""
     in_one_line = len({call.where for call in calls.values()}) == 1
     levels = zip(*(reversed(call.frames) for call in calls.values()), strict=False)
-    apart = (level for level in levels if len({frame.function for frame in level}) > 1)
-    functions = next(apart, ()) if in_one_line else ()
-    said = {}
+    different = (level for level in levels if len({frame.function for frame in level}) > 1)
+    functions = next(different, ()) if in_one_line else ()
+    texts = {}
     for number, (rank, call) in enumerate(calls.items()):
         at = f" at {place(call.where)}" if call.where is not None else ""
         inside = f" (in {functions[number].function})" if functions else ""
-        said[rank] = f"{call.op}{at}{inside}"
-    return said
+        texts[rank] = f"{call.op}{at}{inside}"
+    return texts
 
 
 def _place(frame: Frame) -> tuple[str, int, str]:
@@ -156,13 +156,13 @@ def _call(process: ProcessView, newest: Collective | None) -> AbortedCall | None
     crashed = process.signal in FATAL and bool(process.stack) and not process.stack[0].user
     waits = any(isinstance(wait, Communication) for wait in process.blocking)
     pending = newest if newest is not None and not newest.done else None
-    if not (failed or crashed or waits or process.ended_in_call):
+    certain = failed or crashed or waits
+    if not (certain or process.ended_in_call):
         return None if pending is None else AbortedCall("", (), pending, certain=True)
     stack = stack_of(process)
-    own = [*takewhile(lambda frame: frame.file.endswith(OWN_FILES), stack)]
-    called = [frame.function for frame in own if frame.function != "wrapper"]
-    frames = stack[len(own) :]
+    library = [*takewhile(lambda frame: frame.file.endswith(OWN_FILES), stack)]
+    functions = [frame.function for frame in library if frame.function != "wrapper"]
+    frames = stack[len(library) :]
     if not frames:
         return None
-    known = failed or crashed or waits
-    return AbortedCall(called[-1] if called else "", frames, pending, certain=known)
+    return AbortedCall(functions[-1] if functions else "", frames, pending, certain=certain)

@@ -93,12 +93,12 @@ class Accounting:
 
     def slow(self) -> Slow | None:
         """Who was waited for; None where nobody stands out."""
-        found = self._windows.outstanding(len(self._activities))
-        if found is None or self._begun is None:
+        outstanding = self._windows.outstanding(len(self._activities))
+        if outstanding is None or self._begun is None:
             return None
-        ranks, _ = found
+        ranks, _ = outstanding
         first = self._share(ranks)
-        others = [self._share(Ranks([rank])) for rank in sorted(self._activities.keys() - ranks)]
+        shares = [self._share(Ranks([rank])) for rank in sorted(self._activities.keys() - ranks)]
         return Slow(
             ranks=first.ranks,
             share=first.waited_for,
@@ -106,7 +106,7 @@ class Accounting:
             seconds=first.waited_for * (self._now - self._begun),
             where=first.where,
             asleep=first.asleep,
-            shares=(first, *sorted(others, key=lambda share: -share.waited_for)),
+            shares=(first, *sorted(shares, key=lambda share: -share.waited_for)),
         )
 
     def _share(self, ranks: Ranks) -> Share:
@@ -122,9 +122,9 @@ class Accounting:
         if share.waited_for < LEAST:
             return share
         longest = max(activities, key=lambda activity: activity.waited_for)
-        others = [one for rank, one in self._activities.items() if rank not in ranks]
+        rest = [activity for rank, activity in self._activities.items() if rank not in ranks]
         where, asleep = longest.place()
-        return replace(share, where=where, kind=longest.kind(others), asleep=asleep)
+        return replace(share, where=where, kind=longest.kind(rest), asleep=asleep)
 
     def alike(self) -> Alike | None:
         """The line at which all ranks spend much of their time; None where there is none."""
@@ -149,4 +149,4 @@ def _is_complete(views: Mapping[int, RankView], snapshot: Snapshot) -> bool:
         return False
     processes = [view.process for view in views.values()]
     joined = any(view.joined for view in views.values())
-    return joined and all(one is not None and one.alive and one.samples for one in processes)
+    return joined and all(p is not None and p.alive and p.samples for p in processes)

@@ -85,7 +85,8 @@ class Activity:
         """Note that it waited for others at a tick."""
         self.waits += 1
         before, after = self._around(tick)
-        where = next((one.where for one in (after, before) if one is not None and one.where), None)
+        lines = (sample.where for sample in (after, before) if sample is not None)
+        where = next(filter(None, lines), None)
         if where is not None:
             self._waits_lines[where] += 1
         _bound(self._waits_lines)
@@ -142,24 +143,24 @@ class Activity:
         """The share of all its time that it spent at a line."""
         return self._all_lines[line] / max(1, self.ticks)
 
-    def kind(self, others: Iterable[Activity]) -> SlowKind:
+    def kind(self, peers: Iterable[Activity]) -> SlowKind:
         """What takes the time for which it was waited for.
 
         Args:
-            others: what the ranks did that have waited.
+            peers: what the ranks did that have waited.
         """
         where, asleep = self.place()
-        others = list(others)
-        for kind, holds in self._tests(others):
+        peers = list(peers)
+        for kind, holds in self._tests(peers):
             if holds():
                 return kind
         if asleep or self._ran + self._wanted < HALF * self._seconds:
             return "unknown"
-        own = self.at_lines[where] if where is not None else 0
-        alike = [one.at_lines[where] > SAME_LINE * own for one in others if where is not None]
-        return "data" if own and alike and all(alike) else "compute"
+        seconds = self.at_lines[where] if where is not None else 0
+        alike = [peer.at_lines[where] > SAME_LINE * seconds for peer in peers if where is not None]
+        return "data" if seconds and alike and all(alike) else "compute"
 
-    def _tests(self, others: Sequence[Activity]) -> tuple[tuple[SlowKind, Callable[[], bool]], ...]:
+    def _tests(self, peers: Sequence[Activity]) -> tuple[tuple[SlowKind, Callable[[], bool]], ...]:
         """The kinds that something tells, the surest first."""
         return (
             ("stopped", lambda: self._is("stopped")),
@@ -168,19 +169,19 @@ class Activity:
             ("io", lambda: self._is("io")),
             ("gc", lambda: self._is("gc")),
             ("gil", self._is_behind_thread),
-            ("quota", lambda: self._is_starved(others)),
+            ("quota", lambda: self._is_starved(peers)),
         )
 
     def _is(self, trait: str) -> bool:
         return self._traits[trait] >= HALF * max(1, self.waited_for)
 
-    def _is_starved(self, others: Sequence[Activity]) -> bool:
+    def _is_starved(self, peers: Sequence[Activity]) -> bool:
         """True where it was ready to run, and got no processor, for longer than the others, and than
         whoever has a fair share of the machine."""
         wanted = self._wanted > max(STARVED * self._ran, MUCH * self._seconds)
         fair = max(0.0, self._samples[-1].load - 1.0) if self._samples else 0.0
         return wanted and all(
-            wait < HALF * self.starved for wait in (fair, *(o.starved for o in others))
+            wait < HALF * self.starved for wait in (fair, *(peer.starved for peer in peers))
         )
 
     @property

@@ -35,20 +35,20 @@ def slow(paces: Sequence[Pace], number: int) -> Slow | None:
     Args:
         paces: of the machines; number: of all ranks.
     """
-    seen = {rank for pace in paces for rank in pace.lines}
-    if not 2 <= len(seen) == number <= MOST_RANKS:
+    members = {rank for pace in paces for rank in pace.lines}
+    if not 2 <= len(members) == number <= MOST_RANKS:
         return None
     windows = Windows()
     begun, chance = 0, random.Random(0)
     for counts in _blocks(paces):
-        ticks = max(sum(one.values()) for one in counts)
+        ticks = max(sum(counter.values()) for counter in counts)
         for ranks, times in _coupled(counts, ticks, chance):
             windows.note(ranks if len(ranks) < number else Ranks(), TICK * begun, ticks=times)
         begun += ticks
-    found = windows.outstanding(number, QUANTILE)
-    if found is None:
+    outstanding = windows.outstanding(number, QUANTILE)
+    if outstanding is None:
         return None
-    ranks, share = found
+    ranks, share = outstanding
     shares = {rank: _shares(pace, rank) for pace in paces for rank in pace.lines}
     where, kind, asleep = _place(ranks, shares)
     seconds = share * max(pace.seconds for pace in paces)
@@ -65,12 +65,12 @@ def _blocks(paces: Sequence[Pace]) -> Iterator[list[Counter[Ranks]]]:
     if group is None:
         return
     numbered = [pace.groups[group] for pace in paces]
-    width = max(one.width for one in numbered)
+    width = max(machine.width for machine in numbered)
     while _length(numbered[0]) > MOST_BLOCKS * width:
         width *= 2
-    widened = [_widened(one, width) for one in numbered]
+    widened = [_widened(machine, width) for machine in numbered]
     for block in sorted(set.intersection(*map(set, widened))):
-        yield [one[block] for one in widened]
+        yield [blocks[block] for blocks in widened]
 
 
 def _length(numbered: Numbered) -> int:
@@ -79,10 +79,10 @@ def _length(numbered: Numbered) -> int:
 
 
 def _widened(numbered: Numbered, width: int) -> dict[int, Counter[Ranks]]:
-    found: dict[int, Counter[Ranks]] = {}
+    blocks: dict[int, Counter[Ranks]] = {}
     for block, counted in numbered.blocks.items():
-        found.setdefault(block * numbered.width // width, Counter()).update(counted)
-    return found
+        blocks.setdefault(block * numbered.width // width, Counter()).update(counted)
+    return blocks
 
 
 def _coupled(
@@ -94,10 +94,10 @@ def _coupled(
         chance: decides which of two sets of as many ranks comes first: any rule would couple some ranks
             of two machines time and again.
     """
-    laid = [list(_laid(one, ticks, chance)) for one in counts]
+    laid = [list(_laid(counter, ticks, chance)) for counter in counts]
     begin = 0
-    for end in sorted({end for one in laid for end, _ in one} - {0}):
-        acting = (next(ranks for its_end, ranks in one if its_end >= end) for one in laid)
+    for end in sorted({end for track in laid for end, _ in track} - {0}):
+        acting = (next(ranks for track_end, ranks in track if track_end >= end) for track in laid)
         yield Ranks().union(*acting), end - begin
         begin = end
 
@@ -122,23 +122,23 @@ def _place(
     ranks: Ranks, shares: Mapping[int, Mapping[Line, float]]
 ) -> tuple[Frame | None, SlowKind, bool]:
     """Where slow ranks spend more time than others, what takes it there, and whether that is sleep."""
-    own = _mean([lines for rank, lines in shares.items() if rank in ranks])
-    others = _mean([lines for rank, lines in shares.items() if rank not in ranks])
-    more = {where: share - others.get(where, 0.0) for where, share in own.items()}
+    mean = _mean([lines for rank, lines in shares.items() if rank in ranks])
+    rest = _mean([lines for rank, lines in shares.items() if rank not in ranks])
+    more = {where: share - rest.get(where, 0.0) for where, share in mean.items()}
     where = max(more, key=lambda where: more[where], default=None)
     if where is None:
         return None, "unknown", False
-    here = [(line, share) for rank in ranks for line, share in shares[rank].items() if line[0] == where]
-    (_, kind, asleep), _ = max(here, key=lambda item: item[1])
-    if kind == "compute" and others.get(where, 0.0) > SAME_LINE * own[where]:
+    lines = [(line, share) for rank in ranks for line, share in shares[rank].items() if line[0] == where]
+    (_, kind, asleep), _ = max(lines, key=lambda item: item[1])
+    if kind == "compute" and rest.get(where, 0.0) > SAME_LINE * mean[where]:
         kind = "data"
     return where, kind, asleep
 
 
 def _mean(shares: Sequence[Mapping[Line, float]]) -> dict[Frame, float]:
     """The share of the time at each line, whatever takes it there."""
-    found: dict[Frame, float] = {}
-    for one in shares:
-        for (frame, _, _), share in one.items():
-            found[frame] = found.get(frame, 0.0) + share / len(shares)
-    return found
+    mean: dict[Frame, float] = {}
+    for lines in shares:
+        for (frame, _, _), share in lines.items():
+            mean[frame] = mean.get(frame, 0.0) + share / len(shares)
+    return mean

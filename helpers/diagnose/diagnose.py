@@ -67,26 +67,26 @@ def diagnose(history: Sequence[Snapshot], *, patience: float = 30.0, final: bool
     if not history:
         raise ValueError("diagnose needs at least one snapshot")
     snapshot = history[-1]
-    seen = Facts(snapshot)
-    proof = _find(seen)
+    facts = Facts(snapshot)
+    proof = _find(facts)
     if proof is not None and (proof.outcome != "hang" or _lasting(history, proof)):
-        return _completed(seen, proof)
+        return _completed(facts, proof)
     assumed = Facts(snapshot, max(patience, STILL))
     suspicion = _suspect(assumed)
     hangs = suspicion is not None and suspicion.outcome == "hang"
     if final and suspicion is not None and hangs:
-        return _doubted(_completed(assumed, suspicion), assumed, seen)
+        return _doubted(_completed(assumed, suspicion), assumed, facts)
     if snapshot.job.exit_code == 0:
         evidence = (*_earlier(snapshot), *_limit(snapshot))
-        return Verdict("ok", "none", summary=_ended_well(seen), evidence=evidence)
+        return Verdict("ok", "none", summary=_ended_well(facts), evidence=evidence)
     if final and suspicion is not None:
         return _completed(assumed, suspicion)
-    waiting = _live_line(seen)
+    waiting = _live_line(facts)
     return Verdict(
         outcome="running",
         cause="none",
         proved=False,
-        summary=waiting or (_resting(seen) if final else None) or RUNNING,
+        summary=waiting or (_resting(facts) if final else None) or RUNNING,
         evidence=snapshot.warned,
         suspicion=suspicion.summary if suspicion is not None and hangs else waiting,
     )
@@ -102,11 +102,11 @@ def _ended_well(facts: Facts) -> str:
     return f"The job ended well: {how}."
 
 
-def _doubted(verdict: Verdict, assumed: Facts, seen: Facts) -> Verdict:
+def _doubted(verdict: Verdict, assumed: Facts, facts: Facts) -> Verdict:
     """A verdict that rests on patience, with what is not known; an error is none the less one."""
     if verdict.outcome != "hang":
         return verdict
-    return replace(verdict, summary=clipped(f"{doubt(assumed, seen.graph)} {verdict.summary}"))
+    return replace(verdict, summary=clipped(f"{doubt(assumed, facts.graph)} {verdict.summary}"))
 
 
 def _find(facts: Facts) -> Verdict | None:
@@ -128,9 +128,9 @@ def _of_attempt(facts: Facts, attempt: Attempt) -> Verdict | None:
     verdict, last = _find(then), facts.first
     if verdict is None or last is None:
         return None
-    told = then.first.error if then.first is not None else None
+    error = then.first.error if then.first is not None else None
     raised = (event for event in facts.events if event.error is not None)
-    new = [f"{event.text} ({_who(event)})" for event in raised if not _same(event.error, told)]
+    new = [f"{event.text} ({_who(event)})" for event in raised if not _same(event.error, error)]
     later = f"attempt {facts.snapshot.job.attempt}, the last, then failed: {_who(last)}: {last.text}"
     return replace(
         verdict,
@@ -165,8 +165,8 @@ def _suspect(facts: Facts) -> Verdict | None:
 
 def running_summary(snapshot: Snapshot) -> str:
     """What is said of a job that runs: who waits for whom, else what those do that rest."""
-    seen = Facts(snapshot)
-    return _live_line(seen) or _resting(seen) or RUNNING
+    facts = Facts(snapshot)
+    return _live_line(facts) or _resting(facts) or RUNNING
 
 
 def _live_line(facts: Facts) -> str | None:
@@ -179,11 +179,11 @@ def _live_line(facts: Facts) -> str | None:
     }
     if not peers:
         return None
-    names = {each: spoken(sorted(each)) for each in {*peers.values()}}
-    waits = clauses({rank: verb("waits", "wait", f"for {names[each]}") for rank, each in peers.items()})
-    seen = {peer: _is_at(graph.ranks.get(peer)) for peer in frozenset[int]().union(*names)}
-    alike = len(names) == 1 and len({*seen.values()}) == 1
-    which = f", which {plural(seen, *next(iter(seen.values())))}" if alike else f": {clauses(seen)}"
+    names = {awaited: spoken(sorted(awaited)) for awaited in {*peers.values()}}
+    waits = clauses({r: verb("waits", "wait", f"for {names[awaited]}") for r, awaited in peers.items()})
+    at = {peer: _is_at(graph.ranks.get(peer)) for peer in frozenset[int]().union(*names)}
+    alike = len(names) == 1 and len({*at.values()}) == 1
+    which = f", which {plural(at, *next(iter(at.values())))}" if alike else f": {clauses(at)}"
     return f"{sentence(waits)}{which}."
 
 
@@ -195,13 +195,13 @@ def _resting(facts: Facts) -> str | None:
         if process.where is not None
         and (process.still if process.blocking else process.unmoved) >= STILL
     }
-    said = {}
+    predicates = {}
     for state, ranks in grouped({rank: standing(process) for rank, process in resting.items()}).items():
         ends = [resting[rank].ends or 0.0 for rank in ranks]
-        left = min(ends) - facts.snapshot.time
-        longer = f" for another {left:.0f} s" if left >= STILL else ""
-        said.update(dict.fromkeys(ranks, Predicate(state.one + longer, state.many + longer)))
-    return f"{RUNNING[:-1]}: {clauses(said)}." if said else None
+        remaining = min(ends) - facts.snapshot.time
+        longer = f" for another {remaining:.0f} s" if remaining >= STILL else ""
+        predicates.update(dict.fromkeys(ranks, Predicate(state.one + longer, state.many + longer)))
+    return f"{RUNNING[:-1]}: {clauses(predicates)}." if predicates else None
 
 
 def _is_at(view: RankView | None) -> Predicate:
@@ -232,7 +232,7 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
         detail=clipped(verdict.detail),
         masked=verdict.masked or _masked(facts, verdict),
         evidence=(
-            *abridged([clipped(said) for said in verdict.evidence]),
+            *abridged([clipped(entry) for entry in verdict.evidence]),
             *_earlier(facts.snapshot),
             *_limit(facts.snapshot),
             *facts.snapshot.warned,
@@ -246,14 +246,14 @@ def _completed(facts: Facts, verdict: Verdict) -> Verdict:
 
 def _earlier(snapshot: Snapshot) -> tuple[str, ...]:
     """The first failure of each attempt after which the launcher has started all ranks again."""
-    found = []
+    lines = []
     for attempt in snapshot.earlier:
         failed = events(replace(snapshot, ranks=attempt.ranks, launchers=()))
         if failed:
             first = failed[0]
             at = f" at {place(first.where)}" if first.where else ""
-            found.append(f"attempt {attempt.number} failed before: {first.who}: {first.text}{at}")
-    return tuple(found)
+            lines.append(f"attempt {attempt.number} failed before: {first.who}: {first.text}{at}")
+    return tuple(lines)
 
 
 def _limit(snapshot: Snapshot) -> tuple[str, ...]:
@@ -269,33 +269,33 @@ def _masked(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     first = facts.first
     if first is None:
         return facts.snapshot.masked
-    told = first.error if verdict.cause == "error" or not first.consequence else None
-    found = list(told.masked) if told is not None else []
+    primary = first.error if verdict.cause == "error" or not first.consequence else None
+    texts = list(primary.masked) if primary is not None else []
     for event in facts.events:
         error = event.error
-        if error is None or error is told or (error is first.error and not facts.snapshot.timed):
+        if error is None or error is primary or (error is first.error and not facts.snapshot.timed):
             continue
-        relayed = event.rank is None and not event.own and f"{error.text} (rank " in " ".join(found)
-        if not relayed and not _same(error, told):
-            found.append(f"{error.text} ({_who(event)})")
-        found += error.masked
-    return tuple(dict.fromkeys((*found, *facts.snapshot.masked)))
+        relayed = event.rank is None and not event.own and f"{error.text} (rank " in " ".join(texts)
+        if not relayed and not _same(error, primary):
+            texts.append(f"{error.text} ({_who(event)})")
+        texts += error.masked
+    return tuple(dict.fromkeys((*texts, *facts.snapshot.masked)))
 
 
 def _who(event: Event) -> str:
     return event.who if event.own or event.rank is not None else "launcher"
 
 
-def _same(one: ErrorView | None, other: ErrorView | None) -> bool:
+def _same(first: ErrorView | None, second: ErrorView | None) -> bool:
     """True for the same exception on two ranks, but for numbers, addresses and names of files in it."""
-    if one is None or other is None or one.type != other.type:
+    if first is None or second is None or first.type != second.type:
         return False
-    return _SPECIFIC.sub("#", one.message) == _SPECIFIC.sub("#", other.message)
+    return _SPECIFIC.sub("#", first.message) == _SPECIFIC.sub("#", second.message)
 
 
 def _since(facts: Facts, verdict: Verdict) -> float | None:
     """When the stall began: the time from which the newest of the waiting ranks has not moved."""
     if verdict.outcome != "hang":
         return None
-    held = [process.unmoved for process in facts.processes(sorted(facts.stuck))]
-    return max(0.0, facts.snapshot.time - min(held)) if held else None
+    unmoved = [process.unmoved for process in facts.processes(sorted(facts.stuck))]
+    return max(0.0, facts.snapshot.time - min(unmoved)) if unmoved else None

@@ -27,82 +27,88 @@ from .needs import Need, ended_by_unknown
 from .scene import Facts
 
 
-def doubt(facts: Facts, seen: Graph) -> str:
+def doubt(facts: Facts, graph: Graph) -> str:
     """`Probably a hang: rank 1 has not moved from a.py:9 for 31 s; how long it sleeps is not known.`
 
     Args:
-        seen: the graph of the same snapshot, in which nothing is assumed.
+        graph: the graph of the same snapshot, in which nothing is assumed.
     """
-    if not (facts.snapshot.timed or seen.ranks):
+    if not (facts.snapshot.timed or graph.ranks):
         return "Probably a hang: whether the wait would have ended is not known."
     if not facts.snapshot.ranks:
         return (
             "Probably a hang: no rank has been started; whether those for whom the launcher waits still "
             "come is not known."
         )
-    assumed = facts.graph.given_up | (facts.graph.awaited & seen.unseen)
-    alone = {rank for rank in assumed if seen.may_go_on_alone(rank)}
-    last = {rank for rank in alone if not seen.waited_for[rank]} or alone
-    doubts = {rank: _doubt(seen, rank) for rank in last}
-    still = {rank: seen.alive[rank] for rank in last & seen.alive.keys()}
-    still = still or {r: p for r, p in seen.alive.items() if r in facts.graph.given_up | facts.stuck}
+    assumed = facts.graph.given_up | (facts.graph.awaited & graph.unseen)
+    alone = {rank for rank in assumed if graph.may_go_on_alone(rank)}
+    last = {rank for rank in alone if not graph.waited_for[rank]} or alone
+    doubts = {rank: _doubt(graph, rank) for rank in last}
+    still = {rank: graph.alive[rank] for rank in last & graph.alive.keys()}
+    still = still or {r: p for r, p in graph.alive.items() if r in facts.graph.given_up | facts.stuck}
     who = clauses(_stillness(still)) or "nothing moves"
+    return (
+        f"Probably a hang: {who}; {_unknown(doubts, pronoun=doubts.keys() == still.keys())} not known."
+    )
+
+
+def _unknown(doubts: dict[int, Predicate], *, pronoun: bool) -> str:
+    """`how long it sleeps is`, with a pronoun where the sentence has just named the ranks."""
     groups = sorted(grouped(doubts).items(), key=lambda group: -len(group[1]))
-    named = len(groups) == 1 and doubts.keys() == still.keys()
-    parts = [_named(what, ranks, named=named) for what, ranks in groups[:MOST_CLAUSES]]
-    if others := sum(len(ranks) for _, ranks in groups[MOST_CLAUSES:]):
-        parts.append(f"what keeps {others} more")
-    unknown = joined(parts) or "whether that lasts"
-    return f"Probably a hang: {who}; {unknown} {'are' if len(parts) > 1 else 'is'} not known."
+    pronoun = pronoun and len(groups) == 1
+    parts = [_about(what, ranks, pronoun=pronoun) for what, ranks in groups[:MOST_CLAUSES]]
+    if rest := sum(len(ranks) for _, ranks in groups[MOST_CLAUSES:]):
+        parts.append(f"what keeps {rest} more")
+    return f"{joined(parts) or 'whether that lasts'} {'are' if len(parts) > 1 else 'is'}"
 
 
-def _named(what: Predicate, ranks: list[int], *, named: bool) -> str:
+def _about(what: Predicate, ranks: list[int], *, pronoun: bool) -> str:
     """A doubt with its ranks, which are `it` where the sentence has just named them."""
     name = spoken(ranks)
-    it, them = plural(ranks, ("it", "it"), ("they", "them")) if named else (name, name)
+    it, them = plural(ranks, ("it", "it"), ("they", "them")) if pronoun else (name, name)
     return plural(ranks, *what).replace("{it}", it).replace("{them}", them)
 
 
 def _stillness(still: dict[int, ProcessView]) -> dict[int, Predicate]:
     """For how long ranks have not moved, and from where; what a file tells has no length."""
     lengths = [process.unmoved for process in still.values() if process.unmoved < UNTOLD]
-    said = {}
+    predicates = {}
     for rank, process in still.items():
         where = place(process.where)
         if process.unmoved < UNTOLD:
-            said[rank] = verb("has", "have", f"not moved from {where} for {int(min(lengths))} s")
+            predicates[rank] = verb("has", "have", f"not moved from {where} for {int(min(lengths))} s")
         elif process.where is not None:
-            said[rank] = verb("was", "were", f"last seen at {where}")
+            predicates[rank] = verb("was", "were", f"last seen at {where}")
         elif process.blocking:
-            said[rank] = verb("was", "were", f"last seen in {operation(process.blocking[0])}")
+            predicates[rank] = verb("was", "were", f"last seen in {operation(process.blocking[0])}")
         else:
-            said[rank] = verb("has", "have", "said nothing more")
-    return said
+            predicates[rank] = verb("has", "have", "said nothing more")
+    return predicates
 
 
-def _doubt(seen: Graph, rank: int) -> Predicate:
+def _doubt(graph: Graph, rank: int) -> Predicate:
     """What could still let a rank go on; `{it}` and `{them}` stand for the rank."""
-    view = seen.ranks[rank]
+    view = graph.ranks[rank]
     if view.state == "unseen":
         return _whether("{it}, out of sight, still comes", "{it}, out of sight, still come")
     if view.process is None:
         return _whether("{it} is still started", "{it} are still started")
     if view.process.unmoved >= UNTOLD:
         return _whether("{it} has moved since", "{it} have moved since")
-    if (held := _of_state(view.process, seen.snapshot)) is not None:
-        return held
-    for wait in seen.waits(rank):
-        if Need() in seen.needs.otherwise(rank, wait):
-            others = [process for process in seen.needs.in_turn(rank) if process.kind != "rank"]
-            known = others and not ended_by_unknown(wait)
-            return _of_other(others[-1]) if known else _of_wait(wait)
+    if (doubt := _of_state(view.process, graph.snapshot)) is not None:
+        return doubt
+    for wait in graph.waits(rank):
+        if Need() in graph.needs.otherwise(rank, wait):
+            children = [process for process in graph.needs.in_turn(rank) if process.kind != "rank"]
+            by_child = children and not ended_by_unknown(wait)
+            return _of_child(children[-1]) if by_child else _of_wait(wait)
     if view.process.acting_thread is not None:
         return _whether("another thread of {them} still ends the wait")
     return Predicate("what {it} waits for", "what {it} wait for")
 
 
-def _whether(one: str, many: str = "") -> Predicate:
-    return Predicate(f"whether {one}", f"whether {many or one}")
+def _whether(text: str, of_many: str = "") -> Predicate:
+    return Predicate(f"whether {text}", f"whether {of_many or text}")
 
 
 def _of_state(process: ProcessView, snapshot: Snapshot) -> Predicate | None:
@@ -113,22 +119,22 @@ def _of_state(process: ProcessView, snapshot: Snapshot) -> Predicate | None:
     if process.gil_held:
         return _whether("the C call that {it} is in returns", "the C calls that {it} are in return")
     if process.asleep and process.ends is not None:
-        left = process.ends - snapshot.time
-        return _whether(f"something wakes {{them}} before {left:.0f} s more of sleep are over")
+        remaining = process.ends - snapshot.time
+        return _whether(f"something wakes {{them}} before {remaining:.0f} s more of sleep are over")
     if process.asleep and not tests:
         return Predicate("how long {it} sleeps", "how long {it} sleep")
     return None
 
 
-def _of_other(process: ProcessView) -> Predicate:
+def _of_child(process: ProcessView) -> Predicate:
     """The doubt about a child that a rank waits for."""
     kind = "DataLoader worker" if process.kind == "dataloader-worker" else "process"
-    one, many = f"the {kind} that {{it}} waits for", f"the {kind}s that {{it}} wait for"
+    name, names = f"the {kind} that {{it}} waits for", f"the {kind}s that {{it}} wait for"
     if process.state == "stopped":
-        return _whether(f"somebody lets {one} go on", f"somebody lets {many} go on")
+        return _whether(f"somebody lets {name} go on", f"somebody lets {names} go on")
     if process.asleep:
-        return Predicate(f"how long {one} sleeps", f"how long {many} sleep")
-    return _whether(f"{one} goes on", f"{many} go on")
+        return Predicate(f"how long {name} sleeps", f"how long {names} sleep")
+    return _whether(f"{name} goes on", f"{names} go on")
 
 
 def _of_wait(wait: Wait) -> Predicate:

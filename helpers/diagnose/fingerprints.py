@@ -34,10 +34,10 @@ def different_calls(message: str) -> dict[int, Fingerprint] | None:
     """
     if not COMPARED.search(message):
         return None
-    known = {
+    calls = {
         int(rank): Fingerprint(users_name(op), int(seq) if seq else None, sizes or None)
         for rank, seq, op, sizes in _FINGERPRINT.findall(message)
     }
-    one_call = len(known) > 1 and len({(call.op, call.seq) for call in known.values()}) == 1
-    sizes = {call.sizes for call in known.values()}
-    return None if one_call and len(sizes) > 1 and None not in sizes else known
+    one_call = len(calls) > 1 and len({(call.op, call.seq) for call in calls.values()}) == 1
+    sizes = {call.sizes for call in calls.values()}
+    return None if one_call and len(sizes) > 1 and None not in sizes else calls

@@ -33,22 +33,22 @@ def fitting(fixes: Sequence[Fix], verdict: Verdict, snapshot: Snapshot) -> tuple
 
     Of a fix that can be said in several ways, the first counts of which everything is known.
     """
-    known = fields_of(verdict, Facts(snapshot))
-    texts = {name: _text(name, value) for name, value in known.items()}
+    values = fields_of(verdict, Facts(snapshot))
+    texts = {name: _text(name, value) for name, value in values.items()}
     for last in (False, True):
-        said = [
-            (number, fix, _said(fix, known, texts, last=last)) for number, fix in enumerate(fixes, 1)
+        candidates = [
+            (number, fix, _wording(fix, values, texts, last=last)) for number, fix in enumerate(fixes, 1)
         ]
-        found = tuple(Fitting(number, text, fix.text) for number, fix, text in said if text)
-        if found:
-            return found
+        matches = tuple(Fitting(number, text, fix.text) for number, fix, text in candidates if text)
+        if matches:
+            return matches
     return ()
 
 
 def fields_of(verdict: Verdict, facts: Facts) -> dict[str, object]:
     """All fields by name: those of the finding, of the statement, and what every verdict has."""
     handled = verdict.handled
-    known: dict[str, object] = {
+    values: dict[str, object] = {
         OTHERWISE: True,
         "at": verdict.where,
         "odd_ranks": verdict.culprits,
@@ -58,8 +58,8 @@ def fields_of(verdict: Verdict, facts: Facts) -> dict[str, object]:
         "handling": handled.ranks if handled is not None else (),
     }
     for part in (verdict.finding, statement(facts, verdict)):
-        known |= {field.name: getattr(part, field.name) for field in fields(part)} if part else {}
-    return known
+        values |= {field.name: getattr(part, field.name) for field in fields(part)} if part else {}
+    return values
 
 
 def needed(text: str) -> set[str]:
@@ -69,41 +69,41 @@ def needed(text: str) -> set[str]:
 
 def terms(condition: str) -> list[tuple[bool, str, str]]:
     """The terms of a condition: whether it is to be true, the field, and the value it has to have."""
-    found = []
+    parts = []
     for term in condition.split(","):
         negated = term.strip().startswith("not ")
         name, _, value = term.strip().removeprefix("not ").partition("=")
-        found.append((not negated, name.strip(), value.strip()))
-    return found
+        parts.append((not negated, name.strip(), value.strip()))
+    return parts
 
 
-def _said(fix: Fix, known: Mapping[str, object], texts: Mapping[str, str], *, last: bool) -> str:
+def _wording(fix: Fix, values: Mapping[str, object], texts: Mapping[str, str], *, last: bool) -> str:
     """How a fix is said where it fits; empty where it does not.
 
     Args:
         last: whether no other fits.
     """
     for condition, text in fix.fits:
-        fits = condition.startswith(OTHERWISE) == last and _holds(condition, known)
+        fits = condition.startswith(OTHERWISE) == last and _holds(condition, values)
         if fits and all(texts.get(name) for name in needed(text)):
             return sentence(text.format(**texts))
     return ""
 
 
-def _holds(condition: str, known: Mapping[str, object]) -> bool:
+def _holds(condition: str, values: Mapping[str, object]) -> bool:
     return all(
-        expected == (str(known.get(name)) == value if value else bool(known.get(name)))
+        expected == (str(values.get(name)) == value if value else bool(values.get(name)))
         for expected, name, value in terms(condition)
     )
 
 
 def _calls(calls: Sequence[Call]) -> str:
     """`all_reduce on rank 0 (train.py:9), barrier on rank 1 (train.py:12)`; nothing of a single one."""
-    said = [
+    texts = [
         f"{call.op} on {spoken(call.ranks)}" + (f" ({place(call.where)})" if call.where else "")
         for call in calls
     ]
-    return ", ".join(said) if len(said) > 1 else ""
+    return ", ".join(texts) if len(texts) > 1 else ""
 
 
 def _text(name: str, value: object) -> str:
@@ -111,7 +111,7 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, Frame):
         value = place(value)
     elif isinstance(value, tuple):
-        calls = [one for one in value if isinstance(one, Call)]
+        calls = [part for part in value if isinstance(part, Call)]
         value = _calls(calls) if calls else spoken(value) if value else ""
     elif isinstance(value, int) and not isinstance(value, bool):
         value = str(value)

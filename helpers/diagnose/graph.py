@@ -75,19 +75,19 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
         """The ranks that go on once these do: one that goes on arrives wherever it is waited for."""
         free = {*ranks}
         reached: list[int] = []
-        left = {
+        missing = {
             need: int(free.isdisjoint(need.ranks)) if need.any_one else len(need.ranks - free)
             for need in self._frees
         }
-        met = [need for need, number in left.items() if number == 0]
+        met = [need for need, number in missing.items() if number == 0]
         while met or reached:
             woken = {rank for need in met for rank in self._frees[need]} - free
             free |= woken
             reached += woken
             met = []
             for need in self._part_of.get(reached.pop(), ()) if reached else ():
-                left[need] -= 1
-                met += [need] if left[need] == 0 else []
+                missing[need] -= 1
+                met += [need] if missing[need] == 0 else []
         return frozenset(free)
 
     @cached_property
@@ -112,9 +112,9 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
         A rank that waits for the core goes on as soon as the core does: it is in no way odd.
         """
-        held = {rank: self._held_by(rank) for rank in self.stuck}
-        leads: dict[int | Need, Iterable[int | Need]] = dict(held.items())
-        leads |= {need: need.ranks & self.stuck for needs in held.values() for need in needs}
+        by_rank = {rank: self._held_by(rank) for rank in self.stuck}
+        leads: dict[int | Need, Iterable[int | Need]] = dict(by_rank.items())
+        leads |= {need: need.ranks & self.stuck for needs in by_rank.values() for need in needs}
         ends = (loop for loop in loops(leads) if all(loop.issuperset(leads[node]) for node in loop))
         return self.stuck & frozenset(node for loop in ends for node in loop)
 
@@ -126,11 +126,11 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def waited_for(self) -> dict[int, frozenset[int]]:
         """Rank -> the ranks that it waits for now (those that have not arrived)."""
-        found = dict.fromkeys(self.ranks, NOBODY)
+        awaited = dict.fromkeys(self.ranks, NOBODY)
         for rank, waits in self._waits.items():
             first, *more = [self.needs.absent(rank, wait) for wait in waits]
-            found[rank] = first.union(*more) if more else first
-        return found
+            awaited[rank] = first.union(*more) if more else first
+        return awaited
 
     @cached_property
     def awaited(self) -> frozenset[int]:
@@ -143,19 +143,19 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
     def waited_for_among(self, ranks: Iterable[int]) -> dict[int, frozenset[int]]:
         """Rank that waits for some of `ranks` -> those of them for which it waits."""
-        asked = frozenset(ranks)
-        among = {peers: peers & asked for peers in {*self.waited_for.values()}}
+        targets = frozenset(ranks)
+        among = {peers: peers & targets for peers in {*self.waited_for.values()}}
         return {rank: met for rank, peers in self.waited_for.items() if (met := among[peers])}
 
     def needing(self, ranks: Iterable[int]) -> list[int]:
         """The other stuck ranks that wait for what one of `ranks` alone, or with others, could do."""
-        asked = frozenset(ranks)
+        targets = frozenset(ranks)
 
         def waits_for(rank: int) -> bool:
             needs = (self.needs.of_ranks(rank, wait) for wait in self.waits(rank))
-            return any(not need.ranks.isdisjoint(asked) for need in needs)
+            return any(not need.ranks.isdisjoint(targets) for need in needs)
 
-        return sorted(filter(waits_for, self.stuck - asked))
+        return sorted(filter(waits_for, self.stuck - targets))
 
     def may_go_on_alone(self, rank: int) -> bool:
         """True for a rank that nothing seen keeps where it is: it may go on though no other one does."""
@@ -170,8 +170,8 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _waits(self) -> dict[int, tuple[Wait, ...]]:
         processes = ((rank, view.process) for rank, view in self.ranks.items())
-        known = {r: p.blocking for r, p in processes if p is not None and p.state != "stopped"}
-        return {rank: waits for rank, waits in known.items() if waits}
+        blocking = {r: p.blocking for r, p in processes if p is not None and p.state != "stopped"}
+        return {rank: waits for rank, waits in blocking.items() if waits}
 
     def _blocked(self, rank: int, view: RankView) -> bool:
         """True when the rank is gone, was never started here, is given up, or rests in a known wait."""
@@ -216,10 +216,10 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
     def _is_still(self, process: ProcessView) -> bool:
         """True for a process that has not moved for `patience` seconds, and is not about to."""
-        kept = ends_soon(process, self.snapshot.time)
-        kept = kept or any(isinstance(wait, OnDevice) for wait in process.blocking)
-        kept = kept or process.traced or process.frozen or process.starved or _waits_for_reader(process)
-        return not kept and min(process.unmoved, process.idle) >= self.patience
+        on_device = any(isinstance(wait, OnDevice) for wait in process.blocking)
+        goes_on = on_device or ends_soon(process, self.snapshot.time) or _waits_for_reader(process)
+        halted = process.traced or process.frozen or process.starved
+        return not (goes_on or halted) and min(process.unmoved, process.idle) >= self.patience
 
     def _waits_outside(self, rank: int) -> bool:
         """True for a rank that waits for something outside of the job, or for a program that does."""
@@ -239,22 +239,22 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _frees(self) -> dict[Need, list[int]]:
         """Need -> the blocked ranks that it would set free; of several, one will do."""
-        found: dict[Need, list[int]] = {}
+        needs: dict[Need, list[int]] = {}
         for rank in self.alive:
             if self._blocked(rank, self.ranks[rank]):
                 for need in self._needs_of(rank):
-                    found.setdefault(need, []).append(rank)
-        return found
+                    needs.setdefault(need, []).append(rank)
+        return needs
 
     @cached_property
     def _part_of(self) -> dict[int, list[Need]]:
         """Blocked rank -> the needs that it is named in."""
-        found: dict[int, list[Need]] = {}
+        needs: dict[int, list[Need]] = {}
         blocked = {rank for ranks in self._frees.values() for rank in ranks}
         for need in self._frees:
             for rank in need.ranks & blocked:
-                found.setdefault(rank, []).append(need)
-        return found
+                needs.setdefault(rank, []).append(need)
+        return needs
 
     def _needs_of(self, rank: int) -> Iterator[Need]:
         """What could set a blocked rank free.

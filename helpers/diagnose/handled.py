@@ -39,12 +39,12 @@ def first_handled(facts: Facts, verdict: Verdict) -> Handled | None:
 def while_handling(verdict: Verdict, handled: Handled) -> Verdict:
     """The verdict with the exception that came before what it tells."""
     error = f"{handled.error.text.removesuffix('.')}, raised at {place(handled.where)}"
-    said = f"{spoken(handled.ranks)} got there while handling {error}"
+    clause = f"{spoken(handled.ranks)} got there while handling {error}"
     return replace(
         verdict,
-        summary=f"{verdict.summary} {sentence(said)}.",
+        summary=f"{verdict.summary} {sentence(clause)}.",
         where=handled.where,
-        evidence=(*verdict.evidence, said),
+        evidence=(*verdict.evidence, clause),
     )
 
 

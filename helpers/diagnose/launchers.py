@@ -12,16 +12,33 @@ from .scene import Facts
 
 def launchers_wait(facts: Facts) -> Verdict | None:
     """Launchers wait in a rendezvous of their own for other nodes, and have started no rank."""
-    there = [process for process in facts.snapshot.launchers if process.alive and process.awaits_nodes]
-    waiting = [process for process in there if _waited(process) >= facts.patience]
+    in_rendezvous = [p for p in facts.snapshot.launchers if p.alive and p.awaits_nodes]
+    waiting = [process for process in in_rendezvous if _waited(process) >= facts.patience]
     if not waiting:
         return None
     if facts.snapshot.strangers:
         return _other_job(facts)
     waited = f" for {min(map(_waited, waiting)):.0f} s" if facts.snapshot.timed else ""
+    lost, evidence = _clauses(facts, waiting)
+    served = {_address(process) for process in waiting if _serves(process)}
+    detail = "; ".join(lost) or f"{_missing(in_rendezvous)} not joined the rendezvous"
+    text = f"{detail} ({'; '.join(evidence)})" if evidence else detail
+    if not lost and len(served) > 1:
+        detail = text = f"each serves a rendezvous of its own: {'; '.join(evidence)}"
+    return Verdict(
+        outcome="hang",
+        cause="rendezvous-incomplete",
+        detail=detail,
+        summary=f"No rank has been started{waited}: {text}.",
+        evidence=(*lost, *evidence),
+    )
+
+
+def _clauses(facts: Facts, launchers: Sequence[ProcessView]) -> tuple[list[str], list[str]]:
+    """What launchers do whose rendezvous cannot be reached, and what the others do."""
     stores = {(store.address, store.host): store for store in reversed(facts.snapshot.stores)}
-    lost, evidence = [], []
-    for process in waiting:
+    lost, rest = [], []
+    for process in launchers:
         meets = process.rendezvous
         store = stores.get((meets.address, meets.host)) if meets is not None else None
         if store is not None and store.problem:
@@ -30,22 +47,11 @@ def launchers_wait(facts: Facts) -> Verdict | None:
             )
         elif _serves(process):
             host = _address(process).rpartition(":")[0]
-            own = ", where no other machine finds it" if is_loopback(host) else ""
-            evidence.append(f"{_node(process)} serves the rendezvous at {_address(process)}{own}")
+            note = ", where no other machine finds it" if is_loopback(host) else ""
+            rest.append(f"{_node(process)} serves the rendezvous at {_address(process)}{note}")
         else:
-            evidence.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
-    served = {_address(process) for process in waiting if _serves(process)}
-    detail = "; ".join(lost) or f"{_missing(there)} not joined the rendezvous"
-    told = f"{detail} ({'; '.join(evidence)})" if evidence else detail
-    if not lost and len(served) > 1:
-        detail = told = f"each serves a rendezvous of its own: {'; '.join(evidence)}"
-    return Verdict(
-        outcome="hang",
-        cause="rendezvous-incomplete",
-        detail=detail,
-        summary=f"No rank has been started{waited}: {told}.",
-        evidence=(*lost, *evidence),
-    )
+            rest.append(f"{_node(process)} waits in the rendezvous at {_address(process)}")
+    return lost, rest
 
 
 def _serves(process: ProcessView) -> bool:
@@ -67,22 +73,22 @@ def _node(process: ProcessView) -> str:
     return f"the launcher{number} (host {meets.host})" if meets.host else f"the launcher{number}"
 
 
-def _missing(come: Sequence[ProcessView]) -> str:
+def _missing(launchers: Sequence[ProcessView]) -> str:
     """`node 1 has`, `some of nodes 1, 2 and 3 have`, `other nodes have`.
 
     Args:
-        come: the launchers that are in the rendezvous.
+        launchers: the launchers that are in the rendezvous.
     """
-    found = [process.rendezvous for process in come if process.rendezvous is not None]
-    nodes = next((one.nodes for one in found if one.nodes is not None), None)
-    known = {one.node for one in found}
-    if nodes is None or None in known:
+    meetings = [process.rendezvous for process in launchers if process.rendezvous is not None]
+    nodes = next((meeting.nodes for meeting in meetings if meeting.nodes is not None), None)
+    numbers = {meeting.node for meeting in meetings}
+    if nodes is None or None in numbers:
         return "other nodes have"
-    away = [number for number in range(nodes) if number not in known]
-    named = spoken(away).replace("rank", "node")
-    if len(away) == 1:
-        return f"{named} has"
-    return f"some of {named} have" if len(known) == 1 else f"{named} have"
+    absent = [number for number in range(nodes) if number not in numbers]
+    names = spoken(absent).replace("rank", "node")
+    if len(absent) == 1:
+        return f"{names} has"
+    return f"some of {names} have" if len(numbers) == 1 else f"{names} have"
 
 
 def _waited(process: ProcessView) -> float:

@@ -18,7 +18,7 @@ def loops(leads: Mapping[Node, Iterable[Node]]) -> list[frozenset[Node]]:
     Args:
         leads: every node -> the nodes that it leads to, each of them a key, too.
     """
-    found: list[frozenset[Node]] = []
+    components: list[frozenset[Node]] = []
     order: dict[Node, int] = {}
     done: set[Node] = set()
     path: list[Node] = []  # nodes seen and not yet in a loop
@@ -44,6 +44,6 @@ def loops(leads: Mapping[Node, Iterable[Node]]) -> list[frozenset[Node]]:
                     loop = [path.pop()]
                     while loop[-1] != node:
                         loop.append(path.pop())
-                    found.append(frozenset(loop))
+                    components.append(frozenset(loop))
                     done.update(loop)
-    return found
+    return components

@@ -27,11 +27,11 @@ def arrived(process: ProcessView | None, wait: InCollective) -> bool:
     if wait.seq is not None:
         return not _other_root(process, wait) and _has_come(process, wait, wait.seq)
     place = (wait.op, wait.group)
-    same = [other for other in _collectives(process) if (other.op, other.group) == place]
+    same = [entry for entry in _collectives(process) if (entry.op, entry.group) == place]
     if wait.group_number is None or process.groups_made is None:
         return bool(same)
-    if any(other.group_number == wait.group_number for other in same):
-        return any(other.members == wait.members for other in same)
+    if any(entry.group_number == wait.group_number for entry in same):
+        return any(entry.members == wait.members for entry in same)
     return process.groups_made >= wait.group_number
 
 
@@ -66,11 +66,11 @@ def serves(process: ProcessView | None, rank: int, wait: InP2P) -> bool:
     """True when a process is in the other half of the point-to-point `wait` of `rank`."""
     waits = process.waits if process is not None and process.alive else ()
     return any(
-        isinstance(other, InP2P)
-        and (SEND_OR_RECEIVE in (other.op, wait.op) or other.sends != wait.sends)
-        and (not other.peers or rank in other.peers)
-        and (None in (other.tag, wait.tag) or other.tag == wait.tag)
-        for other in waits
+        isinstance(half, InP2P)
+        and (SEND_OR_RECEIVE in (half.op, wait.op) or half.sends != wait.sends)
+        and (not half.peers or rank in half.peers)
+        and (None in (half.tag, wait.tag) or half.tag == wait.tag)
+        for half in waits
     )
 
 
@@ -89,29 +89,29 @@ def _matches(entry: Collective, wait: InCollective) -> bool:
     A rank may have finished an operation whose sizes differ: gloo releases the one that has nothing
     more to receive. NCCL gathers tensors of different sizes, so what is done there says nothing.
     """
-    told = entry.op in SAME_SIZE and not (entry.done and entry.op.startswith("all_gather"))
-    return _same_call(entry.op, wait.op) and not (told and differ(entry, wait))
+    comparable = entry.op in SAME_SIZE and not (entry.done and entry.op.startswith("all_gather"))
+    return _same_call(entry.op, wait.op) and not (comparable and differ(entry, wait))
 
 
-def _same_call(one: str, other: str) -> bool:
+def _same_call(op: str, peer_op: str) -> bool:
     """True for two operations that may be the same one."""
-    return one == other or UNKNOWN_CALL in (one, other)
+    return op == peer_op or UNKNOWN_CALL in (op, peer_op)
 
 
-def differ(one: Collective | InCollective, other: Collective | InCollective) -> bool:
+def differ(call: Collective | InCollective, peer: Collective | InCollective) -> bool:
     """True for tensors of different numbers of elements, or of different types; a shape may differ."""
-    if one.dtype and other.dtype and one.dtype != other.dtype:
+    if call.dtype and peer.dtype and call.dtype != peer.dtype:
         return True
-    known = bool(one.sizes and other.sizes)
-    return known and sum(map(math.prod, one.sizes)) != sum(map(math.prod, other.sizes))
+    sized = bool(call.sizes and peer.sizes)
+    return sized and sum(map(math.prod, call.sizes)) != sum(map(math.prod, peer.sizes))
 
 
 def _other_root(process: ProcessView, wait: InCollective) -> bool:
     """True when the process is in the collective of `wait`, but with another root."""
     return wait.root is not None and any(
-        (other.op, other.group, other.seq) == (wait.op, wait.group, wait.seq)
-        and other.root not in (None, wait.root)
-        for other in _collectives(process)
+        (entry.op, entry.group, entry.seq) == (wait.op, wait.group, wait.seq)
+        and entry.root not in (None, wait.root)
+        for entry in _collectives(process)
     )
 
 
@@ -123,7 +123,7 @@ def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = No
 
     Returns (group, sequence number, rank -> what it issued there, other ranks too), or None.
     """
-    asked = ranks if among is None else among
+    eligible = ranks if among is None else among
     tails = {rank: view.process.collectives for rank, view in ranks.items() if view.process}
     pending = {(entry.group, entry.seq) for tail in tails.values() for entry in tail if not entry.done}
     numbers = {seq for _, seq in pending}
@@ -133,7 +133,7 @@ def divergence(ranks: Mapping[int, RankView], among: Collection[int] | None = No
             if entry.seq in numbers and (place := (entry.group, entry.seq)) in pending:
                 by_place.setdefault(place, {})[rank] = entry
     for (group, seq), issued in sorted(by_place.items(), key=lambda item: item[0][1]):
-        operations = {entry.op for rank, entry in issued.items() if rank in asked}
+        operations = {entry.op for rank, entry in issued.items() if rank in eligible}
         if len(operations - {UNKNOWN_CALL}) > 1:
             return group, seq, issued
     return None
@@ -145,15 +145,15 @@ def disputed_groups(ranks: Mapping[int, RankView]) -> dict[str, dict[int, tuple[
     for rank, view in ranks.items():
         for group in view.process.groups if view.process is not None else ():
             by_id.setdefault(group.id, {})[rank] = group.members
-    return {name: told for name, told in by_id.items() if _differ(told.values())}
+    return {name: by_rank for name, by_rank in by_id.items() if _differ(by_rank.values())}
 
 
-def _differ(found: Iterable[tuple[int, ...]]) -> bool:
+def _differ(groups: Iterable[tuple[int, ...]]) -> bool:
     """True for members that are not all the same; most ranks share one tuple of them."""
-    return len({*{id(members): members for members in found}.values()}) > 1
+    return len({*{id(members): members for members in groups}.values()}) > 1
 
 
 def addresses(ranks: Mapping[int, RankView]) -> dict[str, list[int]]:
     """Store address -> ranks that wait at it, of those now in the rendezvous."""
-    there = {r: v for r, v in ranks.items() if v.state == "rendezvous" and v.process is not None}
-    return grouped({rank: view.master for rank, view in there.items() if view.master})
+    waiting = {r: v for r, v in ranks.items() if v.state == "rendezvous" and v.process is not None}
+    return grouped({rank: view.master for rank, view in waiting.items() if view.master})

@@ -70,7 +70,7 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
     snapshot: Snapshot
     ranks: Mapping[int, RankView]
     _absent: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
-    _late: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
+    _unarrived: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
     _lost: dict[object, frozenset[int]] = msgspec.field(default_factory=dict)
 
     def absent(self, rank: int, wait: Wait) -> frozenset[int]:
@@ -78,28 +78,28 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
 
         A wait goes by its identity here: it has to be one of the snapshot's.
         """
-        asked = rank, id(wait)
-        if asked not in self._absent:
-            self._absent[asked] = self._absent_at(rank, wait)
-        return self._absent[asked]
+        key = rank, id(wait)
+        if key not in self._absent:
+            self._absent[key] = self._absent_at(rank, wait)
+        return self._absent[key]
 
     def _absent_at(self, rank: int, wait: Wait) -> frozenset[int]:
         match wait:
             case InCollective(group=None):
                 return NOBODY
             case InCollective():
-                away = self._late_at(wait)
+                absent = self._unarrived_at(wait)
             case InP2P():
                 peers = frozenset(wait.peers or wait.members or self.ranks)
                 peers = peers if wait.peers else peers - {rank}
-                away = frozenset(peer for peer in peers if not serves(self._process(peer), rank, wait))
-                return away if wait.peers or away == peers else NOBODY
+                absent = frozenset(peer for peer in peers if not serves(self._process(peer), rank, wait))
+                return absent if wait.peers or absent == peers else NOBODY
             case JoinsRPC():
-                away = self._outside_rpc
+                absent = self._outside_rpc
             case AtRendezvous():
-                away = self._not_met_at(self.ranks[rank].master)
+                absent = self._not_met_at(self.ranks[rank].master)
             case InRPC(meets_all=True):
-                away = self._staying_in_rpc
+                absent = self._staying_in_rpc
             case InRPC():
                 return frozenset(wait.peers)
             case OnLock(holder=int(pid)):
@@ -109,7 +109,7 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
                 return NOBODY
             case OnChild() | OnInput() | OnIO():
                 return NOBODY
-        return away - {rank} if rank in away else away
+        return absent - {rank} if rank in absent else absent
 
     def of_ranks(self, rank: int, wait: Wait) -> Need:
         """The ranks that could end a wait by going on: any rank may set a key."""
@@ -180,23 +180,23 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
         What it did at last may reach another rank a moment after its end.
         """
         if view.process is None:
-            gone = view.state == "exited"
-            return gone or (view.state == "missing" and not self._may_start_more)
+            exited = view.state == "exited"
+            return exited or (view.state == "missing" and not self._may_start_more)
         ended = view.process.ended
         return ended is not None and self.snapshot.time - ended >= STILL
 
     def in_turn(self, rank: int) -> list[ProcessView]:
         """The process of a rank, and those that it waits for, or that could end its wait, in turn."""
         first = self._process(rank)
-        found: dict[int, ProcessView] = {}
-        left = [first] if first is not None else []
-        while left:
-            process = left.pop()
-            found[process.pid] = process
+        processes: dict[int, ProcessView] = {}
+        pending = [first] if first is not None else []
+        while pending:
+            process = pending.pop()
+            processes[process.pid] = process
             waits = (*process.blocking, *process.through)
             pids = {pid for wait in waits for pid in self._ending(process.pid, wait)}
-            left += [self._by_pid[pid] for pid in pids & self._by_pid.keys() - found.keys()]
-        return list(found.values())
+            pending += [self._by_pid[pid] for pid in pids & self._by_pid.keys() - processes.keys()]
+        return list(processes.values())
 
     def is_outside(self, wait: Wait) -> bool:
         """True for a wait that something outside of the job may end at any time."""
@@ -224,7 +224,7 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
     def _below(self, pid: int) -> list[ProcessView]:
         """The processes below a rank, or those that one of its children has started."""
         if pid in self._children:
-            return [one for one in self._by_pid.values() if one.parent == pid]
+            return [process for process in self._by_pid.values() if process.parent == pid]
         rank = self.rank_of(pid)
         children = self.ranks[rank].children if rank is not None else ()
         return [child.process for child in children if child.process.alive]
@@ -232,15 +232,15 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _at_large(self) -> list[int]:
         """Pids of the processes that may go on: each may hold, or write to, what nobody is seen at."""
-        own = (view.process for view in self.ranks.values() if view.process is not None)
-        others = (child for child in self._children.values() if child.kind == "process")
-        return [*(one.pid for one in own if not one.blocked), *(one.pid for one in others)]
+        of_ranks = (view.process for view in self.ranks.values() if view.process is not None)
+        children = (child for child in self._children.values() if child.kind == "process")
+        return [*(p.pid for p in of_ranks if not p.blocked), *(p.pid for p in children)]
 
     @cached_property
     def _by_pid(self) -> dict[int, ProcessView]:
         """Pid -> process of the job, where it runs."""
-        own = (view.process for view in self.ranks.values() if view.process is not None)
-        processes = (*self._children.values(), *self.snapshot.launchers, *own)
+        of_ranks = (view.process for view in self.ranks.values() if view.process is not None)
+        processes = (*self._children.values(), *self.snapshot.launchers, *of_ranks)
         return {process.pid: process for process in processes if process.alive}
 
     def rank_of(self, pid: int) -> int | None:
@@ -272,14 +272,14 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
     def _never(self) -> frozenset[int]:
         return frozenset(rank for rank, view in self.ranks.items() if self.never_comes(view))
 
-    def _late_at(self, wait: InCollective) -> frozenset[int]:
+    def _unarrived_at(self, wait: InCollective) -> frozenset[int]:
         """The members that have not arrived at a collective: the same for all who are in it."""
         call = likeness(wait)
-        if call not in self._late:
+        if call not in self._unarrived:
             members = frozenset(wait.members or self.ranks)
-            there = (m for m in members & self._processes if arrived(self._process(m), wait))
-            self._late[call] = members.difference(there)
-        return self._late[call]
+            arrivals = (m for m in members & self._processes if arrived(self._process(m), wait))
+            self._unarrived[call] = members.difference(arrivals)
+        return self._unarrived[call]
 
     def _contradict(self, wait: ForRanks) -> frozenset[int]:
         """The members that have issued another operation where a collective is."""
@@ -287,16 +287,16 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
             return NOBODY
         call = likeness(wait)
         if call not in self._lost:
-            late = self._late_at(wait)
-            self._lost[call] = frozenset(m for m in late if contradicts(self._process(m), wait))
+            absent = self._unarrived_at(wait)
+            self._lost[call] = frozenset(m for m in absent if contradicts(self._process(m), wait))
         return self._lost[call]
 
     def _not_met_at(self, master: str | None) -> frozenset[int]:
         """The ranks that have not joined, and are not in the rendezvous at an address either."""
-        if master not in self._late:
-            away = (rank for rank, view in self.ranks.items() if not _meets(view, master))
-            self._late[master] = frozenset(away)
-        return self._late[master]
+        if master not in self._unarrived:
+            absent = (rank for rank, view in self.ranks.items() if not _meets(view, master))
+            self._unarrived[master] = frozenset(absent)
+        return self._unarrived[master]
 
     @cached_property
     def _outside_rpc(self) -> frozenset[int]:
@@ -329,10 +329,10 @@ class Needs(msgspec.Struct, frozen=True, dict=True):
         ends = [wait.ends for wait in process.blocking if isinstance(wait, OnIO)]
         if len(ends) < len(process.blocking) or not all(ends):
             return BY_ITSELF
-        left = {pid for held in ends for pid in held} - {process.pid, *passed}
-        if not left and any(process.pid in held for held in ends):
+        peers = {pid for pids in ends for pid in pids} - {process.pid, *passed}
+        if not peers and any(process.pid in pids for pids in ends):
             return BY_ITSELF  # another thread of it may
-        return [need for pid in left for need in self._of_process(pid, {process.pid, *passed})]
+        return [need for pid in peers for need in self._of_process(pid, {process.pid, *passed})]
 
     def _of_process(self, pid: int, passed: Collection[int]) -> Sequence[Need]:
         """What lets a process go on: it may be a rank, a child of one, or none of the job's."""
@@ -366,13 +366,13 @@ def ended_by_unknown(wait: Wait) -> bool:
     return isinstance(wait, OnLock) and wait.on_file and wait.holder == "unknown"
 
 
-def _meets(there: RankView, master: str | None) -> bool:
+def _meets(view: RankView, master: str | None) -> bool:
     """True for a rank that has joined, or that is in the rendezvous at an address."""
-    if there.joined:
+    if view.joined:
         return True
-    alive = there.process is not None and there.process.alive
-    same = None in (master, there.master) or master == there.master
-    return alive and there.state == "rendezvous" and same
+    alive = view.process is not None and view.process.alive
+    same = None in (master, view.master) or master == view.master
+    return alive and view.state == "rendezvous" and same
 
 
 def _leaves_rpc(process: ProcessView | None) -> bool:

@@ -31,14 +31,14 @@ def wrong_interface(facts: Facts, event: Event) -> Verdict | None:
     address = peer_in(message) if CANNOT_CONNECT.search(message) else None
     if facts.snapshot.job.single_node or address is None or event.rank is None:
         return None
-    has = [one for one in facts.snapshot.interfaces if one.address == address]
-    hosts = {one.host for one in has}
-    own = facts.graph.ranks[event.rank].host in hosts and not _is_master(facts, address)
-    if not (is_loopback(address) or own or len(hosts) > 1):
+    has = [interface for interface in facts.snapshot.interfaces if interface.address == address]
+    hosts = {interface.host for interface in has}
+    local = facts.graph.ranks[event.rank].host in hosts and not _is_master(facts, address)
+    if not (is_loopback(address) or local or len(hosts) > 1):
         return None
     culprits = offering(facts, [address])
     who = on_hosts(facts, culprits) if culprits else "a rank on another machine"
-    names = ", ".join(sorted({one.name for one in has}))
+    names = ", ".join(sorted({interface.name for interface in has}))
     means = "reaches no other machine" if is_loopback(address) else f"several machines have ({names})"
     gave = f"{who} {plural(culprits or (0,), 'has', 'have')} given the others {address} to connect to"
     failed = facts.saying(CANNOT_CONNECT)
@@ -59,14 +59,14 @@ def no_interface(facts: Facts, event: Event) -> Verdict | None:
     message = event.error.message if event.error is not None else ""
     if event.rank is None or not NO_INTERFACE.search(message):
         return None
-    said = facts.saying(NO_INTERFACE)
+    failures = facts.saying(NO_INTERFACE)
     ranks = facts.graph.ranks
     settings_there = {
-        (ranks[rank].host, ranks[rank].interface) for rank in said if ranks[rank].interface
+        (ranks[rank].host, ranks[rank].interface) for rank in failures if ranks[rank].interface
     }
     # Their launcher may have ended the others there before they could say so, too.
     alike = (r for r, view in ranks.items() if (view.host, view.interface) in settings_there)
-    culprits = tuple(sorted({*said, *alike}))
+    culprits = tuple(sorted({*failures, *alike}))
     lack = f"{on_hosts(facts, culprits)} {plural(culprits, 'does', 'do')} not have"
     detail = f"a setting{settings(facts, culprits)} names a network interface that {lack}"
     return Verdict(
@@ -76,14 +76,14 @@ def no_interface(facts: Facts, event: Event) -> Verdict | None:
         summary=f"{sentence(detail)}, so {plural(culprits, 'it', 'they')} cannot join. {SET_INTERFACE}",
         culprits=culprits,
         where=event.where,
-        evidence=texts(said),
+        evidence=texts(failures),
     )
 
 
 def peer_in(message: str) -> str | None:
     """The address of the other end of a connection that a message speaks of."""
-    found = PEER.search(message)
-    return next(filter(None, found.groups())) if found else None
+    match = PEER.search(message)
+    return next(filter(None, match.groups())) if match else None
 
 
 def _is_master(facts: Facts, address: str) -> bool:
@@ -101,27 +101,27 @@ def is_loopback(address: str) -> bool:
 
 def offering(facts: Facts, addresses: Collection[str]) -> tuple[int, ...]:
     """The seen ranks that others are to reach at an address: where they listen, or were told to."""
-    own = any(map(is_loopback, addresses))
+    loopback = any(map(is_loopback, addresses))
 
-    def meant(given: str) -> bool:
-        return given in addresses or (own and is_loopback(given))
+    def is_offered(address: str) -> bool:
+        return address in addresses or (loopback and is_loopback(address))
 
-    named = {(one.host, one.name) for one in facts.snapshot.interfaces if meant(one.address)}
+    links = {(link.host, link.name) for link in facts.snapshot.interfaces if is_offered(link.address)}
     return tuple(
         rank
         for rank, view in sorted(facts.graph.ranks.items())
         if view.process is not None
         and (
-            (view.host, view.interface.partition("=")[2]) in named
-            or any(meant(port.address) for port in view.process.ports if port.role != "store")
+            (view.host, view.interface.partition("=")[2]) in links
+            or any(is_offered(port.address) for port in view.process.ports if port.role != "store")
         )
     )
 
 
 def settings(facts: Facts, ranks: Collection[int]) -> str:
     """` (GLOO_SOCKET_IFNAME=lo)`; nothing where no rank has such a setting."""
-    named = sorted({facts.graph.ranks[rank].interface for rank in ranks} - {""})
-    return f" ({', '.join(named)})" if named else ""
+    names = sorted({facts.graph.ranks[rank].interface for rank in ranks} - {""})
+    return f" ({', '.join(names)})" if names else ""
 
 
 def unanswered(facts: Facts, ranks: Iterable[int]) -> dict[str, list[int]]:
@@ -138,18 +138,18 @@ def unanswered(facts: Facts, ranks: Iterable[int]) -> dict[str, list[int]]:
 def in_words(facts: Facts, silent: Mapping[str, Sequence[int]]) -> str:
     """`ranks 0 and 1 (host n0) get no answer from 10.0.0.2 (host n1)`; empty where all answer."""
     hosts: dict[str, set[str]] = {}
-    for one in facts.snapshot.interfaces:
-        hosts.setdefault(one.address, set()).add(one.host)
+    for interface in facts.snapshot.interfaces:
+        hosts.setdefault(interface.address, set()).add(interface.host)
     who: dict[tuple[int, ...], list[str]] = {}
     for address, asking in silent.items():
         on = hosts.get(address, ())
-        known = f"{address} (host {min(on)})" if len(on) == 1 else address
-        who.setdefault(tuple(asking), []).append(known)
-    said = (
+        name = f"{address} (host {min(on)})" if len(on) == 1 else address
+        who.setdefault(tuple(asking), []).append(name)
+    lines = (
         f"{on_hosts(facts, asking)} {plural(asking, 'gets', 'get')} no answer from {' and '.join(ends)}"
         for asking, ends in who.items()
     )
-    return "; ".join(said)
+    return "; ".join(lines)
 
 
 def on_hosts(facts: Facts, ranks: Collection[int]) -> str:

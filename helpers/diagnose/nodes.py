@@ -54,7 +54,7 @@ def with_rest(snapshot: Snapshot, verdict: Verdict) -> Snapshot:
     Nothing is said where all is well.
     """
     unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
-    waits = any(one.alive and one.awaits_nodes and one.rendezvous for one in snapshot.launchers)
+    waits = any(p.alive and p.awaits_nodes and p.rendezvous for p in snapshot.launchers)
     if verdict.outcome == "ok" or not (unseen or waits) or SEE_THE_REST in verdict.summary:
         return snapshot
     run = plural(unseen, "runs", "run")
@@ -76,7 +76,7 @@ def _lost(snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         ranks=tuple(
-            replace(view, state="exited", process=_gone(view.process, snapshot.time))
+            replace(view, state="exited", process=_ended(view.process, snapshot.time))
             if view.process is not None and view.process.alive
             else view
             for view in snapshot.ranks
@@ -84,18 +84,18 @@ def _lost(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _gone(process: ProcessView, time: float) -> ProcessView:
+def _ended(process: ProcessView, time: float) -> ProcessView:
     return replace(process, ended=time, state="exited", beacon=False, waits=())
 
 
-def together(seen: Sequence[Snapshot]) -> Snapshot:
+def together(snapshots: Sequence[Snapshot]) -> Snapshot:
     """The job of which each snapshot shows some ranks; of a rank that several show, the first counts.
 
     Args:
-        seen: at least one.
+        snapshots: at least one.
     """
-    time = max(one.time for one in seen)
-    parts = [_moved(one, time - one.time) for one in seen]
+    time = max(snapshot.time for snapshot in snapshots)
+    parts = [_moved(snapshot, time - snapshot.time) for snapshot in snapshots]
     numbered = _numbered(_ranks(parts))
     nameless = (view for part in parts for view in part.ranks if view.rank is None)
     nodes = len({(view.host, view.node) for view in numbered if view.process is not None})
@@ -105,13 +105,13 @@ def together(seen: Sequence[Snapshot]) -> Snapshot:
         job=_job([part.job for part in parts], nodes),
         ranks=(*numbered, *nameless),
         launchers=tuple(process for part in parts for process in part.launchers),
-        strangers=tuple(one for part in parts for one in part.strangers),
+        strangers=tuple(stranger for part in parts for stranger in part.strangers),
         memory_kills=sum(part.memory_kills for part in parts),
         output=tuple({rank: (rank, lines) for part in parts for rank, lines in part.output}.values()),
-        warned=tuple(dict.fromkeys(said for part in parts for said in part.warned)),
-        not_seen=tuple(dict.fromkeys(said for part in parts for said in part.not_seen)),
+        warned=tuple(dict.fromkeys(line for part in parts for line in part.warned)),
+        not_seen=tuple(dict.fromkeys(line for part in parts for line in part.not_seen)),
         stores=tuple(store for part in parts for store in part.stores),
-        interfaces=tuple(dict.fromkeys(one for part in parts for one in part.interfaces)),
+        interfaces=tuple(dict.fromkeys(interface for part in parts for interface in part.interfaces)),
         timed=len(parts) == 1 and parts[0].timed,
     )
 
@@ -120,8 +120,8 @@ def _ranks(parts: Sequence[Snapshot]) -> list[RankView]:
     """All ranks with a number, in order: each from the first part that shows it."""
     views: dict[int, RankView] = {}
     for view in (view for part in parts for view in part.ranks):
-        known = views.get(view.rank) if view.rank is not None else None
-        if view.rank is not None and (known is None or known.process is None):
+        shown = views.get(view.rank) if view.rank is not None else None
+        if view.rank is not None and (shown is None or shown.process is None):
             views[view.rank] = view
     for rank in range(max(part.job.world_size or 0 for part in parts)):
         views.setdefault(rank, RankView(rank, state="unseen"))
@@ -146,8 +146,8 @@ def _moved(part: Snapshot, by: float) -> Snapshot:
 
 def _numbered(views: Sequence[RankView]) -> list[RankView]:
     """The ranks with the number of their node: as their launchers tell, else by their hosts."""
-    seen = [view for view in views if view.process is not None]
-    hosts = dict.fromkeys((view.host, view.node) for view in seen)
+    started = [view for view in views if view.process is not None]
+    hosts = dict.fromkeys((view.host, view.node) for view in started)
     if len({node for _, node in hosts}) == len(hosts):
         return [*views]
     number = {host: index for index, host in enumerate(hosts)}

@@ -25,61 +25,69 @@ def of_one_job(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
             jobs.setdefault(_job(part), []).append(part)
     most = max(
         jobs.values(),
-        key=lambda same: (len(_all_ranks(same)), max(one.begun for one in same)),
+        key=lambda same: (len(_all_ranks(same)), max(part.begun for part in same)),
         default=list[Part](),
     )
-    left = {
+    reasons = {
         part: f"{part.name} is left out: {_why_not(part, most[0])}"
         for same in jobs.values()
         if same is not most
         for part in same
     }
+    reasons |= _of_earlier_runs(most)
+    by_place = {place: part for part in most if part not in reasons for place in _places(part)}
+    reasons |= _replaced([part for part in parts if part.name and not _ranks(part)], by_place)
+    return [part for part in parts if part not in reasons], [*reasons.values()]
+
+
+def _of_earlier_runs(parts: Sequence[Part]) -> dict[Part, str]:
+    """Of recordings of one job, those whose ranks are in a later one, and those begun with these."""
+    reasons = {}
     earlier: list[Part] = []
     newest: dict[int, Part] = {}
-    for part in sorted(most, key=lambda one: one.begun, reverse=True):
-        both = sorted(_ranks(part) & newest.keys())
-        if not both:
+    for part in sorted(parts, key=lambda part: part.begun, reverse=True):
+        common = sorted(_ranks(part) & newest.keys())
+        if not common:
             newest.update(dict.fromkeys(_ranks(part), part))
             continue
         earlier.append(part)
-        left[part] = (
-            f"{part.name} is left out: {newest[both[0]].name}, begun later, tells of {spoken(both)}, too"
+        reasons[part] = (
+            f"{part.name} is left out: {newest[common[0]].name}, begun later, tells of "
+            f"{spoken(common)}, too"
         )
     repeated = _all_ranks(earlier)
     for part in dict.fromkeys(newest.values()) if earlier else ():
-        others = (one for one in most if one is not part)
-        with_it = min(others, key=lambda one: _apart(one, part))
+        rest = (candidate for candidate in parts if candidate is not part)
+        with_it = min(rest, key=lambda candidate: _seconds_between(candidate, part))
         if with_it in earlier and not repeated & _ranks(part):
-            left[part] = f"{part.name} is left out: it was begun with {with_it.name}"
-    kept = {place: part for part in most if part not in left for place in _places(part)}
-    left.update(_replaced([part for part in parts if part.name and not _ranks(part)], kept))
-    return [part for part in parts if part not in left], [*left.values()]
+            reasons[part] = f"{part.name} is left out: it was begun with {with_it.name}"
+    return reasons
 
 
-def _why_not(part: Part, other: Part) -> str:
+def _why_not(part: Part, recording: Part) -> str:
     """Why a recording does not belong to the job of another one."""
-    (world, programs), (_, others) = _job(part), _job(other)
-    if world in (None, 1) and programs == others:
+    (world, programs), (_, programs_there) = _job(part), _job(recording)
+    if world in (None, 1) and programs == programs_there:
         return "it shows a process that has not joined the job, and not which rank that is"
     return f"it is of another job ({' '.join(part.last.job.command)})"
 
 
-def _replaced(parts: Sequence[Part], kept: dict[tuple[str, int | None], Part]) -> dict[Part, str]:
+def _replaced(parts: Sequence[Part], by_place: dict[tuple[str, int | None], Part]) -> dict[Part, str]:
     """Of recordings without a rank, those of a node that a later one tells of, too."""
-    found = {}
-    for part in sorted(parts, key=lambda one: one.begun, reverse=True):
-        later = next((kept[place] for place in _places(part) if place in kept), None)
-        kept.update({place: part for place in _places(part) if place not in kept})
+    reasons = {}
+    for part in sorted(parts, key=lambda part: part.begun, reverse=True):
+        later = next((by_place[place] for place in _places(part) if place in by_place), None)
+        by_place.update({place: part for place in _places(part) if place not in by_place})
         if later is not None:
-            found[part] = f"{part.name} is left out: {later.name} tells of the same node"
-    return found
+            reasons[part] = f"{part.name} is left out: {later.name} tells of the same node"
+    return reasons
 
 
 def _places(part: Part) -> list[tuple[str, int | None]]:
     """Host and number of the nodes of which a recording shows a rank or a launcher."""
     ranks = ((view.host, view.node) for view in part.last.ranks if view.process is not None)
-    meets = (one.rendezvous for one in part.last.launchers if one.rendezvous is not None)
-    return list(dict.fromkeys([*ranks, *((one.host, one.node) for one in meets)]))
+    meets = (launcher.rendezvous for launcher in part.last.launchers if launcher.rendezvous is not None)
+    return list(dict.fromkeys([*ranks, *((meeting.host, meeting.node) for meeting in meets)]))
 
 
 def _ranks(part: Part) -> frozenset[int]:
@@ -97,9 +105,9 @@ def _job(part: Part) -> tuple[int | None, tuple[str, ...]]:
     return part.last.job.world_size, programs
 
 
-def _apart(one: Part, other: Part) -> float:
+def _seconds_between(first: Part, second: Part) -> float:
     """Seconds between the begins of two recordings."""
-    if not (one.begun and other.begun):
+    if not (first.begun and second.begun):
         return 0.0
-    begun = (datetime.fromisoformat(part.begun) for part in (one, other))
+    begun = (datetime.fromisoformat(part.begun) for part in (first, second))
     return abs((next(begun) - next(begun)).total_seconds())

@@ -177,11 +177,11 @@ def page(cause: str) -> Page:
 def _fixes(source: str) -> tuple[Fix, ...]:
     """The numbered fixes of a page, with what stands in comments after each."""
     listed = source.partition("## The fix")[2].partition("\n## ")[0]
-    found = []
+    fixes = []
     for item in _FIX.split(listed)[1:]:
         text = _COMMENT.sub("", item).strip().partition("\n\n")[0]
         fits = (
-            (" ".join(when.split()), " ".join(said.split())) for when, said in _COMMENT.findall(item)
+            (" ".join(when.split()), " ".join(text.split())) for when, text in _COMMENT.findall(item)
         )
-        found.append(Fix(" ".join(text.split()), tuple(fits)))
-    return tuple(found)
+        fixes.append(Fix(" ".join(text.split()), tuple(fits)))
+    return tuple(fixes)

@@ -128,7 +128,7 @@ def _after_routine(lines: Sequence[_Line], often: Mapping[str, int]) -> int:
 
 def _lines(lines: Iterable[str]) -> list[_Line]:
     """The lines that a program has written about itself."""
-    kept = []
+    records = []
     inside = False
     for line in lines:
         content = _LABEL.sub("", line.rpartition("\r")[2], count=1)
@@ -138,5 +138,5 @@ def _lines(lines: Iterable[str]) -> list[_Line]:
             inside = True
         elif text and not inside and not _NOT_OWN.search(text):
             alike = _MEASURED.sub("#", _WHOSE.sub(r"\1\2#", text))
-            kept.append(_Line(text[:LONGEST], alike, _NUMBER.sub("#", alike)))
-    return kept
+            records.append(_Line(text[:LONGEST], alike, _NUMBER.sub("#", alike)))
+    return records

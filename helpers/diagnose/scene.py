@@ -58,10 +58,10 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def apart(self) -> tuple[Apart, ...]:
+    def desyncs(self) -> tuple[Apart, ...]:
         """Where the calls of ranks have come apart, of each group in which they have."""
-        known = {rank: view.process.issued for rank, view in self.graph.ranks.items() if view.process}
-        return apart(known)
+        issued = {rank: view.process.issued for rank, view in self.graph.ranks.items() if view.process}
+        return apart(issued)
 
     @cached_property
     def aborted(self) -> dict[int, AbortedCall]:
@@ -89,15 +89,15 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
             return ()
         return tuple(
             rank
-            for rank, view in sorted(self.gone.items())
+            for rank, view in sorted(self.dead.items())
             if view.process and view.process.end_unseen and (view.process.ended or 0.0) <= event.time
         )
 
     def saying(self, pattern: re.Pattern[str]) -> dict[int, Event]:
         """The ranks that have failed with such a message, in order, each with its most telling event."""
-        said = [one for one in self.events if one.error and pattern.search(one.error.message)]
-        found = {one.rank: one for one in reversed(said) if one.rank is not None}
-        return dict(sorted(found.items()))
+        matches = [event for event in self.events if event.error and pattern.search(event.error.message)]
+        by_rank = {event.rank: event for event in reversed(matches) if event.rank is not None}
+        return dict(sorted(by_rank.items()))
 
     @cached_property
     def unseen(self) -> tuple[int, ...]:
@@ -126,7 +126,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return {r: v for r, v in self.graph.ranks.items() if v.process and v.process.alive}
 
     @cached_property
-    def gone(self) -> dict[int, RankView]:
+    def dead(self) -> dict[int, RankView]:
         """Ranks whose process has ended."""
         return {r: v for r, v in self.graph.ranks.items() if v.process and not v.process.alive}
 
@@ -157,9 +157,9 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return None
 
 
-def texts(said: Mapping[int, Event]) -> tuple[str, ...]:
+def texts(failures: Mapping[int, Event]) -> tuple[str, ...]:
     """`ranks 0 and 1: RuntimeError: ...`, for each text that ranks have failed with."""
-    by_text = grouped({rank: event.text for rank, event in said.items()})
+    by_text = grouped({rank: event.text for rank, event in failures.items()})
     return tuple(f"{spoken(ranks)}: {text}" for text, ranks in by_text.items())
 
 

@@ -138,14 +138,14 @@ class SettlingOfAttached(Settling):
 
     def __init__(self, *, patience: float, since: float, least: float = WATCHED_LEAST) -> None:
         super().__init__(patience=patience)
-        self._seen = False
+        self._has_stacks = False
         self._least = max(least, WATCHED_LEAST)
         self._count_from(since)
 
     def take(self, snapshot: Snapshot) -> Ruling:
         """Take in the newest snapshot; where all ranks wait for each other, it is the last."""
-        if not self._seen and any(view.process and view.process.stack for view in snapshot.ranks):
-            self._seen = True
+        if not self._has_stacks and any(view.process and view.process.stack for view in snapshot.ranks):
+            self._has_stacks = True
             self._count_from(snapshot.time)
         watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
         if watched and _wait_for_each_other(snapshot):
@@ -230,10 +230,10 @@ def _time_to_arrive(snapshot: Snapshot) -> float:
 
 def _all_rest(snapshot: Snapshot) -> bool:
     """True when nothing can wake the ranks that are left, and no launcher is about to end the job."""
-    left = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
+    alive = {v.rank for v in snapshot.ranks if v.process is not None and v.process.alive}
     return (
-        bool(left)
-        and left <= Graph.of(snapshot).stuck
+        bool(alive)
+        and alive <= Graph.of(snapshot).stuck
         and all(
             not launcher.alive or launcher.still >= STILL or bool(launcher.waits)
             for launcher in snapshot.launchers
@@ -244,7 +244,7 @@ def _all_rest(snapshot: Snapshot) -> bool:
 def _anybody_rests(snapshot: Snapshot) -> bool:
     """True while a rank rests, or a launcher that waits for other nodes: watching on may tell more."""
     alive = [view.process for view in snapshot.ranks if view.process and view.process.alive]
-    early = [one for one in snapshot.launchers if one.alive and one.awaits_nodes]
+    early = [launcher for launcher in snapshot.launchers if launcher.alive and launcher.awaits_nodes]
     return any(_rests(process) for process in alive or early)
 
 

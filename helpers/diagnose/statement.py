@@ -81,9 +81,7 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         return _unnamed(verdict.where, parting.guards if parting is not None else ())
     below, frame = _split(facts, parting, parting.where)
     loop = _loop(parting)
-    leaves = parting.kind in ("return", "exit")
-    handler = parting.kind in ("try", "with")
-    asked = parting.differ or parting.asked or _asked(parting.source)
+    names = parting.differ or parting.asked or _condition_names(parting.source)
     within = [_is_within(facts, parting.where, way) for way in parting.branches]
     forward = {frame.file for frame in below if "forward" in frame.function}
     return Statement(
@@ -91,16 +89,16 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         parted=place(parting.where),
         values=_values(parting),
         loop=loop,
-        handler=handler,
-        leaves=leaves,
+        handler=parting.kind in ("try", "with"),
+        leaves=parting.kind in ("return", "exit"),
         chooses_group=parting.chooses_group,
         condition=not loop and not parting.chooses_group,
-        by_rank=any(_of_rank(name, parting.values.get(name, {}), parting.where) for name in asked),
+        by_rank=any(_of_rank(name, parting.values.get(name, {}), parting.where) for name in names),
         stops=parting.kind == "if" and _stops(parting.where),
         near=_is_near(facts, parting, parting.where),
         inside=within[:1] == [True],
         both=len(within) > 1 and all(within),
-        call="" if frame is None else _called(frame, [one.function for one in below]),
+        call="" if frame is None else _callee(frame, [inner.function for inner in below]),
         call_at="" if frame is None else place(frame),
         forward=any(part in file for file in forward for part in _WRAPPED),
     )
@@ -110,7 +108,7 @@ def _unnamed(at: Frame | None, guards: Sequence[Guard]) -> Statement:
     """Where no single statement is known: those of which one has decided, and the call at the line."""
     kinds = {guard.kind for guard in guards}
     return Statement(
-        call="" if at is None else _called(at, ()),
+        call="" if at is None else _callee(at, ()),
         call_at="" if at is None else place(at),
         guards=_in_markdown(guards),
         guards_by_rank=bool(guards) and all(map(_asks_rank, guards)),
@@ -137,10 +135,10 @@ def _in_markdown(guards: Sequence[Guard]) -> str:
 
 def _asks_rank(guard: Guard) -> bool:
     """True for an `if` that asks which rank it is."""
-    return any(_of_rank(name, {}, guard.where) for name in _asked(guard.source))
+    return any(_of_rank(name, {}, guard.where) for name in _condition_names(guard.source))
 
 
-def _asked(source: str) -> list[str]:
+def _condition_names(source: str) -> list[str]:
     """The names in the condition of a statement in one line."""
     line = source.removeprefix("el").rstrip(":")
     tree = parsed(line) or parsed(f"{line}: pass")
@@ -168,9 +166,9 @@ def _split(facts: Facts, parting: Parting, where: Frame) -> tuple[Sequence[Frame
 
 def _stack(facts: Facts, rank: int) -> Sequence[Frame]:
     """The stack of a rank, innermost first, at the call at which its group's calls have come apart."""
-    for apart in facts.apart:
-        if rank in apart.calls:
-            return apart.calls[rank].stack
+    for desync in facts.desyncs:
+        if rank in desync.calls:
+            return desync.calls[rank].stack
     view = facts.graph.ranks.get(rank)
     return view.process.stack if view is not None and view.process is not None else ()
 
@@ -195,8 +193,9 @@ def _is_within(facts: Facts, where: Frame, way: Branch) -> bool:
 def _stops(where: Frame) -> bool:
     """True for an `if` that holds a `break` or a `return`, or ends the program."""
     tree = parsed(where.text)
-    here = [node for node in ast.walk(tree) if getattr(node, "lineno", 0) == where.line] if tree else []
-    return any(_leaves(node) for node in here if isinstance(node, ast.If))
+    nodes = ast.walk(tree) if tree is not None else ()
+    at_line = (node for node in nodes if getattr(node, "lineno", 0) == where.line)
+    return any(_leaves(node) for node in at_line if isinstance(node, ast.If))
 
 
 def _leaves(node: ast.AST) -> bool:
@@ -236,7 +235,7 @@ def _parameters(where: Frame) -> set[str]:
     return {arg.arg for arg in (*function.args.posonlyargs, *function.args.args)} - bound
 
 
-def _called(frame: Frame, below: Sequence[str]) -> str:
+def _callee(frame: Frame, below: Sequence[str]) -> str:
     """What a line calls, as it is written: the call or the property that has led to the frames below it.
 
     Args:
@@ -246,6 +245,6 @@ def _called(frame: Frame, below: Sequence[str]) -> str:
     nodes = [*ast.walk(steps[-1].node)] if steps else []
     calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
     properties = [ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)]
-    known = [name for name in dict.fromkeys(calls) if name not in vars(builtins)]
-    leading = [name for name in (*properties, *known) if name.rpartition(".")[2] in below] or known
+    names = [name for name in dict.fromkeys(calls) if name not in vars(builtins)]
+    leading = [name for name in (*properties, *names) if name.rpartition(".")[2] in below] or names
     return leading[0] if leading and len(leading[0]) <= LONGEST_CALL else ""

@@ -42,10 +42,10 @@ class Window(msgspec.Struct):
     ticks: int = 0
     waited_for: Counter[Ranks] = msgspec.field(default_factory=Counter)
 
-    def add(self, other: Window) -> None:
+    def add(self, window: Window) -> None:
         """Take in another one."""
-        self.ticks += other.ticks
-        self.waited_for.update(other.waited_for)
+        self.ticks += window.ticks
+        self.waited_for.update(window.waited_for)
         _bound(self.waited_for)
 
 
@@ -53,7 +53,7 @@ class Windows:
     """All ticks since the ranks had joined."""
 
     def __init__(self) -> None:
-        self._all: list[Window] = []
+        self._windows: list[Window] = []
         self._length = SHORTEST
         self._current: tuple[Ranks, int] = (Ranks(), 0)
         self._longest: Counter[Ranks] = Counter()
@@ -61,7 +61,7 @@ class Windows:
     @property
     def ticks(self) -> int:
         """How many ticks there are."""
-        return sum(window.ticks for window in self._all)
+        return sum(window.ticks for window in self._windows)
 
     def note(self, ranks: Ranks, at: float, *, same_wait: bool = False, ticks: int = 1) -> None:
         """Take in a tick, or some that follow each other in one wait.
@@ -77,16 +77,16 @@ class Windows:
         if ranks:
             self._longest[ranks] = max(self._longest[ranks], self._current[1])
         _bound(self._longest)
-        if not self._all or at - self._all[-1].begun >= self._length:
+        if not self._windows or at - self._windows[-1].begun >= self._length:
             self._begin(at)
-        self._all[-1].add(Window(at, ticks, Counter({ranks: ticks} if ranks else {})))
+        self._windows[-1].add(Window(at, ticks, Counter({ranks: ticks} if ranks else {})))
 
     def _begin(self, at: float) -> None:
-        if len(self._all) >= 2 * BLOCKS:
-            pairs = zip(self._all[::2], self._all[1::2], strict=True)
-            self._all = [_joined(pair) for pair in pairs]
+        if len(self._windows) >= 2 * BLOCKS:
+            pairs = zip(self._windows[::2], self._windows[1::2], strict=True)
+            self._windows = [_joined(pair) for pair in pairs]
             self._length *= 2
-        self._all.append(Window(at))
+        self._windows.append(Window(at))
 
     def outstanding(self, number: int, quantile: float = QUANTILE) -> tuple[Ranks, float] | None:
         """Those who were waited for far more than any others, and for which share; None for nobody.
@@ -98,7 +98,7 @@ class Windows:
         What was so once may be chance: the longest single wait has to leave enough. So may what comes
         and goes: the 95 % confidence interval of the lead over whoever comes next is above nothing.
         """
-        total = _joined(self._all)
+        total = _joined(self._windows)
         first = _most(total, [ranks for ranks in total.waited_for if 2 * len(ranks) <= number])
         blocks = self._blocks(first)
         if len(blocks) < BLOCKS:
@@ -114,14 +114,14 @@ class Windows:
 
     def share(self, ranks: Ranks) -> float:
         """The share of all ticks at which these, or some of these, were waited for by all others."""
-        return _share(_joined(self._all), ranks)
+        return _share(_joined(self._windows), ranks)
 
     def _blocks(self, ranks: Ranks) -> list[Window]:
         """The windows that are full, two by two where there are more than `BLOCKS`, the oldest first.
 
         What was before these ranks were waited for at all, such as the set-up of all, does not count.
         """
-        full = self._all[:-1]
+        full = self._windows[:-1]
         begins = next((at for at, window in enumerate(full) if _share(window, ranks)), len(full))
         full = full[begins:]
         size = max(1, len(full) // BLOCKS)
@@ -148,7 +148,7 @@ def _joined(windows: Sequence[Window]) -> Window:
 
 def _share(window: Window, ranks: Ranks) -> float:
     """The share of the ticks at which these, or some of these, were waited for."""
-    counted = sum(times for some, times in window.waited_for.items() if some <= ranks)
+    counted = sum(times for subset, times in window.waited_for.items() if subset <= ranks)
     return counted / window.ticks if window.ticks else 0.0
 
 

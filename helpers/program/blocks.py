@@ -27,9 +27,9 @@ class Step:
     part: str
     tests: tuple[tuple[ast.expr, bool], ...] = ()
 
-    def within(self, other: Step) -> bool:
+    def within(self, step: Step) -> bool:
         """True when both are in the same part of the same statement."""
-        return self.node is other.node and self.part == other.part
+        return self.node is step.node and self.part == step.part
 
 
 LONGEST_PIECE = 40
@@ -56,7 +56,7 @@ def _function_at(text: str, name: str, line: int) -> Function | None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
         and holds(node, line)
     ]
-    node = max(around, key=lambda one: (one.lineno, one.col_offset), default=tree)
+    node = max(around, key=lambda scope: (scope.lineno, scope.col_offset), default=tree)
     if isinstance(node, ast.Module):
         at_end = after_all(text)
         return node if name == "<module>" and line <= at_end else None
@@ -110,25 +110,25 @@ def parts(node: ast.stmt) -> Iterator[Part]:
             yield "body", node.body, ()
         case ast.Try() | ast.TryStar():
             yield from (("body", node.body, ()), ("else", node.orelse, ()))
-            yield from ((f"handler {i}", one.body, ()) for i, one in enumerate(node.handlers))
+            yield from ((f"handler {i}", handler.body, ()) for i, handler in enumerate(node.handlers))
             yield "finally", node.finalbody, ()
         case ast.Match():
-            yield from ((f"case {i}", one.body, ()) for i, one in enumerate(node.cases))
+            yield from ((f"case {i}", case.body, ()) for i, case in enumerate(node.cases))
 
 
 def _branches(node: ast.If) -> Iterator[Part]:
     """The parts of an `if` with all its `elif`, which are one statement for a reader."""
-    asked: tuple[tuple[ast.expr, bool], ...] = ()
+    conditions: tuple[tuple[ast.expr, bool], ...] = ()
     number, now = 0, node
     while True:
-        yield f"elif {number}" if number else "body", now.body, (*asked, (now.test, True))
-        asked = (*asked, (now.test, False))
+        yield f"elif {number}" if number else "body", now.body, (*conditions, (now.test, True))
+        conditions = (*conditions, (now.test, False))
         follows = now.orelse
-        one = follows[0] if len(follows) == 1 else None
-        if not (isinstance(one, ast.If) and one.col_offset == now.col_offset):
+        nested = follows[0] if len(follows) == 1 else None
+        if not (isinstance(nested, ast.If) and nested.col_offset == now.col_offset):
             break
-        number, now = number + 1, one
-    yield "else", now.orelse, asked
+        number, now = number + 1, nested
+    yield "else", now.orelse, conditions
 
 
 def _resumed(function: ast.FunctionDef) -> bool:
@@ -140,17 +140,17 @@ def label_of_part(node: ast.AST, part: str) -> str:
     name, _, number = part.partition(" ")
     if name == "handler" and isinstance(node, ast.Try | ast.TryStar):
         kind = node.handlers[int(number)].type
-        return _said("in its except", kind)
+        return _with_piece("in its except", kind)
     if name == "case" and isinstance(node, ast.Match):
-        return _said("in its case", node.cases[int(number)].pattern)
+        return _with_piece("in its case", node.cases[int(number)].pattern)
     if name == "elif":
         for _ in range(int(number)):
             node = node.orelse[0] if isinstance(node, ast.If) else node
-        return _said("in its elif", getattr(node, "test", None))
+        return _with_piece("in its elif", getattr(node, "test", None))
     return f"in its {name}"
 
 
-def _said(words: str, node: ast.AST | None) -> str:
+def _with_piece(words: str, node: ast.AST | None) -> str:
     """The words, and a piece of the source if it is short."""
     piece = "" if node is None else ast.unparse(node)
     return f"{words} {piece}" if 0 < len(piece) <= LONGEST_PIECE else words

@@ -52,18 +52,19 @@ def _sources_of(
 ) -> Iterator[tuple[Function, ast.Return | ast.Assign | ast.AnnAssign]]:
     """The statements that give an expression its value, each with the function around it."""
     functions = [
-        one for one in ast.walk(parsed(text) or ast.Module([], [])) if isinstance(one, _Function)
+        node for node in ast.walk(parsed(text) or ast.Module([], [])) if isinstance(node, _Function)
     ]
     match value:
         case ast.Name():
-            yield from ((function, one) for one in bindings(function, value.id))
+            yield from ((function, binding) for binding in bindings(function, value.id))
         case ast.Attribute():
             wanted = dotted(value) or ""
-            yield from ((one, node) for one in functions for node in bindings(one, wanted))
+            yield from ((scope, node) for scope in functions for node in bindings(scope, wanted))
         case ast.Call():
-            for one in functions:
-                if one.name == called_name(value):
-                    yield from ((one, node) for node in own_nodes(one) if isinstance(node, ast.Return))
+            for scope in functions:
+                if scope.name == called_name(value):
+                    returns = (node for node in own_nodes(scope) if isinstance(node, ast.Return))
+                    yield from ((scope, node) for node in returns)
 
 
 def bindings(function: Function, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:

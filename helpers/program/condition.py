@@ -39,8 +39,8 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.GtE: operator.ge,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
-    ast.In: lambda one, many: one in many,
-    ast.NotIn: lambda one, many: one not in many,
+    ast.In: lambda part, whole: part in whole,
+    ast.NotIn: lambda part, whole: part not in whole,
 }
 
 
@@ -78,7 +78,7 @@ def subject(name: str) -> str:
     return name.removeprefix("len(").removesuffix(")") if name.startswith("len(") else name
 
 
-def _said(node: ast.AST) -> str | None:
+def _name_of(node: ast.AST) -> str | None:
     """`fabric.global_rank`, `dist.get_rank()`, `len(batches)`: a name, and what a call says of one."""
     if isinstance(node, ast.Subscript):
         return _keyed(node.value, node.slice)
@@ -100,8 +100,8 @@ def _keyed(holder: ast.expr, key: ast.expr) -> str | None:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Call | ast.Subscript) and _said(node) is not None:
-        yield str(_said(node))
+    if isinstance(node, ast.Call | ast.Subscript) and _name_of(node) is not None:
+        yield str(_name_of(node))
         return
     if isinstance(node, ast.Call):
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
@@ -126,12 +126,12 @@ def _value(node: ast.expr, values: Values) -> Any:
         case ast.Call(func=ast.Name(id="int" | "bool" as name), args=[inner], keywords=[]):
             return (int if name == "int" else bool)(_value(inner, values))
         case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
-            said = _said(node)
-            if said is None or said not in values:
+            key = _name_of(node)
+            if key is None or key not in values:
                 raise UnknownError
-            return values[said]
+            return values[key]
         case ast.Tuple() | ast.List() | ast.Set():
-            return tuple(_value(one, values) for one in node.elts)
+            return tuple(_value(element, values) for element in node.elts)
         case ast.UnaryOp(op=ast.Not()):
             return not _value(node.operand, values)
         case ast.UnaryOp(op=ast.USub()):
@@ -139,25 +139,29 @@ def _value(node: ast.expr, values: Values) -> Any:
         case ast.BoolOp():
             return _any_or_all(node, values)
         case ast.BinOp() if type(node.op) in _BINARY:
-            left, right = _value(node.left, values), _value(node.right, values)
-            if isinstance(left, str) or isinstance(right, str):
+            lhs, rhs = _value(node.left, values), _value(node.right, values)
+            if isinstance(lhs, str) or isinstance(rhs, str):
                 raise UnknownError  # no text of any length is made here
-            return _BINARY[type(node.op)](left, right)
+            return _BINARY[type(node.op)](lhs, rhs)
         case ast.Compare():
-            left = _value(node.left, values)
-            for kind, right_node in zip(node.ops, node.comparators, strict=True):
-                right = _value(right_node, values)
-                if not _COMPARISONS[type(kind)](left, right):
-                    return False
-                left = right
-            return True
+            return _comparison(node, values)
     raise UnknownError
+
+
+def _comparison(node: ast.Compare, values: Values) -> bool:
+    lhs = _value(node.left, values)
+    for kind, operand in zip(node.ops, node.comparators, strict=True):
+        rhs = _value(operand, values)
+        if not _COMPARISONS[type(kind)](lhs, rhs):
+            return False
+        lhs = rhs
+    return True
 
 
 def _any_or_all(node: ast.BoolOp, values: Values) -> bool:
     """One part may decide although another is not known."""
     decides = isinstance(node.op, ast.Or)
-    parts = [truth(one, values) for one in node.values]
+    parts = [truth(part, values) for part in node.values]
     if decides in parts:
         return decides
     if None in parts:

@@ -115,12 +115,12 @@ class Flow:
 
         There are several where a `finally` is run on several ways, or one function is called twice.
         """
-        here = [n for n, step in enumerate(self.steps) if step.first <= line <= step.last]
-        calls = [n for n in here if self.steps[n].name]
+        at_line = [n for n, step in enumerate(self.steps) if step.first <= line <= step.last]
+        calls = [n for n in at_line if self.steps[n].name]
         by_name = ([n for n in calls if self.steps[n].calls(name)] for name in names)
-        named = next((found for found in by_name if found), [])
-        heads = [n for n in here if self.steps[n].choice is not None]
-        among = named or self._last_of(calls or heads or here)
+        calling = next((steps for steps in by_name if steps), [])
+        heads = [n for n in at_line if self.steps[n].choice is not None]
+        among = calling or self._last_of(calls or heads or at_line)
         lines = {n: self.steps[n].last - self.steps[n].first for n in among}
         return frozenset(n for n in among if lines[n] == min(lines.values()))
 
@@ -152,13 +152,13 @@ class Flow:
         return _postdominators([[to for _, to in step.edges if to != UNHANDLED] for step in self.steps])
 
     @functools.cached_property
-    def asked(self) -> frozenset[str]:
+    def condition_names(self) -> frozenset[str]:
         """The names on which a way may depend: those of conditions, of loops, and of arguments."""
-        found: set[str] = set()
+        names: set[str] = set()
         for step in self.steps:
             if (step.choice is not None and step.node is not None) or isinstance(step.node, ast.Call):
-                found |= {one.id for one in ast.walk(step.node) if isinstance(one, ast.Name)}
-        return frozenset(found)
+                names |= {node.id for node in ast.walk(step.node) if isinstance(node, ast.Name)}
+        return frozenset(names)
 
     @functools.cached_property
     def _reaches(self) -> list[frozenset[int]]:
@@ -167,11 +167,11 @@ class Flow:
         changed = True
         while changed:
             changed = False
-            for mine in after:
-                more = set().union(*(after[to] for to in mine)) - mine
+            for targets in after:
+                more = set().union(*(after[to] for to in targets)) - targets
                 changed = changed or bool(more)
-                mine |= more
-        return [frozenset(one) for one in after]
+                targets |= more
+        return [frozenset(targets) for targets in after]
 
     def deciding(self, statement: ast.stmt | ast.expr | None) -> frozenset[int]:
         """The steps at which it is decided which way of a statement is taken: several in a `finally`."""
@@ -193,17 +193,17 @@ class Flow:
         Args:
             closed: step -> the label of the edge by which nobody leaves it.
         """
-        left, seen = [start], {*without}
-        while left:
-            step = left.pop()
+        pending, visited = [start], {*without}
+        while pending:
+            step = pending.pop()
             for label, after in self.steps[step].edges:
                 if label == closed.get(step):
                     continue
                 if after in to and after not in without:
                     return True
-                if after not in seen:
-                    seen.add(after)
-                    left.append(after)
+                if after not in visited:
+                    visited.add(after)
+                    pending.append(after)
         return False
 
     def bound_between(self, start: int, ends: frozenset[int]) -> frozenset[str]:
@@ -266,11 +266,11 @@ class Flow:
         """An `if` with all its `elif`, which are one statement for a reader."""
         after = "in its else" if _has_else(node) else AFTER
         otherwise = to
-        for part, block, asked in reversed([*parts(node)]):
+        for part, block, conditions in reversed([*parts(node)]):
             if part == "else":
                 otherwise = self._block(block, to, around)
                 continue
-            test = asked[-1][0]
+            test = conditions[-1][0]
             ways = {"yes": label_of_part(node, part), "no": after}
             choice = Choice("if", node, test, ways)
             inside = self._block(block, to, around)
@@ -280,19 +280,19 @@ class Flow:
 
     def _loop(self, node: ast.While | ast.For | ast.AsyncFor, to: int, around: _Around) -> int:
         is_while = isinstance(node, ast.While)
-        asked = node.test if isinstance(node, ast.While) else node.iter
+        expression = node.test if isinstance(node, ast.While) else node.iter
         ways = {"yes": "in its body", "no": AFTER}
-        choice = Choice("while" if is_while else "for", node, asked if is_while else None, ways)
-        head = self._choose(choice, asked)
-        again = self._expressions(asked, head, around) if is_while else head
+        choice = Choice("while" if is_while else "for", node, expression if is_while else None, ways)
+        head = self._choose(choice, expression)
+        again = self._expressions(expression, head, around) if is_while else head
         inner = _Around(around.returns, around.raises, around.handlers, breaks=to, continues=again)
         body = self._block(node.body, again, inner)
-        past = self._block(node.orelse, to, around)
-        self.steps[head].edges.extend((("yes", body), ("no", past)))
+        orelse = self._block(node.orelse, to, around)
+        self.steps[head].edges.extend((("yes", body), ("no", orelse)))
         if is_while:
             return again
-        begins = self._new(Step(node, node.lineno, asked.end_lineno or node.lineno), ("", head))
-        return self._expressions(asked, begins, around)
+        begins = self._new(Step(node, node.lineno, expression.end_lineno or node.lineno), ("", head))
+        return self._expressions(expression, begins, around)
 
     def _with(self, node: ast.With | ast.AsyncWith, to: int, around: _Around) -> int:
         calls = [item.context_expr for item in node.items]
@@ -327,9 +327,10 @@ class Flow:
                 f"handler {n}": label_of_part(node, f"handler {n}") for n in range(len(node.handlers))
             }
             edges = [
-                (f"handler {n}", self._block(one.body, to, out)) for n, one in enumerate(node.handlers)
+                (f"handler {n}", self._block(handler.body, to, out))
+                for n, handler in enumerate(node.handlers)
             ]
-            if not any(_takes_all(one) for one in node.handlers):
+            if not any(_takes_all(handler) for handler in node.handlers):
                 edges.append(("none", out.raises))
             dispatch = self._new(Step(None, choice=Choice("try", node, None, ways)), *edges)
             inner = _Around(out.returns, dispatch, node, out.breaks, out.continues)
@@ -337,7 +338,7 @@ class Flow:
 
     def _match(self, node: ast.Match, to: int, around: _Around) -> int:
         ways = {f"case {n}": label_of_part(node, f"case {n}") for n in range(len(node.cases))}
-        edges = [(f"case {n}", self._block(one.body, to, around)) for n, one in enumerate(node.cases)]
+        edges = [(f"case {n}", self._block(case.body, to, around)) for n, case in enumerate(node.cases)]
         last = node.cases[-1]
         if last.guard is not None or not isinstance(last.pattern, ast.MatchAs) or last.pattern.pattern:
             edges.append(("no", to))
@@ -389,13 +390,13 @@ class Flow:
         ways = {"yes": "in its body", "no": AFTER}
         through = node.generators[0].iter
         head = self._choose(Choice("for", node, None, ways), through)
-        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         inside = head
-        for one in reversed(made):
-            inside = self._expressions(one, inside, around)
+        for element in reversed(elements):
+            inside = self._expressions(element, inside, around)
         for test in reversed([test for part in node.generators for test in part.ifs]):
-            asked = Choice("ifexp", node, test, {"yes": "in its first part", "no": AFTER})
-            inside = self._choose(asked, test, ("yes", inside), ("no", head))
+            choice = Choice("ifexp", node, test, {"yes": "in its first part", "no": AFTER})
+            inside = self._choose(choice, test, ("yes", inside), ("no", head))
             inside = self._expressions(test, inside, around)
         self.steps[head].edges.extend((("yes", inside), ("no", to)))
         return self._expressions(through, head, around)
@@ -406,12 +407,12 @@ def _has_else(node: ast.If) -> bool:
 
 
 def _takes_all(handler: ast.ExceptHandler) -> bool:
-    named = dotted(handler.type) if handler.type is not None else "BaseException"
-    return named in ("BaseException", "Exception")
+    name = dotted(handler.type) if handler.type is not None else "BaseException"
+    return name in ("BaseException", "Exception")
 
 
 def _calls(node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
+    return any(isinstance(inner, ast.Call | ast.Await) for inner in ast.walk(node))
 
 
 @functools.lru_cache(maxsize=512)
@@ -433,14 +434,14 @@ def binds(step: Step) -> frozenset[str]:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return frozenset({node.name})
         case ast.With() | ast.AsyncWith():
-            return frozenset(_stored(one.optional_vars for one in node.items if one.optional_vars))
+            return frozenset(_stored(item.optional_vars for item in node.items if item.optional_vars))
         case ast.For() | ast.AsyncFor() | None:
             return frozenset()
     return frozenset(_stored([node]))
 
 
 def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in (inner for one in nodes for inner in ast.walk(one)):
+    for node in (inner for root in nodes for inner in ast.walk(root)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             yield node.id
         elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
@@ -466,5 +467,5 @@ def _postdominators(leads: Sequence[Sequence[int]]) -> list[int]:
             if now != behind[n]:
                 behind[n], changed = now, True
     return [
-        max(behind[n] - {n}, key=lambda one: len(behind[one]), default=EXIT) for n in range(len(leads))
+        max(behind[n] - {n}, key=lambda step: len(behind[step]), default=EXIT) for n in range(len(leads))
     ]

@@ -31,49 +31,48 @@ def hooks(text: str, calls: frozenset[str]) -> tuple[Telling, ...]:
     something under a condition.
 
     Args:
-        calls: the names of the functions that any file of the program calls (`called`).
+        calls: the names of the functions that any file of the program calls (`callees`).
     """
     functions = _functions(text)
-    found = (
+    tellings = (
         telling
         for function in functions
         if function.name not in calls and not function.name.startswith("__")
         for telling in _tellings(function, functions)
     )
-    return tuple(sorted(found, key=lambda one: one.statement.lineno))
+    return tuple(sorted(tellings, key=lambda telling: telling.statement.lineno))
 
 
 def _tellings(function: _Function, functions: tuple[_Function, ...]) -> Iterator[Telling]:
     """The conditions of a function, and of those to which it hands on what it was given."""
-    given = arguments_of(function)
+    arguments = arguments_of(function)
     handed: dict[ast.AST, _Handed] = {
-        node: _handed_to(node, given, functions)
+        node: _handed_to(node, arguments, functions)
         for node in own_nodes(function)
         if isinstance(node, ast.Call)
     }
     for node in _ifs(function):
-        inside = [*own_nodes(node)]
-        if any(_tells(one, given) for one in inside) or any(handed.get(one) for one in inside):
+        if any(_tells(inner, arguments) or handed.get(inner) for inner in own_nodes(node)):
             yield Telling(function, node)
-    for helper, names in (one for told in handed.values() for one in told):
+    for helper, names in (pair for pairs in handed.values() for pair in pairs):
         for node in _ifs(helper):
-            if any(_stores(one, names) for one in own_nodes(node)):
+            if any(_stores(inner, names) for inner in own_nodes(node)):
                 yield Telling(helper, node)
 
 
-def _handed_to(call: ast.AST, given: frozenset[str], functions: tuple[_Function, ...]) -> _Handed:
+def _handed_to(call: ast.AST, arguments: frozenset[str], functions: tuple[_Function, ...]) -> _Handed:
     """The function that a call hands arguments to, and what it calls these, if it stores in them."""
     if not isinstance(call, ast.Call):
         return []
-    found = []
-    for one in functions:
-        if one.name == called_name(call):
-            both = [*zip(positional_of(one), call.args, strict=False)]
-            both += [(word.arg, word.value) for word in call.keywords if word.arg is not None]
-            handed = frozenset(name for name, value in both if dotted(value) in given - {"self"})
-            if any(_stores(node, handed) for node in own_nodes(one)):
-                found.append((one, handed))
-    return found
+    helpers = []
+    for function in functions:
+        if function.name == called_name(call):
+            pairs = [*zip(positional_of(function), call.args, strict=False)]
+            pairs += [(word.arg, word.value) for word in call.keywords if word.arg is not None]
+            handed = frozenset(name for name, value in pairs if dotted(value) in arguments - {"self"})
+            if any(_stores(node, handed) for node in own_nodes(function)):
+                helpers.append((function, handed))
+    return helpers
 
 
 @functools.lru_cache(maxsize=1024)
@@ -85,15 +84,15 @@ def exits(text: str, through: ast.expr, *, skips: bool = False) -> tuple[Telling
     """
     leaves = (ast.Return, ast.Break, ast.Continue) if skips else (ast.Return, ast.Break)
     names = {
-        called_name(one).rpartition(".")[2] for one in ast.walk(through) if isinstance(one, ast.Call)
+        called_name(node).rpartition(".")[2] for node in ast.walk(through) if isinstance(node, ast.Call)
     }
     return tuple(
         Telling(function, node)
         for function in _functions(text)
         if function.name in names
-        and any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(function))
+        and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in own_nodes(function))
         for node in _ifs(function)
-        if any(isinstance(one, leaves) for one in own_nodes(node))
+        if any(isinstance(inner, leaves) for inner in own_nodes(node))
     )
 
 
@@ -104,7 +103,7 @@ def _functions(text: str) -> tuple[_Function, ...]:
 
 
 @functools.lru_cache(maxsize=256)
-def called(text: str) -> frozenset[str]:
+def callees(text: str) -> frozenset[str]:
     """The names of the functions that a source calls."""
     calls = (node for node in _nodes(text) if isinstance(node, ast.Call))
     return frozenset(called_name(call).rpartition(".")[2] for call in calls)
@@ -118,15 +117,15 @@ def _ifs(function: _Function) -> Iterator[ast.If]:
     yield from (node for node in own_nodes(function) if isinstance(node, ast.If))
 
 
-def _tells(node: ast.AST, given: frozenset[str]) -> bool:
+def _tells(node: ast.AST, arguments: frozenset[str]) -> bool:
     if isinstance(node, ast.Return) and node.value is not None:
         return not (isinstance(node.value, ast.Constant) and node.value.value is None)
-    return _stores(node, given)
+    return _stores(node, arguments)
 
 
-def _stores(node: ast.AST, given: frozenset[str]) -> bool:
+def _stores(node: ast.AST, arguments: frozenset[str]) -> bool:
     """True for what stores an attribute of an argument, or of the trainer of an object."""
     if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
         return False
     base, *attributes = (dotted(node) or "").split(".")
-    return (base in given and base != "self") or (base == "self" and attributes[:1] == ["trainer"])
+    return (base in arguments and base != "self") or (base == "self" and attributes[:1] == ["trainer"])

@@ -59,15 +59,15 @@ class _Binding(msgspec.Struct, frozen=True):
     scope: ast.AST
 
 
-def of_rank(asked: ast.expr, rank: int, text: str, depth: int = DEPTH) -> Values:
+def of_rank(expression: ast.expr, rank: int, text: str, depth: int = DEPTH) -> Values:
     """The values of those names in an expression that say nothing but which rank it is.
 
     Args:
         text: the source of which the expression is a part.
         depth: how many names set from one another are followed.
     """
-    known = {name: _value(name, asked, rank, text, depth) for name in names(asked)}
-    return {name: value[0] for name, value in known.items() if value is not None}
+    values = {name: _value(name, expression, rank, text, depth) for name in names(expression)}
+    return {name: value[0] for name, value in values.items() if value is not None}
 
 
 def says_rank(name: str, text: str, depth: int = DEPTH) -> bool:
@@ -79,28 +79,31 @@ def says_rank(name: str, text: str, depth: int = DEPTH) -> bool:
     if _WORDS.search(last) or not depth:
         return bool(depth)
     bindings = _bindings(text)
-    values = [one.value for key in (last, f"{last}()") for one in bindings.get(key, ()) if one.value]
+    values = [b.value for key in (last, f"{last}()") for b in bindings.get(key, ()) if b.value]
     return any(
-        says_rank(inner, text, depth - 1) for one in values for inner in _kept(one) if inner != name
+        says_rank(inner, text, depth - 1)
+        for value in values
+        for inner in _operands(value)
+        if inner != name
     )
 
 
-def _kept(value: ast.expr) -> Sequence[str]:
+def _operands(value: ast.expr) -> Sequence[str]:
     """The names that an expression takes over, or compares; what is computed of them is new."""
     return names(value) if all(map(_takes_over, ast.walk(value))) else ()
 
 
 def _takes_over(node: ast.AST) -> bool:
     match node:
-        case ast.Call(args=[_, *_], func=called):
-            return dotted(called) in _CONVERTS
+        case ast.Call(args=[_, *_], func=func):
+            return dotted(func) in _CONVERTS
         case ast.Subscript():
             return names(node)[0].endswith("]")
     return not isinstance(node, ast.expr) or isinstance(node, _TAKE_OVER)
 
 
 @functools.lru_cache(maxsize=8192)
-def _value(name: str, asked: ast.expr, rank: int, text: str, depth: int) -> tuple[Plain] | None:
+def _value(name: str, expression: ast.expr, rank: int, text: str, depth: int) -> tuple[Plain] | None:
     """The value of a name on a rank; None where its number does not tell it."""
     last = name.rpartition(".")[2]
     tell = OF_LIBRARIES.get(last) if "." in name or name.endswith("()") else None
@@ -108,19 +111,23 @@ def _value(name: str, asked: ast.expr, rank: int, text: str, depth: int) -> tupl
         return (tell(rank),)
     if name.endswith("]"):
         return _keyed(name, rank)
-    bindings = _bindings_of(name, asked, text)
-    computed = [one for one in bindings if not isinstance(one.value, ast.Constant)]
-    if not depth or any(one.loop for one in computed):
+    return _value_set(_bindings_of(name, expression, text), last, rank, text, depth)
+
+
+def _value_set(
+    bindings: Sequence[_Binding], name: str, rank: int, text: str, depth: int
+) -> tuple[Plain] | None:
+    """The value that some bindings of a name give it on a rank."""
+    computed = [binding for binding in bindings if not isinstance(binding.value, ast.Constant)]
+    if not depth or any(binding.loop for binding in computed):
         return None
-    values = {
-        None if one.value is None else value_of(one.value, of_rank(one.value, rank, text, depth - 1))
-        for one in computed
-    }
+    sources = {binding.value for binding in computed}
+    values = {value_of(s, of_rank(s, rank, text, depth - 1)) if s else None for s in sources}
     if len(values) == 1 and None not in values:
         return values.pop()
-    others = [one.value.value for one in bindings if isinstance(one.value, ast.Constant)]
-    named = _NUMBER.match(last) and all(value in (0, -1, None) for value in others)
-    return (rank,) if named and values <= {None} else None
+    constants = [binding.value.value for binding in bindings if isinstance(binding.value, ast.Constant)]
+    numbered = _NUMBER.match(name) and all(value in (0, -1, None) for value in constants)
+    return (rank,) if numbered and values <= {None} else None
 
 
 def _keyed(name: str, rank: int) -> tuple[Plain] | None:
@@ -131,13 +138,13 @@ def _keyed(name: str, rank: int) -> tuple[Plain] | None:
     return (rank,) if _NUMBER.match(key) else None
 
 
-def _bindings_of(name: str, asked: ast.expr, text: str) -> Sequence[_Binding]:
+def _bindings_of(name: str, expression: ast.expr, text: str) -> Sequence[_Binding]:
     """What a source sets a name to: in the function around an expression, if it is set there."""
     bindings = _bindings(text).get(name.rpartition(".")[2], ())
     if "." in name or name.endswith("()"):
         return bindings
-    own = [one for one in bindings if asked in _nodes_of(one.scope)]
-    return own or [one for one in bindings if not one.loop]
+    local = [binding for binding in bindings if expression in _nodes_of(binding.scope)]
+    return local or [binding for binding in bindings if not binding.loop]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -148,35 +155,37 @@ def _nodes_of(scope: ast.AST) -> frozenset[ast.AST]:
 @functools.lru_cache(maxsize=256)
 def _bindings(text: str) -> Mapping[str, Sequence[_Binding]]:
     """What a source sets variables and attributes of a name to, and what its functions return."""
-    found = defaultdict[str, list[_Binding]](list)
+    bindings = defaultdict[str, list[_Binding]](list)
     tree = parsed(text) or ast.Module(body=[], type_ignores=[])
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     for scope in (tree, *functions):
-        told = dict[ast.expr, ast.expr]()
-        loops = set[ast.AST]()
         nodes = [*own_nodes(scope)]
-        for node in nodes:
-            match node:
-                case ast.Assign(value=value):
-                    told |= dict(pair for target in node.targets for pair in _pairs(target, value))
-                case (
-                    ast.AnnAssign(target=target, value=ast.expr() as assigned)
-                    | ast.NamedExpr(target=target, value=ast.expr() as assigned)
-                ):
-                    told[target] = assigned
-                case ast.For() | ast.AsyncFor() | ast.comprehension():
-                    loops |= {*ast.walk(node.target)}
+        values, loops = _targets(nodes)
         for node in nodes:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
                 last = (dotted(node) or "").rpartition(".")[2]
-                found[last].append(_Binding(told.get(node), node in loops, scope))
+                bindings[last].append(_Binding(values.get(node), node in loops, scope))
     for function in functions:
-        returned, called = _returned(function), "()"
-        if any(dotted(one) in ("property", "cached_property") for one in function.decorator_list):
-            called = ""
+        returned, decorators = _returned(function), map(dotted, function.decorator_list)
+        suffix = "()" if {"property", "cached_property"}.isdisjoint(decorators) else ""
         if returned is not None:
-            found[function.name + called].append(_Binding(returned, False, function))
-    return found
+            bindings[function.name + suffix].append(_Binding(returned, False, function))
+    return bindings
+
+
+def _targets(nodes: Sequence[ast.AST]) -> tuple[dict[ast.expr, ast.expr], set[ast.AST]]:
+    """Targets of assignments with their values, and the targets of loops."""
+    values = dict[ast.expr, ast.expr]()
+    loops = set[ast.AST]()
+    for node in nodes:
+        match node:
+            case ast.Assign(value=value):
+                values |= dict(pair for target in node.targets for pair in _pairs(target, value))
+            case ast.AnnAssign() | ast.NamedExpr() if node.value is not None:
+                values[node.target] = node.value
+            case ast.For() | ast.AsyncFor() | ast.comprehension():
+                loops |= {*ast.walk(node.target)}
+    return values, loops
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:

@@ -31,24 +31,24 @@ class Stored(msgspec.Struct, frozen=True):
     def may_change(self, name: str) -> bool:
         """True for a name that a call may change, or whose length it may."""
         base, *attributes = subject(name).split(".")
-        own = base == "self" and attributes[:1] and attributes[0] not in self.at_first
+        of_self = base == "self" and attributes[:1] and attributes[0] not in self.at_first
         resized = name != subject(name) and subject(name).split(".")[-1] in self.resized
-        return base in self.names or not self.later.isdisjoint(attributes) or bool(own) or resized
+        return base in self.names or not self.later.isdisjoint(attributes) or bool(of_self) or resized
 
     @staticmethod
     @functools.lru_cache(maxsize=256)
     def of(text: str) -> Stored:
         """That of a source."""
-        found: tuple[set[str], set[str], set[str], set[str]] = (set(), set(), set(), set())
+        sets: tuple[set[str], set[str], set[str], set[str]] = (set(), set(), set(), set())
         tree = parsed(text)
         every = [] if tree is None else [*ast.walk(tree)]
         calls = [node.func for node in every if isinstance(node, ast.Call)]
-        resizes = [one for one in calls if isinstance(one, ast.Attribute) and one.attr in RESIZES]
-        found[3].update((dotted(one.value) or "").rpartition(".")[2] for one in resizes)
+        resizes = [func for func in calls if isinstance(func, ast.Attribute) and func.attr in RESIZES]
+        sets[3].update((dotted(func.value) or "").rpartition(".")[2] for func in resizes)
         for function in (node for node in every if isinstance(node, ast.FunctionDef)):
             for node in own_nodes(function):
                 if isinstance(node, ast.Global | ast.Nonlocal):
-                    found[0].update(node.names)
+                    sets[0].update(node.names)
                 elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-                    found[1 if function.name == "__init__" else 2].add(node.attr)
-        return Stored(*map(frozenset, found))
+                    sets[1 if function.name == "__init__" else 2].add(node.attr)
+        return Stored(*map(frozenset, sets))

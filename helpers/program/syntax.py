@@ -75,12 +75,12 @@ def arguments_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
     """The names of a function's arguments, without those of `*args` and `**kwargs`."""
     arguments = function.args
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    return frozenset(one.arg for one in every)
+    return frozenset(argument.arg for argument in every)
 
 
 def positional_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     """The names of the arguments that a call gives by their place, in order, without `self`."""
-    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     return names[1:] if names[:1] == ["self"] else names
 
 

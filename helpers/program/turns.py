@@ -15,7 +15,7 @@ OF_CALLS = ("idx", "index", "step", "epoch", "iteration")
 """How the arguments end by which libraries number their calls, `batch_idx` for example."""
 
 
-class Known(Place, Protocol):
+class ValuedPlace(Place, Protocol):
     """A line with the values that are known there."""
 
     @property
@@ -33,7 +33,7 @@ class Counter(msgspec.Struct, frozen=True):
     name: str
     raised: int | None = None
 
-    def at_start(self, frame: Known) -> int | None:
+    def at_start(self, frame: ValuedPlace) -> int | None:
         """What it was at the start of the turn in which a frame is; None where it is not known."""
         value = frame.values.get(self.name)
         if type(value) is not int:
@@ -63,15 +63,14 @@ class Turns(msgspec.Struct, frozen=True):
     def of_calls(cls, frame: int, function: Function) -> Turns:
         """The calls of a function by a library: an argument that numbers them tells them apart."""
         arguments = getattr(function, "args", None)
-        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
-        names = tuple(one.arg for one in given)
-        told = tuple(Counter(name) for name in names if name.endswith(OF_CALLS))
-        return cls(frame, None, told)
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs] if arguments else []
+        names = (argument.arg for argument in every)
+        return cls(frame, None, tuple(Counter(name) for name in names if name.endswith(OF_CALLS)))
 
-    def both(self, one: Known, other: Known) -> list[tuple[int, int]]:
+    def counts(self, frame: ValuedPlace, peer: ValuedPlace) -> list[tuple[int, int]]:
         """What counts the turns, where it is known in two frames."""
-        told = [(counter.at_start(one), counter.at_start(other)) for counter in self.counters]
-        return [(mine, its) for mine, its in told if mine is not None and its is not None]
+        pairs = [(counter.at_start(frame), counter.at_start(peer)) for counter in self.counters]
+        return [(n, m) for n, m in pairs if n is not None and m is not None]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -92,11 +91,11 @@ def length_of(value: ast.expr) -> ast.expr | None:
 
 def _counters(loop: ast.stmt) -> Iterator[Counter]:
     if isinstance(loop, ast.For):
-        called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
-        by = called.id if isinstance(called, ast.Name) else ""
+        function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+        by = function.id if isinstance(function, ast.Name) else ""
         first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
-        called_with = loop.iter.args if isinstance(loop.iter, ast.Call) else []
-        upwards = len(called_with) < 3
+        arguments = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+        upwards = len(arguments) < 3
         numbered = by == "range" if first is loop.target else by == "enumerate"
         if numbered and upwards and isinstance(first, ast.Name) and _is_bound(first.id, loop) == 1:
             yield Counter(first.id)
@@ -109,5 +108,5 @@ def _counters(loop: ast.stmt) -> Iterator[Counter]:
 
 def _is_bound(name: str, loop: ast.stmt) -> int:
     """How many lines of a loop bind a name."""
-    stores = (one for one in own_nodes(loop) if isinstance(one, ast.Name))
-    return sum(one.id == name and isinstance(one.ctx, ast.Store) for one in stores)
+    stores = (node for node in own_nodes(loop) if isinstance(node, ast.Name))
+    return sum(node.id == name and isinstance(node.ctx, ast.Store) for node in stores)

@@ -65,7 +65,7 @@ def awaited(text: str, line: int) -> Awaited | None:
         for scope in scopes
         for node in own_nodes(scope)
         if isinstance(node, ast.Call)
-        for other, does in [method_of(node)]
-        if does in WAKERS[method] and other.rpartition(".")[2] == holder.rpartition(".")[2]
+        for owner, does in [method_of(node)]
+        if does in WAKERS[method] and owner.rpartition(".")[2] == holder.rpartition(".")[2]
     )
     return Awaited(f"{holder}.{method}()", wakers) if 0 < len(wakers) <= MOST_WAKERS else None

@@ -79,13 +79,13 @@ def together(
     several = on_several_nodes(views)
     culprits = frozenset(culprits)
     ordered = sorted(by_number(views), key=_node) if several else by_number(views)
-    told = [(n, view, (view.rank in culprits, *likeness(view))) for n, view in enumerate(ordered)]
-    rows = [told] if told else []
-    for level in range(1, 1 + max((len(key) for *_, key in told), default=0)):
+    entries = [(n, view, (view.rank in culprits, *likeness(view))) for n, view in enumerate(ordered)]
+    rows = [entries] if entries else []
+    for level in range(1, 1 + max((len(key) for *_, key in entries), default=0)):
         divided = sorted(((_divided(row, level), row) for row in rows), key=lambda pair: len(pair[0]))
         rows = []
-        for left, (parts, row) in zip(reversed(range(len(divided))), divided, strict=True):
-            rows += parts if len(rows) + len(parts) + left <= most else [row]
+        for rest, (parts, row) in zip(reversed(range(len(divided))), divided, strict=True):
+            rows += parts if len(rows) + len(parts) + rest <= most else [row]
     rows.sort(key=lambda row: row[0][0])
     groups = [tuple(view for _, view, _ in row) for row in rows]
     return [Alike(group, _on(group) if several else "") for group in groups]
@@ -98,14 +98,14 @@ def on_several_nodes(views: Iterable[RankView]) -> bool:
 
 Value = TypeVar("Value", bound=Hashable)
 
-_Told = tuple[int, RankView, tuple[Hashable, ...]]
+_Entry = tuple[int, RankView, tuple[Hashable, ...]]
 
 
-def _divided(row: Sequence[_Told], level: int) -> list[list[_Told]]:
+def _divided(row: Sequence[_Entry], level: int) -> list[list[_Entry]]:
     """A row in parts that have the first `level` facts in common."""
-    parts: dict[tuple[Hashable, ...], list[_Told]] = {}
-    for one in row:
-        parts.setdefault(one[2][:level], []).append(one)
+    parts: dict[tuple[Hashable, ...], list[_Entry]] = {}
+    for entry in row:
+        parts.setdefault(entry[2][:level], []).append(entry)
     return list(parts.values())
 
 
@@ -116,26 +116,26 @@ def _node(view: RankView) -> tuple[bool, int]:
 
 def _on(views: Iterable[RankView]) -> str:
     """`node 3 (host n3)`, `12 nodes`."""
-    found = {(view.node, view.host) if view.process else None: view for view in views}
-    named = (node_name(view) if view.process else "no known node" for view in found.values())
-    return shared(named, "nodes")
+    by_node = {(view.node, view.host) if view.process else None: view for view in views}
+    names = (node_name(view) if view.process else "no known node" for view in by_node.values())
+    return shared(names, "nodes")
 
 
 def common(values: Iterable[Value]) -> Value | None:
     """What all of them are; None where they differ, and of none."""
-    found = {*values}
-    return found.pop() if len(found) == 1 else None
+    distinct = {*values}
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def shared(texts: Iterable[str], many: str) -> str:
     """The text, where all are the same, else how many there are: `16,384 lines`."""
-    found = {*texts}
-    same = common(found)
-    return f"{len(found):,} {many}" if same is None else same
+    distinct = {*texts}
+    same = common(distinct)
+    return f"{len(distinct):,} {many}" if same is None else same
 
 
 def spread(numbers: Iterable[float]) -> str:
     """`97`, or `3-99` where numbers differ; whole ones."""
-    found = sorted(numbers)
-    ends = dict.fromkeys(f"{number:.0f}" for number in (*found[:1], *found[-1:]))
+    ordered = sorted(numbers)
+    ends = dict.fromkeys(f"{number:.0f}" for number in (*ordered[:1], *ordered[-1:]))
     return "-".join(ends)

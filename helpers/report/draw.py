@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 
 from ..model.slow import Share
@@ -49,8 +50,8 @@ def names(lanes: Sequence[Lane], area: Area, culprits: Collection[int]) -> str:
             f"{text(lane.name, 20)}</text>"
         )
         if area.headed[index]:
-            said = text(lane.heading, int((area.width - 12) / CHARACTER))
-            parts.append(f'<text class="on" x="6" y="{px(area.tops[index] - 5)}">{said}</text>')
+            heading = text(lane.heading, int((area.width - 12) / CHARACTER))
+            parts.append(f'<text class="on" x="6" y="{px(area.tops[index] - 5)}">{heading}</text>')
     return "".join(parts)
 
 
@@ -69,16 +70,16 @@ def lane(drawn: Lane, index: int, area: Area) -> str:
     parts = []
     marks = []
     for segment in drawn.segments:
-        left = area.x(segment.start)
-        wide = max(area.x(segment.end) - left, 1.5)
+        x = area.x(segment.start)
+        wide = max(area.x(segment.end) - x, 1.5)
         thin = segment.kind in ("failed", "ended", "idle")
-        shape = box(left, height / 2 - 1.5, wide, 3) if thin else box(left, 0, wide, height)
-        said = f"{text(segment.text, 100)}{escape(spot(segment.where))}"
+        shape = box(x, height / 2 - 1.5, wide, 3) if thin else box(x, 0, wide, height)
+        description = f"{text(segment.text, 100)}{escape(spot(segment.where))}"
         times = f", {segment.start:.1f} s to {segment.end:.1f} s" if area.timed else ""
-        title = f"<title>{name}: {said}{times}</title>"
+        title = f"<title>{name}: {description}{times}</title>"
         parts.append(f'<path class="{segment.kind}" d="{shape}">{title}</path>')
         if segment.kind in ("failed", "ended"):
-            marks.append(_end_mark(segment, left, height))
+            marks.append(_end_mark(segment, x, height))
     row = f'<path class="row" d="M{area.left} {px(height / 2)}H{px(area.left + area.plot)}"/>'
     shift = f'transform="translate(0 {px(area.tops[index])})"'
     return f'<g {shift}>{row}<g class="s">{"".join(parts)}</g>{"".join(marks)}</g>'
@@ -96,21 +97,21 @@ def captions(drawn: Lane, index: int, area: Area) -> str:
     parts = []
     ends = [*(area.x(segment.start) for segment in drawn.segments[1:]), area.width + 0.0]
     for segment, end in zip(drawn.segments, ends, strict=True):
-        said, x = _caption(segment, area, end)
-        if said:
-            parts.append(f'<text class="on" x="{px(x)}" y="{y}">{text(said)}</text>')
+        caption, x = _caption(segment, area, end)
+        if caption:
+            parts.append(f'<text class="on" x="{px(x)}" y="{y}">{text(caption)}</text>')
     shift = f'transform="translate(0 {px(area.tops[index])})"'
     return f"<g {shift}>{''.join(parts)}</g>" if parts else ""
 
 
 def _caption(segment: Segment, area: Area, end: float) -> tuple[str, float]:
     """The words and their x. A failure has its name behind its cross, as far as `end`."""
-    left = area.x(segment.start)
+    x = area.x(segment.start)
     if segment.kind == "failed":
-        return segment.label if left + room(segment.label) <= end else "", left + CROSS
+        return segment.label if x + room(segment.label) <= end else "", x + CROSS
     if segment.kind in ("ended", "idle"):
-        return "", left
-    return _fitting(segment, area.x(segment.end) - left), left + 5
+        return "", x
+    return _fitting(segment, area.x(segment.end) - x), x + 5
 
 
 def _fitting(segment: Segment, wide: float) -> str:
@@ -118,16 +119,16 @@ def _fitting(segment: Segment, wide: float) -> str:
     number = "" if segment.seq is None else f"#{segment.seq}"
     phrase = segment.text if segment.kind in ("waiting", "held", "unseen") else segment.label
     labels = (phrase, segment.label, number)
-    return next((said for said in labels if len(said) * CHARACTER + 10 <= wide), "")
+    return next((label for label in labels if len(label) * CHARACTER + 10 <= wide), "")
 
 
-def _end_mark(segment: Segment, left: float, height: float) -> str:
+def _end_mark(segment: Segment, x: float, height: float) -> str:
     """A cross for a failure, a tick for a good end."""
     size, y = min(height, 10) / 2, height / 2
     if segment.kind == "failed":
-        lines = f"M{px(left - size)} {px(y - size)}l{px(2 * size)} {px(2 * size)}m0 {px(-2 * size)}"
+        lines = f"M{px(x - size)} {px(y - size)}l{px(2 * size)} {px(2 * size)}m0 {px(-2 * size)}"
         return f'<path class="mark bad" d="{lines}l{px(-2 * size)} {px(2 * size)}"/>'
-    lines = f"M{px(left - size)} {px(y)}l{px(size * 0.7)} {px(size * 0.8)}l{px(size)} {px(-size * 1.6)}"
+    lines = f"M{px(x - size)} {px(y)}l{px(size * 0.7)} {px(size * 0.8)}l{px(size)} {px(-size * 1.6)}"
     return f'<path class="mark" d="{lines}"/>'
 
 
@@ -138,19 +139,19 @@ def share_bar(shares: Sequence[Share], index: int, area: Area) -> str:
         shares: of its ranks, at least one; those of the rank with the most are drawn.
     """
     waited_for, waits = max(share.waited_for for share in shares), max(share.waits for share in shares)
-    left, height = area.width - BAR - 4, area.height(index)
+    x, height = area.width - BAR - 4, area.height(index)
     first, second = (min(part, 1.0) * BAR for part in (waited_for, waits))
     second = min(second, BAR - first)
     parts = (
-        f'<path class="awaited" d="{box(left, 0, first, height)}"/>'
-        f'<path class="awaits" d="{box(left + first, 0, second, height)}"/>'
-        f'<path class="whole" d="{box(left, 0, BAR, height)}"/>'
-        f'<text class="on" x="{px(left + 5)}" y="{px(height / 2 + 4.5)}">'
+        f'<path class="awaited" d="{box(x, 0, first, height)}"/>'
+        f'<path class="awaits" d="{box(x + first, 0, second, height)}"/>'
+        f'<path class="whole" d="{box(x, 0, BAR, height)}"/>'
+        f'<text class="on" x="{px(x + 5)}" y="{px(height / 2 + 4.5)}">'
         f"{percent(max(waited_for, waits))}</text>"
     )
-    said = text(share_line(shares), 300)
+    title = text(share_line(shares), 300)
     shift = f'transform="translate(0 {px(area.tops[index])})"'
-    return f'<g class="share" {shift}><title>{said}</title>{parts}</g>'
+    return f'<g class="share" {shift}><title>{title}</title>{parts}</g>'
 
 
 def _class(name: str) -> str:
@@ -213,6 +214,38 @@ _RULES = """
 #P .arrow{fill:none;stroke:var(--text);stroke-width:1;opacity:.8;marker-end:url(#P-tip)}
 #P-tip path{fill:var(--text)}
 """
+
+
+def picture(
+    name: str,
+    title: str,
+    description: str,
+    size: tuple[int, int],
+    body: Iterable[str],
+    kinds: set[Kind],
+    style: Callable[[str], str] = lambda _: "",
+) -> str:
+    """One `<svg>` element with a title and a description. Its id is decided by what it shows.
+
+    Args:
+        name: what its id begins with.
+        size: width and height in pixels.
+        body: the elements, bottom first; empty ones are left out.
+        kinds: of all segments.
+        style: further styles and patterns, of the id.
+    """
+    width, height = size
+    inside = "\n".join(filter(None, body))
+    digest = hashlib.sha256(f"{title}{description}{inside}".encode(errors="replace")).hexdigest()
+    prefix = f"{name}-{digest[:10]}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" id="{prefix}" role="img" lang="en"'
+        f' aria-labelledby="{prefix}-title {prefix}-desc"'
+        f' width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
+        f'<title id="{prefix}-title">{title}</title>\n'
+        f'<desc id="{prefix}-desc">{text(description, 6000)}</desc>\n'
+        f"{head(prefix, kinds)}{style(prefix)}\n{inside}\n</svg>\n"
+    )
 
 
 def head(prefix: str, kinds: set[Kind]) -> str:

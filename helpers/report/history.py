@@ -31,19 +31,19 @@ class History:
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
-        self._apart = 0.0
+        self._spacing = 0.0
         self._newest: dict[int, ProcessView] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep one more. It replaces the last one when that lies too close before it."""
-        kept = self.snapshots
-        if len(kept) > 1 and kept[-1].time - kept[-2].time < self._apart:
-            kept.pop()
-        kept.append(self._lean(snapshot))
+        snapshots = self.snapshots
+        if len(snapshots) > 1 and snapshots[-1].time - snapshots[-2].time < self._spacing:
+            snapshots.pop()
+        snapshots.append(self._lean(snapshot))
         processes = 1 + sum(1 + len(view.children) for view in snapshot.ranks)
-        if len(kept) > max(16, min(MOST, MOST_PROCESSES // processes)):
-            self._apart = (kept[-1].time - kept[0].time) / len(kept) * 2
-            del kept[1:-1:2]
+        if len(snapshots) > max(16, min(MOST, MOST_PROCESSES // processes)):
+            self._spacing = (snapshots[-1].time - snapshots[0].time) / len(snapshots) * 2
+            del snapshots[1:-1:2]
 
     def _lean(self, snapshot: Snapshot) -> Snapshot:
         """The same snapshot; what is large and as it was at the last look is held once.
@@ -55,9 +55,9 @@ class History:
         def lean(process: ProcessView) -> ProcessView:
             old = before.get(process.pid, process)
             same = (name for name in _LARGE if _same(getattr(old, name), getattr(process, name)))
-            kept = replace(process, **{name: getattr(old, name) for name in same})
-            self._newest[process.pid] = kept
-            return kept
+            compact = replace(process, **{name: getattr(old, name) for name in same})
+            self._newest[process.pid] = compact
+            return compact
 
         return replace(
             snapshot,

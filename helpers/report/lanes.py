@@ -118,7 +118,7 @@ class _Sight(msgspec.Struct, frozen=True):
 
 
 def lanes(
-    snapshots: Sequence[Snapshot], culprits: Collection[int] = (), *, apart: bool = False
+    snapshots: Sequence[Snapshot], culprits: Collection[int] = (), *, separate: bool = False
 ) -> tuple[Lane, ...]:
     """The lanes node by node, in the order of the ranks, unknown ones last.
 
@@ -128,7 +128,7 @@ def lanes(
 
     Args:
         culprits: ranks that share no lane with others.
-        apart: True gives each rank a lane of its own, however many there are.
+        separate: True gives each rank a lane of its own, however many there are.
     """
     numbers = {
         view.process.pid: view.rank
@@ -143,19 +143,19 @@ def lanes(
     keys = {id(view): key for key, view in newest.items()}
     views = [*newest.values()]
     most = max(len(views), 2)
-    rows = together(views, _alone, most=most) if apart else one_by_one(views, _likeness, culprits)
+    rows = together(views, _alone, most=most) if separate else one_by_one(views, _likeness, culprits)
     crowded = any(row.views[1:] for row in rows if row.views[0].process)
     times = [snapshot.time for snapshot in snapshots]
-    found = []
+    entries = []
     for row in rows:
         key = keys[id(row.views[0])]
-        seen = _seen([look.get(key) for look in looks], times, children=not crowded)
-        name, segments = seen.pop(None)
-        found.append(Lane(row.ranks, row.name, row.heading, False, _held_in_common(row, segments)))
-        for _, (name, segments) in sorted(seen.items(), key=lambda item: item[0] or 0):
+        tracks = _tracks([look.get(key) for look in looks], times, children=not crowded)
+        name, segments = tracks.pop(None)
+        entries.append(Lane(row.ranks, row.name, row.heading, False, _held_in_common(row, segments)))
+        for _, (name, segments) in sorted(tracks.items(), key=lambda item: item[0] or 0):
             if _worked(segments):
-                found.append(Lane(row.ranks, name, row.heading, True, tuple(segments)))
-    return tuple(found)
+                entries.append(Lane(row.ranks, name, row.heading, True, tuple(segments)))
+    return tuple(entries)
 
 
 def _look(snapshot: Snapshot, numbers: dict[int, int]) -> dict[int, RankView]:
@@ -163,28 +163,28 @@ def _look(snapshot: Snapshot, numbers: dict[int, int]) -> dict[int, RankView]:
 
     Each has a key that is the same over time: its number, or a negative one while that is unknown.
     """
-    found = {}
+    views = {}
     for view in snapshot.ranks:
         pid = view.process.pid if view.process else 0
         if view.rank is None and pid in numbers:
             view = replace(view, rank=numbers[pid])
-        found[~pid if view.rank is None else view.rank] = view
-    return found
+        views[~pid if view.rank is None else view.rank] = view
+    return views
 
 
-def _seen(
+def _tracks(
     views: Sequence[RankView | None], times: Sequence[float], *, children: bool
 ) -> dict[int | None, tuple[str, list[Segment]]]:
     """Names and segments of a rank, and of its children, in snapshots taken at `times`."""
-    found: dict[int | None, tuple[str, list[Segment]]] = {}
+    tracks: dict[int | None, tuple[str, list[Segment]]] = {}
     for view, now, before in zip(views, times, (None, *times), strict=False):
         sights = _sights(view, children=children) if view else ()
         # A later sight of a child wins: a worker's successor comes after the worker that has ended.
         for sight in {sight.child: sight for sight in sights}.values():
-            _, segments = found.get(sight.child, ("", []))
+            _, segments = tracks.get(sight.child, ("", []))
             _extend(segments, sight, now, before)
-            found[sight.child] = sight.name, segments
-    return found
+            tracks[sight.child] = sight.name, segments
+    return tracks
 
 
 def _likeness(view: RankView) -> tuple[str, str, str, str]:
@@ -206,8 +206,8 @@ def _held_in_common(row: Alike, segments: Sequence[Segment]) -> tuple[Segment, .
     parts = [_segment(_sight(view), 0.0, 0.0) for view in row.views]
     newest = segments[-1]
     if len({part.text for part in parts}) > 1:
-        said = _subject(parts)
-        newest = replace(newest, text=said, label=said, op=None, group=None, seq=None)
+        subject = _subject(parts)
+        newest = replace(newest, text=subject, label=subject, op=None, group=None, seq=None)
     places = {place_in(part.where) for part in parts}
     if len(places) > 1:
         at = f" at {len(places):,} lines"
@@ -297,8 +297,8 @@ def _segment(sight: _Sight, start: float, now: float) -> Segment:
     where = where_of(process)
     if not process.alive:
         failed = bool(process.exit_code or process.signal or process.error)
-        said = ending(process)
-        text = f"ended with {said}" if said else "ended"
+        reason = ending(process)
+        text = f"ended with {reason}" if reason else "ended"
         return Segment("failed" if failed else "ended", text, label(process), start, now, where)
     kind = _kind(process, child=sight.child is not None)
     if kind not in ("collective", "waiting", "rendezvous"):
@@ -329,7 +329,7 @@ def _kind(process: ProcessView, *, child: bool) -> Kind:
     return "idle" if child and process.where is None else "running"
 
 
-def without_errors(found: Sequence[Lane]) -> tuple[Lane, ...]:
+def without_errors(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
     """The same lanes; a failure is shown as a failure, without its name."""
     return tuple(
         replace(
@@ -341,21 +341,21 @@ def without_errors(found: Sequence[Lane]) -> tuple[Lane, ...]:
                 for segment in lane.segments
             ),
         )
-        for lane in found
+        for lane in lanes
     )
 
 
-def folded(found: Sequence[Lane], seconds: float, limit: int) -> tuple[Lane, ...]:
+def folded(lanes: Sequence[Lane], seconds: float, limit: int) -> tuple[Lane, ...]:
     """The lanes with neighbours that are too short to draw folded into one `moving` segment.
 
     Args:
-        found: the lanes as they are.
+        lanes: the lanes as they are.
         seconds: a segment shorter than this is too short.
         limit: segments that may be left; `seconds` is raised until they are, as far as that helps.
     """
-    span = max((lane.segments[-1].end for lane in found if lane.segments), default=0.0)
+    span = max((lane.segments[-1].end for lane in lanes if lane.segments), default=0.0)
     while True:
-        result = tuple(replace(lane, segments=_fold(lane.segments, seconds)) for lane in found)
+        result = tuple(replace(lane, segments=_fold(lane.segments, seconds)) for lane in lanes)
         if seconds > span or sum(len(lane.segments) for lane in result) <= limit:
             return result
         seconds *= 1.5
@@ -388,10 +388,10 @@ def _moving(run: Sequence[Segment]) -> Segment:
     return Segment("moving", text, "in turns", run[0].start, run[-1].end, run[-1].where)
 
 
-def meetings(found: Sequence[Lane]) -> dict[tuple[str, int], list[tuple[int, Segment]]]:
+def meetings(lanes: Sequence[Lane]) -> dict[tuple[str, int], list[tuple[int, Segment]]]:
     """Collectives that more than one lane is seen in: (group, number) -> (lane's index, segment)."""
     met: dict[tuple[str, int], list[tuple[int, Segment]]] = {}
-    for index, lane in enumerate(found):
+    for index, lane in enumerate(lanes):
         for segment in lane.segments:
             if segment.kind == "collective" and segment.seq is not None:
                 met.setdefault((segment.group or "default", segment.seq), []).append((index, segment))

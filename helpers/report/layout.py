@@ -76,12 +76,12 @@ class Area(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def tops(self) -> tuple[float, ...]:
         """Upper edge of every lane, and of what comes below them."""
-        found: list[float] = []
+        edges: list[float] = []
         below: float = self.top
         for index, headed in enumerate(self.headed):
-            found.append(below + HEADING * headed)
-            below = found[-1] + self.height(index) + self.heights[1]
-        return (*found, below)
+            edges.append(below + HEADING * headed)
+            below = edges[-1] + self.height(index) + self.heights[1]
+        return (*edges, below)
 
     def height(self, index: int) -> float:
         """Height of a lane."""
@@ -105,16 +105,16 @@ class Pin(msgspec.Struct, frozen=True):
     look: str
 
 
-def text(given: str, most: int = 2000) -> str:
+def text(string: str, most: int = 2000) -> str:
     """Text of the job for the picture: one line, cut after `most` characters, escaped."""
-    line = one_line(given).translate(_XML_LACKS)
+    line = one_line(string).translate(_XML_LACKS)
     return escape(line if len(line) <= most else line[: most - 1] + "…")
 
 
 def spot(frame: Frame | None) -> str:
     """` at train.py:41 validate`, a long path from its end; nothing for no frame."""
-    said = place_in(frame).translate(_XML_LACKS)
-    return f" at {said if len(said) <= 60 else '…' + said[-59:]}" if said else ""
+    place = place_in(frame).translate(_XML_LACKS)
+    return f" at {place if len(place) <= 60 else '…' + place[-59:]}" if place else ""
 
 
 def room(label: str) -> float:
@@ -129,5 +129,5 @@ def box(x: float, y: float, wide: float, high: float) -> str:
 
 def px(value: float) -> str:
     """A coordinate with one digit at most."""
-    said = f"{value:.1f}"
-    return said.removesuffix(".0") if said != "-0.0" else "0"
+    digits = f"{value:.1f}"
+    return digits.removesuffix(".0") if digits != "-0.0" else "0"

@@ -8,20 +8,20 @@ from html import escape
 from ..model.wording import one_line
 
 
-def text(given: str) -> str:
+def text(string: str) -> str:
     """Text of the job on one line."""
-    return escape(one_line(given))
+    return escape(one_line(string))
 
 
-def code(given: str) -> str:
+def code(string: str) -> str:
     """The same as code; nothing for no text."""
-    return f"<code>{text(given)}</code>" if given else ""
+    return f"<code>{text(string)}</code>" if string else ""
 
 
 def items(entries: Iterable[str]) -> str:
     """A list of HTML; nothing for no entries."""
-    found = "".join(f"<li>{entry}</li>" for entry in entries)
-    return f"<ul>{found}</ul>" if found else ""
+    html = "".join(f"<li>{entry}</li>" for entry in entries)
+    return f"<ul>{html}</ul>" if html else ""
 
 
 def folded(summary: str, html: str) -> str:

@@ -52,8 +52,8 @@ def parted_html(parting: Parting | None) -> str:
         return ""
     ranks = sorted({rank for way in parting.branches for rank in way.ranks})
     values = [
-        (one_line(name), [one_line(told.get(rank, "")) for rank in ranks], name in parting.differ)
-        for name, told in parting.values.items()
+        (one_line(name), [one_line(by_rank.get(rank, "")) for rank in ranks], name in parting.differ)
+        for name, by_rank in parting.values.items()
     ]
     return _PAGE.render(
         where=place(parting.where),
@@ -75,20 +75,20 @@ def _side(parting: Parting, statement: Frame, way: Branch) -> Side:
 
 def _lines(text: str, marks: dict[int, str]) -> Iterator[Line]:
     """The marked lines with some around them, without the indentation that all have."""
-    known = text.splitlines()
+    lines = text.splitlines()
     shown = sorted(
         {
             number
             for mark in marks
             for number in range(mark - AROUND, mark + AROUND + 1)
-            if 0 < number <= len(known)
+            if 0 < number <= len(lines)
         }
     )
-    told = [known[number - 1] for number in shown]
-    indent = min((len(line) - len(line.lstrip()) for line in told if line.strip()), default=0)
+    excerpt = [lines[number - 1] for number in shown]
+    indent = min((len(line) - len(line.lstrip()) for line in excerpt if line.strip()), default=0)
     for before, number in pairwise([None, *shown]):
         if before is not None and number is not None and number > before + 1:
             yield Line(None)
         if number is not None:
-            line = printable(Source(known[number - 1][indent:].expandtabs(4).rstrip()))
+            line = printable(Source(lines[number - 1][indent:].expandtabs(4).rstrip()))
             yield Line(number, line[:LONGEST].replace("\n", " "), marks.get(number, ""))

@@ -60,15 +60,15 @@ class Row(msgspec.Struct, frozen=True):
 
 def fits(report: Report) -> str:
     """The fixes that fit, in the user's own lines, as Markdown; nothing where that cannot be told."""
-    said = [one.said for one in report.fitting]
-    return said[0] if len(said) == 1 else "\n".join(f"- {one}" for one in said)
+    fixes = [fix.said for fix in report.fitting]
+    return fixes[0] if len(fixes) == 1 else "\n".join(f"- {fix}" for fix in fixes)
 
 
 def what_to_do(report: Report) -> str:
     """What fits, else all fixes of the cause's page, and how to confirm it, as Markdown."""
     cause = report.verdict.cause
-    others = f"Other fixes: `stuck-ranks explain {cause}`."
-    fixes = [fits(report), others] if report.fitting else [report.fix]
+    hint = f"Other fixes: `stuck-ranks explain {cause}`."
+    fixes = [fits(report), hint] if report.fitting else [report.fix]
     return "\n\n".join([*fixes, *confirmed(report)]) if report.fix else ""
 
 
@@ -94,10 +94,10 @@ def matters(child: ChildView) -> bool:
         or process.signal is not None
         or (bool(process.exit_code) and not program)
     )
-    held = process.state == "stopped" or process.gil_held
+    halted = process.state == "stopped" or process.gil_held
     waits = any(not isinstance(wait, ForOutside) for wait in process.waits)
     stands = process.where is not None and (process.state == "waiting" or bool(process.asleep))
-    stuck = process.alive and (held or waits or stands)
+    stuck = process.alive and (halted or waits or stands)
     return child.joined_as_rank is not None or failed or stuck
 
 
@@ -138,10 +138,10 @@ _WAYS = {
 
 def way_text(parting: Parting, way: Branch) -> str:
     """`true on rank 0`, `finished on ranks 1 and 2`, `rank 0 in its except ValueError`."""
-    label, others = way.label, [one.label for one in parting.branches]
-    if label == "after it" and "in its else" in others:
+    label, labels = way.label, [branch.label for branch in parting.branches]
+    if label == "after it" and "in its else" in labels:
         label = "in its body"  # where some are in the `else`, those that are past it were not
-    elif label == "after it" and any(one.startswith("in its elif") for one in others):
+    elif label == "after it" and any(name.startswith("in its elif") for name in labels):
         return f"{spoken(way.ranks)} {label}"
     words = _WAYS.get((parting.kind or "", label))
     return f"{words} {spoken(way.ranks)}" if words else f"{spoken(way.ranks)} {way.label}"
@@ -192,10 +192,10 @@ def _row(row: Alike, texts: Mapping[str, str]) -> Row:
 
 def _children(view: RankView) -> tuple[str, ...]:
     """A sentence for each child that matters; of DataLoader workers of which the same is true, one."""
-    said: dict[str, list[ChildView]] = {}
+    sentences: dict[str, list[ChildView]] = {}
     for child in filter(matters, view.children):
-        said.setdefault(child_text(child).removeprefix(child_name(child)), []).append(child)
-    return tuple(f"{_names(children)}{text}" for text, children in said.items())
+        sentences.setdefault(child_text(child).removeprefix(child_name(child)), []).append(child)
+    return tuple(f"{_names(children)}{text}" for text, children in sentences.items())
 
 
 def _names(children: Sequence[ChildView]) -> str:

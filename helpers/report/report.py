@@ -70,15 +70,15 @@ def build(
         stall: seconds at which the stall began; the verdict's own `since` unless given.
         verdict_at: seconds at which the verdict was reached.
     """
-    known = None if verdict.cause == "none" else page(verdict.cause)
+    cause_page = None if verdict.cause == "none" else page(verdict.cause)
     return Report(
         verdict=verdict,
         snapshot=snapshot,
-        explanation=f"{known.meaning}\n\n{known.why}" if known else "",
-        fix=known.fix if known else "",
-        confirm=known.confirm if known else "",
-        fitting=fitting(known.fixes, verdict, snapshot) if known else (),
-        references=known.references if known else (),
+        explanation=f"{cause_page.meaning}\n\n{cause_page.why}" if cause_page else "",
+        fix=cause_page.fix if cause_page else "",
+        confirm=cause_page.confirm if cause_page else "",
+        fitting=fitting(cause_page.fixes, verdict, snapshot) if cause_page else (),
+        references=cause_page.references if cause_page else (),
         interrupted=interrupted,
         first_rank=first_rank,
         stall=verdict.since if stall is None else stall,
@@ -94,7 +94,7 @@ def to_json(report: Report) -> dict[str, object]:
     a wait in a group of more than `MOST_MEMBERS` are left empty.
     """
     verdict, snapshot = report.verdict, report.snapshot
-    told = ReportJSON(
+    contract = ReportJSON(
         schema=SCHEMA,
         outcome=verdict.outcome,
         proved=verdict.proved,
@@ -103,17 +103,18 @@ def to_json(report: Report) -> dict[str, object]:
         detail=verdict.detail,
         culprits=sorted(verdict.culprits),
         blockers=[
-            BlockerJSON(pid=one.pid, what=one.what, command=one.command) for one in verdict.blockers
+            BlockerJSON(pid=blocker.pid, what=blocker.what, command=blocker.command)
+            for blocker in verdict.blockers
         ],
         where=_line(verdict.where),
         parting=_parting(verdict.parting),
         summary=verdict.summary,
         explanation=report.explanation,
         fix="\n\n".join(part for part in (fits(report), report.fix, *confirmed(report)) if part),
-        applies=[one.number for one in report.fitting],
+        applies=[fix.number for fix in report.fitting],
         references=[*report.references],
         finding=_finding(verdict.finding),
-        printed=[PrintedJSON(ranks=[*one.ranks], text=one.text) for one in verdict.printed],
+        printed=[PrintedJSON(ranks=[*line.ranks], text=line.text) for line in verdict.printed],
         masked=[*verdict.masked],
         job=_job(snapshot.job),
         ranks=[_rank(view) for view in by_number(snapshot.ranks)],
@@ -126,15 +127,15 @@ def to_json(report: Report) -> dict[str, object]:
             verdict=_seconds(report.verdict_at),
         ),
     )
-    plain: dict[str, object] = _plain(told)
+    plain: dict[str, object] = _plain(contract)
     return plain
 
 
 def _line(frame: Frame | None) -> FrameJSON | None:
-    return None if frame is None else _known(frame)
+    return None if frame is None else _frame(frame)
 
 
-def _known(frame: Frame) -> FrameJSON:
+def _frame(frame: Frame) -> FrameJSON:
     return FrameJSON(file=frame.file, line=frame.line, function=frame.function)
 
 
@@ -166,7 +167,7 @@ def _parting(parting: Parting | None) -> PartingJSON | None:
         },
         differ=[*parting.differ],
         guards=[
-            GuardJSON(ranks=[*guard.ranks], where=_known(guard.where), source=guard.source)
+            GuardJSON(ranks=[*guard.ranks], where=_frame(guard.where), source=guard.source)
             for guard in parting.guards
         ],
         history=[
@@ -189,7 +190,7 @@ def _finding(finding: Finding | None) -> dict[str, object] | None:
     if finding is None:
         return None
     return {"kind": finding.kind} | {
-        one.name: _field(getattr(finding, one.name)) for one in fields(finding)
+        field.name: _field(getattr(finding, field.name)) for field in fields(finding)
     }
 
 
@@ -199,7 +200,7 @@ def _field(value: object) -> object:
         return _call(value)
     if isinstance(value, Frame):
         return _line(value)
-    return [_field(one) for one in value] if isinstance(value, tuple) else value
+    return [_field(element) for element in value] if isinstance(value, tuple) else value
 
 
 def _job(job: Job) -> JobJSON:
@@ -228,7 +229,7 @@ def _rank(view: RankView) -> RankJSON:
         pid=process.pid if process.pid > 0 else None,
         state=view.state,
         where=_line(where_of(process)),
-        stack=[*map(_known, stack_of(process))],
+        stack=[*map(_frame, stack_of(process))],
         waits=[*map(_wait, process.waits)],
         children=[*map(_child, view.children)],
         ports=_ports(process),
@@ -272,7 +273,7 @@ def _child(child: ChildView) -> ChildJSON:
         state=process.state,
         joined_as_rank=child.joined_as_rank,
         where=_line(where_of(process)),
-        stack=[*map(_known, stack_of(process))],
+        stack=[*map(_frame, stack_of(process))],
         ports=_ports(process),
         exit_code=process.exit_code if process.signal is None else -process.signal,
         error=process.error.text if process.error else None,

@@ -19,31 +19,31 @@ class Sources:
 
     Args:
         folder: what relative paths are relative to: the job's working directory; None reads nothing.
-        known: lines that need no file, by `file:line`, as a recording holds them.
+        lines: lines that need no file, by `file:line`, as a recording holds them.
     """
 
-    def __init__(self, folder: Path | None, known: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path | None, lines: Mapping[str, str] | None = None) -> None:
         self._folder = folder
-        self._known: dict[str, str] = {name: Source(line) for name, line in (known or {}).items()}
+        self._lines: dict[str, str] = {name: Source(line) for name, line in (lines or {}).items()}
         self._files: dict[str, list[str]] = {}
 
     def line(self, frame: Frame) -> str:
         """The text of a frame's line; nothing where it cannot be read or is not the user's."""
         name = f"{frame.file}:{frame.line}"
         if frame.in_cell and frame.user and frame.text:
-            self._known[name] = _line(frame.text.splitlines(), frame.line)
-        if name not in self._known:
+            self._lines[name] = _line(frame.text.splitlines(), frame.line)
+        if name not in self._lines:
             try:
-                self._known[name] = self._read_line(frame) if frame.user else ""
+                self._lines[name] = self._read_line(frame) if frame.user else ""
             except TimeoutError:
                 return ""
             except OSError:
-                self._known[name] = ""
-        return self._known[name]
+                self._lines[name] = ""
+        return self._lines[name]
 
-    def known(self) -> dict[str, str]:
+    def lines(self) -> dict[str, str]:
         """Every line found so far, by `file:line`."""
-        return {name: str(line) for name, line in self._known.items() if line}
+        return {name: str(line) for name, line in self._lines.items() if line}
 
     def _read_line(self, frame: Frame) -> str:
         if self._folder is None or frame.in_cell:

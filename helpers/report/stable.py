@@ -76,7 +76,7 @@ class RankRow(msgspec.Struct, frozen=True):
     """
 
     ranks: str
-    told: str
+    text: str
     children: tuple[str, ...]
     odd: bool
 
@@ -96,7 +96,7 @@ class Stable(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         lines = [f"{name}: {value}" for name, value in self.facts]
         for row in self.ranks:
-            lines += [f"rank {row.ranks}: {row.told}", *(f"  {child}" for child in row.children)]
+            lines += [f"rank {row.ranks}: {row.text}", *(f"  {child}" for child in row.children)]
         if self.masked:
             lines.append(f"masked: {self.masked}")
         return "\n".join(lines)
@@ -116,7 +116,7 @@ def stable(report: Report) -> Stable:
         where = [("where", _place(verdict.where))] if verdict.where else []
         facts[2:2] = [("culprits", spans(verdict.culprits) or "none"), *where, *_parted(verdict)]
         ranks = _ranks(report)
-    types = sorted({found[1] for text in _own_masks(report) if (found := _TYPE.match(text))})
+    types = sorted({match[1] for text in _own_masks(report) if (match := _TYPE.match(text))})
     return Stable(tuple(facts), ranks, ", ".join(types))
 
 
@@ -138,7 +138,7 @@ def where_it_ended(report: Report) -> str:
         return ""
     if verdict.outcome == "hang":
         calls = {v.rank: _blocked(report, v.process) for v in snapshot.ranks if v.rank is not None}
-        return ", ".join(f"{spoken(ranks)} {said}" for said, ranks in grouped(calls).items())
+        return ", ".join(f"{spoken(ranks)} {call}" for call, ranks in grouped(calls).items())
     culprits = [view for view in snapshot.ranks if view.rank in verdict.culprits]
     processes = [process for view in culprits for process in _processes(view)]
     failed = {_type(p.error) for p in processes if p.error and where_of(p) == verdict.where}
@@ -168,8 +168,8 @@ def _has_error(report: Report) -> bool:
 
 def _processes(view: RankView) -> list[ProcessView]:
     """That of the rank, and its children."""
-    own = [] if view.process is None else [view.process]
-    return [*own, *(child.process for child in view.children)]
+    main = [] if view.process is None else [view.process]
+    return [*main, *(child.process for child in view.children)]
 
 
 def _exit(report: Report) -> str:
@@ -193,7 +193,7 @@ def _ranks(report: Report) -> tuple[RankRow, ...]:
             row = (odd, _rank(report, view), tuple(_children(report, view)))
             rows.setdefault(row, []).append(view.rank)
     return tuple(
-        RankRow(spans(ranks), told, children, odd) for (odd, told, children), ranks in rows.items()
+        RankRow(spans(ranks), text, children, odd) for (odd, text, children), ranks in rows.items()
     )
 
 
@@ -208,18 +208,18 @@ def _rank(report: Report, view: RankView) -> str:
         return _failed(view, process)
     if not process.alive or view.state == "exited":
         return ", ".join(["exited", *_end(process)])
-    told: list[str] = [view.state, *_waits(report, process)]
+    parts: list[str] = [view.state, *_waits(report, process)]
     where = where_of(process)
     if where and (culprit or view.state in ("waiting", "stopped")):
-        told.append(f"at {_place(where)}")
-    return ", ".join(told)
+        parts.append(f"at {_place(where)}")
+    return ", ".join(parts)
 
 
 def _own_masks(report: Report) -> list[str]:
     """Errors that hide the first one in a culprit itself; others may come too late to be seen."""
     ranks = {f"(rank {rank})" for rank in report.verdict.culprits}
     return [
-        text for text in report.verdict.masked if not (found := _WHOSE.search(text)) or found[0] in ranks
+        text for text in report.verdict.masked if not (match := _WHOSE.search(text)) or match[0] in ranks
     ]
 
 
@@ -229,22 +229,22 @@ def _failed(view: RankView, process: ProcessView) -> str:
         return "failed"
     if process.interpreter_finished:
         return "ended without an exception"
-    known = process.error or process.signal is not None
-    return ", ".join(["failed", *_end(replace(process, exit_code=None) if known else process)])
+    explained = process.error or process.signal is not None
+    return ", ".join(["failed", *_end(replace(process, exit_code=None) if explained else process)])
 
 
 def _end(process: ProcessView) -> list[str]:
-    told = []
+    parts = []
     if process.signal is not None:
-        told.append(signal_name(process.signal))
+        parts.append(signal_name(process.signal))
     elif process.exit_code is not None:
-        told.append(f"exit code {process.exit_code}")
+        parts.append(f"exit code {process.exit_code}")
     if process.error:
-        told.append(_type(process.error))
+        parts.append(_type(process.error))
     where = where_of(process)
     if where and process.error:
-        told.append(f"at {_place(where)}")
-    return told
+        parts.append(f"at {_place(where)}")
+    return parts
 
 
 def _waits(report: Report, process: ProcessView) -> list[str]:
@@ -252,8 +252,8 @@ def _waits(report: Report, process: ProcessView) -> list[str]:
     numbered = _has_numbers(verdict)
     blocking = [wait for wait in process.waits if wait.blocking]
     sized = not any(frame.function in OBJECTS for frame in process.stack)
-    told = [_wait(wait, numbered, sized) for wait in blocking or process.waits]
-    return list(dict.fromkeys(told))
+    waits = [_wait(wait, numbered, sized) for wait in blocking or process.waits]
+    return list(dict.fromkeys(waits))
 
 
 def _has_numbers(verdict: Verdict) -> bool:
@@ -273,10 +273,10 @@ def _wait(wait: Wait, numbered: bool, sized: bool) -> str:
 
 
 def _children(report: Report, view: RankView) -> list[str]:
-    told = []
+    sentences = []
     for child in view.children:
-        late = child.process.alive or child.process.signal == SIGTERM
-        if not matters(child) or (report.verdict.outcome == "ok" and late):
+        lingering = child.process.alive or child.process.signal == SIGTERM
+        if not matters(child) or (report.verdict.outcome == "ok" and lingering):
             continue
         process = child.process
         parts: list[str] = [] if report.verdict.outcome == "error" else [process.state]
@@ -284,8 +284,8 @@ def _children(report: Report, view: RankView) -> list[str]:
             parts.append(f"joined as rank {child.joined_as_rank}")
         if child.joined_as_rank is None or process.error:
             parts += _end(process)
-        told.append(f"{child_name(child)}: {', '.join(parts)}")
-    return sorted(told)
+        sentences.append(f"{child_name(child)}: {', '.join(parts)}")
+    return sorted(sentences)
 
 
 def _type(error: ErrorView) -> str:

@@ -55,8 +55,8 @@ _LINKS = frozenset(
 def headline(report: Report) -> str:
     """`HANG (proved): collective-mismatch`."""
     outcome = report.verdict.outcome
-    said = verdict_line(report.verdict, interrupted=report.interrupted)
-    return outcome.upper() + said.removeprefix(outcome)
+    line = verdict_line(report.verdict, interrupted=report.interrupted)
+    return outcome.upper() + line.removeprefix(outcome)
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -65,7 +65,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     blockers = "; ".join(
         f"pid {blocker.pid} {blocker.what}: {blocker.command}" for blocker in verdict.blockers
     )
-    named = [
+    entries = [
         ("Cause", one_line(verdict.detail) if _adds(verdict.detail, verdict.summary) else ""),
         ("Line", where_line(report)),
         ("Decided by", parted_line(verdict.parting)),
@@ -79,7 +79,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("Nodes", nodes_line(report)),
         ("Command", one_line(" ".join(report.snapshot.job.command))),
     ]
-    return [(name, text) for name, text in named if text]
+    return [(name, text) for name, text in entries if text]
 
 
 def where_line(report: Report) -> str:
@@ -93,27 +93,27 @@ def parted_line(parting: Parting | None) -> str:
     if parting is None or parting.where is None:
         return guards_line(parting) if parting is not None else ""
     ways = ", ".join(way_text(parting, way) for way in parting.branches)
-    values = "; ".join(values_of(name, told) for name, told in telling(parting).items())
+    values = "; ".join(values_of(name, by_rank) for name, by_rank in telling(parting).items())
     rest = one_line("; ".join(filter(None, (ways, values))))
-    said = f"{place(parting.where)}  {one_line(parting.source).rstrip(':')}"
-    return f"{said}: {rest}" if rest else said
+    statement = f"{place(parting.where)}  {one_line(parting.source).rstrip(':')}"
+    return f"{statement}: {rest}" if rest else statement
 
 
 def guards_line(parting: Parting) -> str:
     """`one of train.py:9  if loss.isnan(); train.py:14  if due()`; empty where none is known."""
-    told = "; ".join(f"{place(one.where)}  {one_line(one.source).rstrip(':')}" for one in parting.guards)
-    return f"one of {told}" if len(parting.guards) > 1 else told and f"perhaps {told}"
+    guards = "; ".join(f"{place(g.where)}  {one_line(g.source).rstrip(':')}" for g in parting.guards)
+    return f"one of {guards}" if len(parting.guards) > 1 else guards and f"perhaps {guards}"
 
 
 def printed_line(verdict: Verdict) -> str:
     """`rank 0: "validation loss rose, ending early"; rank 1: "saving"`."""
-    return "; ".join(f'{spoken(one.ranks)}: "{shortened(one.text)}"' for one in verdict.printed)
+    return "; ".join(f'{spoken(line.ranks)}: "{shortened(line.text)}"' for line in verdict.printed)
 
 
 def telling(parting: Parting) -> dict[str, Mapping[int, str]]:
     """The values worth a line: those that differ; without any, those that not all ranks have."""
     ranks = {rank for way in parting.branches for rank in way.ranks}
-    partly = [name for name, told in parting.values.items() if ranks and told.keys() != ranks]
+    partly = [name for name, by_rank in parting.values.items() if ranks and by_rank.keys() != ranks]
     return {name: parting.values[name] for name in parting.differ or partly}
 
 
@@ -144,9 +144,9 @@ def job_line(report: Report) -> str:
     if job.world_size is not None:
         parts.append(f"world size {job.world_size}")
     elif numbers and not report.snapshot.timed:
-        seen = sum(view.state != "unseen" for view in report.snapshot.ranks)
+        count = sum(view.state != "unseen" for view in report.snapshot.ranks)
         ranks = plural(range(max(numbers) + 1), "rank", "ranks")
-        parts.append(f"at least {max(numbers) + 1} {ranks}, {seen} of them seen")
+        parts.append(f"at least {max(numbers) + 1} {ranks}, {count} of them seen")
     if job.nodes_seen != 1:
         parts.append(f"{job.nodes_seen} nodes seen")
     if job.attempt:
@@ -168,8 +168,8 @@ def culprits_line(report: Report) -> str:
     """
     culprits = frozenset(report.verdict.culprits)
     ranks = {view.rank for view in report.snapshot.ranks}
-    named = report.verdict.summary.casefold().startswith(f"{spoken(report.verdict.culprits)} ")
-    if not culprits or ranks <= culprits or (named and not _nodes(report)):
+    in_summary = report.verdict.summary.casefold().startswith(f"{spoken(report.verdict.culprits)} ")
+    if not culprits or ranks <= culprits or (in_summary and not _nodes(report)):
         return ""
     on = {name: ranks & culprits for name, ranks in _nodes(report).items()}
     parts = [f"rank {spans(ranks)} on {name}" for name, ranks in on.items() if ranks]
@@ -184,11 +184,11 @@ def nodes_line(report: Report) -> str:
 
 def _nodes(report: Report) -> dict[str, set[int]]:
     """Each node that was seen, in words, and the ranks on it; nothing of a job on one node."""
-    found: dict[tuple[int, str], tuple[RankView, set[int]]] = {}
+    nodes: dict[tuple[int, str], tuple[RankView, set[int]]] = {}
     for view in by_number(report.snapshot.ranks):
         if view.rank is not None and view.process is not None:
-            found.setdefault((view.node, view.host), (view, set()))[1].add(view.rank)
-    return {node_name(view): ranks for view, ranks in found.values()} if len(found) > 1 else {}
+            nodes.setdefault((view.node, view.host), (view, set()))[1].add(view.rank)
+    return {node_name(view): ranks for view, ranks in nodes.values()} if len(nodes) > 1 else {}
 
 
 def listed(parts: Sequence[str], most: int = MOST_ENTRIES) -> list[str]:
@@ -209,14 +209,14 @@ def seconds_line(report: Report) -> str:
 def lists(report: Report) -> list[tuple[str, list[str]]]:
     """The lists at the end, as title and entries; empty ones are left out."""
     verdict = report.verdict
-    named = [
+    sections = [
         ("Evidence", [entry for entry in verdict.evidence if _adds(entry, verdict.summary)]),
         ("Follows from it (masked errors)", verdict.masked),
         ("Could not be seen", report.snapshot.not_seen),
         ("References", report.references),
     ]
     return [
-        (title, listed([one_line(entry) for entry in entries])) for title, entries in named if entries
+        (title, listed([one_line(entry) for entry in entries])) for title, entries in sections if entries
     ]
 
 
@@ -247,23 +247,23 @@ def to_text(report: Report) -> str:
         if "stuck-ranks explain" not in " ".join(fix.split()):  # which tells of this case in particular
             more = "Why, other fixes and how to confirm" if report.fitting else "Why, and how to confirm"
             lines += [f"  {more}: stuck-ranks explain {verdict.cause}"]
-    return "\n".join([*lines, *_lists(report, known="\n".join(lines))])
+    return "\n".join([*lines, *_lists(report, shown="\n".join(lines))])
 
 
 def _of_good_run(report: Report) -> list[str]:
     """The job, what was noteworthy, and what could not be seen."""
     unseen = "; ".join(map(one_line, report.snapshot.not_seen))
-    seen = map(one_line, report.verdict.evidence)
+    evidence = map(one_line, report.verdict.evidence)
     slow = _wrap(f"Slow: {slow_line(report.verdict)}") if slow_line(report.verdict) else []
     helps = _wrap(f"What helps: {help_line(report.verdict)}") if help_line(report.verdict) else []
-    return [job_line(report), *slow, *helps, *seen, *([f"Not seen: {unseen}"] if unseen else [])]
+    return [job_line(report), *slow, *helps, *evidence, *([f"Not seen: {unseen}"] if unseen else [])]
 
 
-def _lists(report: Report, known: str) -> list[str]:
+def _lists(report: Report, shown: str) -> list[str]:
     """The lists that a terminal shows, without what is known already."""
     lines: list[str] = []
     for title, entries in lists(report):
-        new = [entry for entry in entries if title != "Evidence" or _adds(entry, known)]
+        new = [entry for entry in entries if title != "Evidence" or _adds(entry, shown)]
         if new and title in _SHOWN:
             lines += ["", title, *(line for e in new for line in _wrap(e, first="- ", rest="  "))]
     return lines
@@ -278,8 +278,8 @@ _SHOWN = ("Evidence", "Could not be seen")
 
 def masked_line(verdict: Verdict) -> str:
     """`RuntimeError (rank 0), ChildFailedError (launcher)`: what follows from the first event."""
-    found = dict.fromkeys(map(_type_and_whose, verdict.masked))
-    return ", ".join(listed([*found], MOST_MASKED))
+    types = dict.fromkeys(map(_type_and_whose, verdict.masked))
+    return ", ".join(listed([*types], MOST_MASKED))
 
 
 def _type_and_whose(masked: str) -> str:
@@ -295,13 +295,13 @@ def brief(report: Report) -> str:
         for name, text in facts(report)
         if name in ("Line", "Decided by", "Printed only by", "Slow", "In the way", "Job")
     }
-    fix = [f"Fix: {one_line(one.said)}" for one in report.fitting[:1]]
+    fixes = [f"Fix: {one_line(fix.said)}" for fix in report.fitting[:1]]
     return "\n".join(
         [
             headline(report),
             *([one_line(report.verdict.summary)] if report.verdict.summary else []),
             *(f"{name}: {text}" for name, text in shown.items()),
-            *fix,
+            *fixes,
         ]
     )
 
@@ -311,9 +311,9 @@ def _has_row(where: Frame | None, rows: Sequence[Row]) -> bool:
     return any(row.at == place_in(where) for row in rows)
 
 
-def _adds(text: str, known: str) -> bool:
+def _adds(text: str, shown: str) -> bool:
     """True for a sentence with a word or a number that has not been said."""
-    return not _words(_UNMOVED.sub("", text)) <= _words(known) | _LINKS
+    return not _words(_UNMOVED.sub("", text)) <= _words(shown) | _LINKS
 
 
 def _words(text: str) -> set[str]:

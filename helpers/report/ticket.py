@@ -33,8 +33,8 @@ def to_markdown(report: Report) -> str:
 def _markdown_table(rows: Sequence[Row]) -> list[str]:
     lines = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
     for row in rows:
-        told = [*map(_cell, row.doing), *map(_plain, row.children)]
-        cells = (_plain(row.label), row.state, "<br>".join(told), _cell(row.line))
+        clauses = [*map(_cell, row.doing), *map(_plain, row.children)]
+        cells = (_plain(row.label), row.state, "<br>".join(clauses), _cell(row.line))
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 

@@ -5,7 +5,6 @@ What is drawn is what was seen, no verdict: calls that differ have patterns that
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -13,7 +12,7 @@ from html import escape
 
 from ..model.facts import Snapshot
 from ..model.wording import spoken
-from .draw import axis, head, pattern
+from .draw import axis, pattern, picture
 from .lanes import WORDS, Kind, Lane, Segment, lanes
 from .layout import CHARACTER, LINE, Area, box, px, spot, text
 
@@ -55,7 +54,7 @@ def wall(snapshots: Sequence[Snapshot], *, begin: float, until: float, width: in
         One `<svg>` element with a title and a description. The group of a lane has its rank in
         `data-rank`.
     """
-    found = [entry for entry in lanes(snapshots, apart=True) if not entry.child]
+    entries = [entry for entry in lanes(snapshots, separate=True) if not entry.child]
     now = snapshots[-1].time
     area = _Thin(
         begin=begin,
@@ -65,31 +64,21 @@ def wall(snapshots: Sequence[Snapshot], *, begin: float, until: float, width: in
         left=NAMES_ROOM,
         right=8,
         top=4,
-        children=(False,) * len(found),
-        headed=(False,) * len(found),
+        children=(False,) * len(entries),
+        headed=(False,) * len(entries),
     )
-    parts = {entry.ranks[0]: [part for part in entry.segments if part.end > begin] for entry in found}
+    parts = {entry.ranks[0]: [part for part in entry.segments if part.end > begin] for entry in entries}
     looks = _looks(part for segments in parts.values() for part in segments)
     explained, bottom = _legend(looks, area)
     body = [
         f'<rect class="back" width="{width}" height="{bottom}"/>',
         axis(area),
-        *(_lane(entry, parts[entry.ranks[0]], looks, area, row) for row, entry in enumerate(found)),
+        *(_lane(entry, parts[entry.ranks[0]], looks, area, row) for row, entry in enumerate(entries)),
         explained,
     ]
-    inside = "\n".join(part for part in body if part)
-    said = _description(found)
-    title = f"{len(found)} ranks, {begin:.1f} s to {now:.1f} s"
-    prefix = "wall-" + hashlib.sha256(f"{title}{said}{inside}".encode(errors="replace")).hexdigest()[:10]
-    kinds: set[Kind] = {part.kind for segments in parts.values() for part in segments}
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" id="{prefix}" role="img" lang="en"'
-        f' aria-labelledby="{prefix}-title {prefix}-desc"'
-        f' width="{width}" height="{bottom}" viewBox="0 0 {width} {bottom}">\n'
-        f'<title id="{prefix}-title">{title}</title>\n'
-        f'<desc id="{prefix}-desc">{text(said, 6000)}</desc>\n'
-        f"{head(prefix, kinds)}{_more(prefix)}\n{inside}\n</svg>\n"
-    )
+    title = f"{len(entries)} ranks, {begin:.1f} s to {now:.1f} s"
+    kinds = {part.kind for segments in parts.values() for part in segments}
+    return picture("wall", title, _description(entries), (width, bottom), body, kinds, _style)
 
 
 def _looks(parts: Iterable[Segment]) -> dict[str, str]:
@@ -111,14 +100,12 @@ def _lane(entry: Lane, parts: Sequence[Segment], looks: Mapping[str, str], area:
     rank, height = entry.ranks[0], area.heights[0]
     drawn = []
     for part in parts:
-        left = area.x(part.start)
-        wide = max(area.x(part.end) - left, 1.5)
+        x = area.x(part.start)
+        wide = max(area.x(part.end) - x, 1.5)
         look = looks[f"in {part.op}"] if part.kind == "collective" and part.op else part.kind
         times = f"{part.start:.1f} s to {part.end:.1f} s"
         title = f"{entry.name}: {text(part.text, 100)}{escape(spot(part.where))}, {times}"
-        drawn.append(
-            f'<path class="{look}" d="{box(left, 0, wide, height)}"><title>{title}</title></path>'
-        )
+        drawn.append(f'<path class="{look}" d="{box(x, 0, wide, height)}"><title>{title}</title></path>')
     frame = (
         f'<rect class="frame" x="{area.left - 1}" y="-.5"'
         f' width="{px(area.plot + 2)}" height="{height + 1}"/>'
@@ -147,7 +134,7 @@ def _legend(looks: Mapping[str, str], area: Area) -> tuple[str, int]:
     return "".join(parts), int(y + 8)
 
 
-def _more(prefix: str) -> str:
+def _style(prefix: str) -> str:
     """The pattern of calls that are not the commonest one, and the frame of a chosen lane."""
     rules = (
         f"#{prefix} .{OTHER}{{fill:url(#{prefix}-{OTHER})}}"
@@ -159,10 +146,10 @@ def _more(prefix: str) -> str:
     return f"<style>{rules}</style><defs>{tile}</defs>"
 
 
-def _description(found: Iterable[Lane]) -> str:
+def _description(lanes: Iterable[Lane]) -> str:
     """What every rank does at the end, in sentences."""
     together: dict[str, list[int]] = {}
-    for entry in found:
+    for entry in lanes:
         newest = entry.segments[-1]
         together.setdefault(newest.text + spot(newest.where), []).extend(_numbers(entry))
     return "; ".join(f"{spoken(ranks)}: {what}" for what, ranks in together.items()) + "."

@@ -178,7 +178,7 @@ def test_a_process_ends_while_a_name_does_not_answer(tmp_path: Path) -> None:
 def test_a_line_is_shown_once_its_server_is_back(server: Server) -> None:
     sources = Sources(Path(server.folder))
     assert sources.line(Frame("a.py", 1, "f")) == sources.line(Frame("package/c.py", 1, "f")) == ""
-    assert sources.known() == {}
+    assert sources.lines() == {}
     server.come_back()
     assert sources.line(Frame("package/c.py", 1, "f")) == "# package/c.py"
 

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from helpers.program.flow import EXIT, RAISED, UNHANDLED, Flow
-from helpers.program.hooks import called, exits, hooks
+from helpers.program.hooks import callees, exits, hooks
 
 
 def flow(body: str) -> Flow:
@@ -124,7 +124,7 @@ for record in enumerate(records(read())):
 
 def test_what_is_told_to_a_library() -> None:
     """By functions that the program calls only what they are handed; not what one keeps for itself."""
-    assert [one.statement.lineno for one in hooks(CALLBACKS, called(CALLBACKS))] == [3, 8, 15, 18, 22]
+    assert [one.statement.lineno for one in hooks(CALLBACKS, callees(CALLBACKS))] == [3, 8, 15, 18, 22]
     assert hooks("no Python at all (", frozenset()) == ()
 
 

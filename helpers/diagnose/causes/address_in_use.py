@@ -67,12 +67,12 @@ def _owner(facts: Facts, port: int | None) -> tuple[str | None, tuple[str, ...]]
         processes = [(view.process, "")]
         processes += [(child.process, _child(view, child)) for child in view.children]
         for process, child in processes:
-            for held in process.ports if process else ():
-                if held.port == port:
+            for listener in process.ports if process else ():
+                if listener.port == port:
                     owner = f"{child}rank {view.rank}" if child else f"rank {view.rank}"
-                    return owner, (f"port {port} ({held.role}) is owned by {owner}",)
+                    return owner, (f"port {port} ({listener.role}) is owned by {owner}",)
     for process in facts.snapshot.launchers:
-        if any(held.port == port for held in process.ports):
+        if any(listener.port == port for listener in process.ports):
             return "the launcher", (f"port {port} is owned by the launcher",)
     return None, ()
 

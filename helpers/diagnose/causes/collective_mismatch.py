@@ -61,9 +61,9 @@ def _differ(
     if passed_unnumbered(facts, calls) is not None:
         return None
     odd = odd_ones(facts, {rank: places[rank] for rank in calls} | passed)
-    calls = _told_apart(calls)
+    calls = _distinguished(calls)
     behind = {r: replace(wait, within=()) for r, wait in blocked.items() if r not in calls}
-    said = [*every_clause(_states(calls)), *every_clause(_states(behind))]
+    evidence = [*every_clause(_states(calls)), *every_clause(_states(behind))]
     return Verdict(
         outcome="hang",
         cause="collective-mismatch",
@@ -71,7 +71,7 @@ def _differ(
         summary=_summary(facts, calls, odd) + _parted(calls, diverged) + ".",
         culprits=odd,
         where=_where(facts, calls, odd),
-        evidence=(*said, *_met_before(facts, diverged)),
+        evidence=(*evidence, *_met_before(facts, diverged)),
         finding=_finding(facts, calls, odd, diverged),
     )
 
@@ -121,8 +121,8 @@ def _unmatched(calls: Mapping[int, Communication]) -> tuple[str, str]:
         if receive.peers and rank not in receive.peers:
             peers = peers or f"{sends}, which receives from {spoken(receive.peers)} first{receives}"
         elif receive.peers and None not in (send.tag, receive.tag) and send.tag != receive.tag:
-            others = f"which receives with tag {receive.tag}{receives}"
-            tags = tags or f"{sends} with tag {send.tag}, {others}"
+            mismatch = f"which receives with tag {receive.tag}{receives}"
+            tags = tags or f"{sends} with tag {send.tag}, {mismatch}"
     return peers, tags
 
 
@@ -145,17 +145,17 @@ def _at_line(wait: Communication) -> str:
 
 def _outside(facts: Facts) -> str:
     """The ranks that torch has warned: they have called something in a group of others."""
-    said = {
+    ops = {
         rank: match[1]
         for rank, lines in facts.snapshot.output
         for match in [next(filter(None, map(NO_MEMBER.search, lines)), None)]
         if match is not None and rank in facts.stuck
     }
-    called = (
+    texts = (
         f"{spoken(ranks)} {plural(ranks, 'has', 'have')} called {op}"
-        for op, ranks in grouped(said).items()
+        for op, ranks in grouped(ops).items()
     )
-    return " and ".join(called)
+    return " and ".join(texts)
 
 
 def _roots(calls: Mapping[int, Communication]) -> str:
@@ -174,8 +174,8 @@ def _issued(calls: Mapping[int, Communication], diverged: Divergence | None) -> 
     group, seq, issued = diverged if diverged is not None else (None, None, {})
     for rank, call in sorted(issued.items()):
         wait = calls.get(rank)
-        there = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
-        ops[rank] = (call.op, wait.where if there and wait is not None else None)
+        at_place = isinstance(wait, InCollective) and (wait.group, wait.seq) == (group, seq)
+        ops[rank] = (call.op, wait.where if at_place and wait is not None else None)
     return tuple(Call(tuple(ranks), op, at) for (op, at), ranks in grouped(ops).items())
 
 
@@ -191,7 +191,7 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
         return None
     compared = different_calls(event.error.message)
     if compared is not None or OTHER_CALLS.search(event.error.message):
-        return _told_by_backend(event, compared or {})
+        return _compared_by_backend(event, compared or {})
     if not OTHER_SIZES.search(event.error.message):
         return None
     calls = facts.aborted
@@ -199,13 +199,13 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
     if len({*same.values()}) < 2:
         return _excluded(facts, event)
     odd = minority(same)
-    said = clauses({rank: verb("was", "were", f"in {text}") for rank, text in described(calls).items()})
+    listed = clauses({r: verb("was", "were", f"in {text}") for r, text in described(calls).items()})
     return Verdict(
         outcome="error",
         cause="collective-mismatch",
         proved=all(call.certain for call in calls.values()),
-        detail=f"two different calls have met: {said}: {event.error.text}",
-        summary=f"Two different calls have met: {said}: {event.error.text}",
+        detail=f"two different calls have met: {listed}: {event.error.text}",
+        summary=f"Two different calls have met: {listed}: {event.error.text}",
         culprits=odd,
         where=next((calls[rank].where for rank in odd if calls[rank].where is not None), event.where),
         evidence=(f"rank {event.rank}: {event.error.text}",),
@@ -218,20 +218,20 @@ def _met(facts: Facts, event: Event) -> Verdict | None:
 
 def _excluded(facts: Facts, event: Event) -> Verdict | None:
     """Some ranks never come to the call that has failed: what has met it was another one."""
-    away = [*facts.excluded]
-    if not away or event.error is None or event.rank is None:
+    absent = [*facts.excluded]
+    if not absent or event.error is None or event.rank is None:
         return None
     call = facts.aborted[event.rank]
-    here = described({event.rank: call})[event.rank]
-    never = f"{spoken(away)} never {plural(away, 'comes', 'come')} there"
-    odd = minority({rank: rank in away for rank in facts.graph.ranks})
+    text = described({event.rank: call})[event.rank]
+    never = f"{spoken(absent)} never {plural(absent, 'comes', 'come')} there"
+    odd = minority({rank: rank in absent for rank in facts.graph.ranks})
     return Verdict(
         outcome="error",
         cause="collective-mismatch",
         proved=False,
         detail=f"{never}: two different calls have met: {event.error.text}",
         summary=(
-            f"Two different calls have met: {event.who} was in {here}, and {never}: {event.error.text}"
+            f"Two different calls have met: {event.who} was in {text}, and {never}: {event.error.text}"
         ),
         culprits=odd,
         where=call.where,
@@ -240,31 +240,31 @@ def _excluded(facts: Facts, event: Event) -> Verdict | None:
     )
 
 
-def _told_by_backend(event: Event, known: Mapping[int, Fingerprint]) -> Verdict:
+def _compared_by_backend(event: Event, by_rank: Mapping[int, Fingerprint]) -> Verdict:
     """The backend has compared the calls of the ranks itself, and says which they are.
 
     Args:
-        known: rank -> its call; of a text that is cut off not of all.
+        by_rank: rank -> its call; of a text that is cut off not of all.
     """
-    calls = tuple(Call((rank,), call.op, None) for rank, call in sorted(known.items()))
+    calls = tuple(Call((rank,), call.op, None) for rank, call in sorted(by_rank.items()))
     operations = dict.fromkeys(call.op for call in calls)
     # A rank with another operation and without a number has sent nothing, and is elsewhere.
-    odd = [rank for rank, call in sorted(known.items()) if call.seq == 0 and len(operations) > 1]
+    odd = [rank for rank, call in sorted(by_rank.items()) if call.seq == 0 and len(operations) > 1]
     numbered = {
-        rank: call.op + ("" if call.seq is None else f" #{call.seq}") for rank, call in known.items()
+        rank: call.op + ("" if call.seq is None else f" #{call.seq}") for rank, call in by_rank.items()
     }
-    said = clauses({rank: verb("was", "were", f"in {call}") for rank, call in numbered.items()})
-    cut_off = ", and what another rank was in is cut off" if len(known) == 1 else ""
-    seq = max((call.seq for call in known.values() if call.seq is not None), default=None)
+    listed = clauses({rank: verb("was", "were", f"in {call}") for rank, call in numbered.items()})
+    cut_off = ", and what another rank was in is cut off" if len(by_rank) == 1 else ""
+    seq = max((call.seq for call in by_rank.values() if call.seq is not None), default=None)
     return Verdict(
         outcome="error",
         cause="collective-mismatch",
-        detail=" against ".join(numbered.values()) if len(known) > 1 else event.text,
-        summary=f"Two different calls have met: {said or event.text}{cut_off}.",
-        culprits=tuple(odd or sorted(known)),
+        detail=" against ".join(numbered.values()) if len(by_rank) > 1 else event.text,
+        summary=f"Two different calls have met: {listed or event.text}{cut_off}.",
+        culprits=tuple(odd or sorted(by_rank)),
         where=event.where,
         evidence=(f"{event.who}: {event.text}",),
-        finding=Mismatch(seq=seq, calls=calls, odd=tuple(odd or sorted(known)), collective=True),
+        finding=Mismatch(seq=seq, calls=calls, odd=tuple(odd or sorted(by_rank)), collective=True),
     )
 
 
@@ -275,30 +275,30 @@ def _where(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) ->
     """
     stacks = {rank: process.users_stack for rank in odd for process in facts.processes((rank,))}
     lines = {rank: calls[rank].where or facts.where((rank,)) for rank in odd}
-    apart = facts.apart[0] if len(facts.apart) == 1 else None
-    if apart is not None and any(_is_past(calls[rank], apart) for rank in apart.calls if rank in calls):
-        odd = minority(apart.calls)
-        stacks = {rank: tuple(reversed(apart.calls[rank].stack)) for rank in odd}
-        lines = {rank: innermost_user(apart.calls[rank].stack) for rank in odd}
+    desync = facts.desyncs[0] if len(facts.desyncs) == 1 else None
+    if desync is not None and any(_is_past(calls[r], desync) for r in desync.calls if r in calls):
+        odd = minority(desync.calls)
+        stacks = {rank: tuple(reversed(desync.calls[rank].stack)) for rank in odd}
+        lines = {rank: innermost_user(desync.calls[rank].stack) for rank in odd}
     if len(odd) == 2 and went_aside(stacks.get(odd[1], ()), stacks.get(odd[0], ())):
         odd = odd[::-1]
     return next((lines[rank] for rank in odd if lines[rank] is not None), None)
 
 
-def _is_past(wait: Communication, apart: Apart) -> bool:
+def _is_past(wait: Communication, desync: Apart) -> bool:
     """True for a rank that waits in a later call of the group."""
-    return isinstance(wait, InCollective) and wait.group == apart.group and (wait.seq or 0) > apart.seq
+    return isinstance(wait, InCollective) and wait.group == desync.group and (wait.seq or 0) > desync.seq
 
 
 def _unequal_groups(facts: Facts) -> Verdict | None:
     """Ranks have made a group with other members, and are stuck in it or have lost each other there."""
     if not facts.graph.needs.disputed or not (facts.stuck or facts.first):
         return None
-    name, told = next(iter(sorted(facts.graph.needs.disputed.items())))
-    groups = grouped(told).items()
+    name, by_rank = next(iter(sorted(facts.graph.needs.disputed.items())))
+    groups = grouped(by_rank).items()
     listed = "; ".join(f"{spoken(members)} on {spoken(ranks)}" for members, ranks in groups)
 
-    odd = minority(told)
+    odd = minority(by_rank)
     making = [r for r in odd for wait in facts.waits(r) if wait.op == "new_group"]
     return Verdict(
         outcome="hang",
@@ -328,16 +328,16 @@ def _in_unseen_groups(facts: Facts) -> Verdict | None:
     unseen = any(wait.group is None for wait in calls.values())
     if not unseen or calls.keys() != everybody or len(set(ops.values())) < 2:
         return None
-    odd, known = minority(ops), dict[int, Communication](calls)
+    odd, waits = minority(ops), dict[int, Communication](calls)
     return Verdict(
         outcome="hang",
         cause="collective-mismatch",
-        detail=_against(known, None),
-        summary=f"{_summary(facts, known, odd)}.",
+        detail=_against(waits, None),
+        summary=f"{_summary(facts, waits, odd)}.",
         culprits=odd,
-        where=_where(facts, known, odd),
-        evidence=tuple(every_clause(_states(known))),
-        finding=_finding(facts, known, odd),
+        where=_where(facts, waits, odd),
+        evidence=tuple(every_clause(_states(waits))),
+        finding=_finding(facts, waits, odd),
     )
 
 
@@ -356,14 +356,14 @@ def _in_or_past_group(facts: Facts, blocked: dict[int, Communication]) -> list[i
         for wait in blocked.values()
         if isinstance(wait, InCollective) and wait.group_number is not None
     ]
-    made = {rank: process.groups_made for rank in blocked for process in facts.processes((rank,))}
-    return [rank for rank, groups in made.items() if numbers and (groups or 0) >= min(numbers)]
+    counts = {rank: process.groups_made for rank in blocked for process in facts.processes((rank,))}
+    return [rank for rank, groups in counts.items() if numbers and (groups or 0) >= min(numbers)]
 
 
 def _place(wait: Communication) -> tuple[object, ...]:
     """Operation and group; of a collective also its number and its root, of a message its tag."""
-    own = (wait.seq, wait.root) if isinstance(wait, InCollective) else (wait.tag,)
-    return wait.op, wait.group, *own
+    numbers = (wait.seq, wait.root) if isinstance(wait, InCollective) else (wait.tag,)
+    return wait.op, wait.group, *numbers
 
 
 def _against(calls: dict[int, Communication], diverged: Divergence | None) -> str:
@@ -372,8 +372,8 @@ def _against(calls: dict[int, Communication], diverged: Divergence | None) -> st
         ops = dict.fromkeys(issued[rank].op for rank in sorted(issued))
         return f"{' against '.join(ops)} at #{seq} of {group_name(group)}"
     name = _rooted if _roots_differ(calls) else operation
-    named = [name(wait) for _, wait in sorted(calls.items())]
-    return " against ".join(dict.fromkeys(named) if len(set(named)) > 1 else named[:2])
+    names = [name(wait) for _, wait in sorted(calls.items())]
+    return " against ".join(dict.fromkeys(names) if len(set(names)) > 1 else names[:2])
 
 
 def _summary(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) -> str:
@@ -400,20 +400,20 @@ def _missed(facts: Facts, rest: dict[int, Communication], odd: frozenset[int], t
     for rank in peers.keys() & rest.keys() or rest:
         needed, to = peers.get(rank, odd), not isinstance(rest[rank], InP2P)
         calls[rank] = needed, to, f"{operation(rest[rank])}{_at(rest[rank])}"
-    said, groups = "", sorted(grouped(calls).items(), key=lambda group: group[0][0] != odd)
+    text, groups = "", sorted(grouped(calls).items(), key=lambda group: group[0][0] != odd)
     for (needed, to, missed), ranks in groups[:MOST_CLAUSES]:
         never = plural(needed, *(("reaches", "reach") if to else ("answers", "answer")))
         if needed != odd:
             never = f", and {spoken(sorted(needed))} never {never}"
-        elif said:
+        elif text:
             never = ", nor" if to and groups[0][0][1] else f", nor {never}"
         else:
             never = f"{then} never {never}"
-        said += f"{never} {missed}, where {spoken(ranks)} {plural(ranks, 'is', 'are')} waiting"
-    others = [rank for _, ranks in groups[MOST_CLAUSES:] for rank in ranks]
-    if others:
-        said += f", and {spoken(others)} {plural(others, 'is', 'are')} waiting elsewhere"
-    return said
+        text += f"{never} {missed}, where {spoken(ranks)} {plural(ranks, 'is', 'are')} waiting"
+    waiting = [rank for _, ranks in groups[MOST_CLAUSES:] for rank in ranks]
+    if waiting:
+        text += f", and {spoken(waiting)} {plural(waiting, 'is', 'are')} waiting elsewhere"
+    return text
 
 
 def _parted(calls: dict[int, Communication], diverged: Divergence | None) -> str:
@@ -438,8 +438,8 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
         return ()
     group, seq, issued = diverged
     at_barrier = [rank for rank, entry in sorted(issued.items()) if entry.op == "barrier"]
-    others = [rank for rank, entry in sorted(issued.items()) if entry.op != "barrier"]
-    if not at_barrier or not others:
+    elsewhere = [rank for rank, entry in sorted(issued.items()) if entry.op != "barrier"]
+    if not at_barrier or not elsewhere:
         return ()
     before = {
         (entry.op, entry.done)
@@ -449,9 +449,9 @@ def _met_before(facts: Facts, diverged: Divergence | None) -> tuple[str, ...]:
     }
     if before != {("barrier", True)}:
         return ()
-    come = plural(at_barrier, "comes", "come")
-    twice = f"{spoken(at_barrier)} {come} to a barrier twice in a row, at #{seq - 1} and #{seq}"
-    once = f"{spoken(others)} only at #{seq - 1}"
+    comes = plural(at_barrier, "comes", "come")
+    twice = f"{spoken(at_barrier)} {comes} to a barrier twice in a row, at #{seq - 1} and #{seq}"
+    once = f"{spoken(elsewhere)} only at #{seq - 1}"
     return (f"{twice}, {once}: there they have met, perhaps from different lines",)
 
 
@@ -489,7 +489,7 @@ def _op(wait: Communication) -> str:
     return wait.op
 
 
-def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:
+def _distinguished(calls: dict[int, Communication]) -> dict[int, Communication]:
     """The calls, each with the one library function that says what it is for, where that is needed.
 
     Ranks may all be in one line of the user's: then it is the innermost function of a library's that not
@@ -499,11 +499,11 @@ def _told_apart(calls: dict[int, Communication]) -> dict[int, Communication]:
     steps = zip(*paths, strict=False)
     shared = len(list(itertools.takewhile(lambda step: len(set(step)) == 1, steps)))
     one_line = len({wait.where for wait in calls.values()}) == 1
-    apart = one_line and len({path[shared:][-1:] for path in paths}) > 1
+    differs = one_line and len({path[shared:][-1:] for path in paths}) > 1
     return {
         rank: wait if wait.within == within else replace(wait, within=within)
         for rank, wait in calls.items()
-        for within in [wait.within[shared:][-1:] if apart else ()]
+        for within in [wait.within[shared:][-1:] if differs else ()]
     }
 
 

@@ -15,31 +15,31 @@ def find(facts: Facts) -> Verdict | None:
     separate = _checked_in_twice(facts) or _started_twice(facts)
     if separate is not None:
         return separate
-    found = [
+    pairs = [
         (view.rank, child)
         for view in facts.snapshot.ranks
         for child in view.children
         if child.joined_as_rank is not None and view.rank is not None
     ]
-    if not found:
+    if not pairs:
         return None
-    twice = dict(reversed(found))
-    said = {rank: _runs_again(child) for rank, child in twice.items()}
-    joined_at = next((child.joined_at for _, child in found if child.joined_at), None)
+    twice = dict(reversed(pairs))
+    states = {rank: _runs_again(child) for rank, child in twice.items()}
+    joined_at = next((child.joined_at for _, child in pairs if child.joined_at), None)
     joins = grouped({rank: _kind(child) for rank, child in twice.items()})
     again = "has joined the process group a second time as"
     return Verdict(
         outcome="error",
         cause="duplicate-rank",
         detail=joined([f"{what} {again} {spoken(ranks)}" for what, ranks in joins.items()]),
-        summary=f"{sentence(clauses(said))}.",
+        summary=f"{sentence(clauses(states))}.",
         culprits=tuple(sorted(twice)),
         where=joined_at,
         finding=DuplicateRank(ranks=tuple(sorted(twice)), joined_at=joined_at),
         evidence=tuple(
             f"process {child.process.pid}, a {child.process.kind} of rank {rank}, joined as "
             f"rank {child.joined_as_rank}"
-            for rank, child in found
+            for rank, child in pairs
         ),
     )
 

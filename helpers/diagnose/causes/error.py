@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...model.clauses import Predicate, clauses, every_clause, same
 from ...model.facts import CUT_OFF, Verdict
@@ -26,36 +25,37 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if event is None or event.error is None or facts.follows_from_unseen or event.error.type == CUT_OFF:
         return None
-    raised = {
-        one.rank: _raised(one)
-        for one in reversed(facts.events)
-        if one.rank is not None
-        and one.error is not None
-        and not one.consequence
-        and (one.error.type, one.where) == (event.error.type, event.where)
-    }
     if topic(event.error.text) == "duplicate gpu":
-        messages = " ".join(one.error.message for one in facts.events if one.error is not None)
-        return _one_gpu(event, sorted({int(number) for number in _RANK.findall(messages)}))
+        return _one_gpu(facts, event)
+    raised = {
+        failure.rank: _raised(failure)
+        for failure in reversed(facts.events)
+        if failure.rank is not None
+        and failure.error is not None
+        and not failure.consequence
+        and (failure.error.type, failure.where) == (event.error.type, event.where)
+    }
     if not raised:
         raised = dict.fromkeys(event.ranks, _raised(event))
     who = "the GPU's driver" if event.error.type == "Xid" else event.who
-    said = clauses(raised) or f"{who} {_raised(event).one}"
+    listed = clauses(raised) or f"{who} {_raised(event).one}"
     return Verdict(
         outcome="error",
         cause="error",
         detail=event.error.text,
-        summary=f"{sentence(said)}.",
+        summary=f"{sentence(listed)}.",
         culprits=tuple(sorted(raised)),
         where=event.where,
-        evidence=tuple(map(sentence, every_clause(raised))) or (sentence(said),),
+        evidence=tuple(map(sentence, every_clause(raised))) or (sentence(listed),),
         finding=Raised(event.error.type, topic(event.error.text), logged=event.error.type in LOGGED),
     )
 
 
-def _one_gpu(event: Event, ranks: Sequence[int]) -> Verdict:
+def _one_gpu(facts: Facts, event: Event) -> Verdict:
     """NCCL refuses ranks that have chosen one GPU, and names them."""
     assert event.error is not None
+    messages = " ".join(failure.error.message for failure in facts.events if failure.error)
+    ranks = sorted({int(number) for number in _RANK.findall(messages)})
     return Verdict(
         outcome="error",
         cause="error",

@@ -18,14 +18,14 @@ def find(facts: Facts) -> Verdict | None:
     if facts.first is not None:
         return None
     if facts.snapshot.locks and facts.patience < math.inf:
-        return _told(facts)
+        return _from_log(facts)
     core = facts.graph.core
     waits = [wait for rank in sorted(core) for wait in _on_files(facts, rank)]
     waits += [w for r in sorted(facts.stuck) for w in _on_files(facts, r) if _holder(facts, w) in core]
     return _verdict(facts, waits) if waits else None
 
 
-def _told(facts: Facts) -> Verdict:
+def _from_log(facts: Facts) -> Verdict:
     """A log tells of processes that wait for locks; that nobody will release them is not known."""
     by_path: dict[str, list[int]] = {}
     for rank, wait in facts.snapshot.locks:
@@ -35,13 +35,13 @@ def _told(facts: Facts) -> Verdict:
         who = f"{spoken(ranks)} {plural(ranks, 'waits', 'wait')}" if ranks else "a process waits"
         waits.append(f"{who} for {path if path == EXTENSION else f'the lock {path}'}")
     ended = any(wait.interrupted for _, wait in facts.snapshot.locks) or bool(facts.snapshot.ended_by)
-    said = "; ".join(waits)
+    detail = "; ".join(waits)
     return Verdict(
         outcome="hang" if ended or facts.stuck else "running",
         cause="file-lock",
         proved=False,
-        detail=said,
-        summary=f"{sentence(said)}; who holds it is not told.",
+        detail=detail,
+        summary=f"{sentence(detail)}; who holds it is not told.",
         evidence=tuple(waits),
         finding=FileLock(path=None if EXTENSION in by_path else next(iter(by_path))),
     )
@@ -57,9 +57,9 @@ def _holder(facts: Facts, wait: OnLock) -> int | None:
     return facts.graph.needs.rank_of(wait.holder) if isinstance(wait.holder, int) else None
 
 
-def _verdict(facts: Facts, found: Sequence[OnLock]) -> Verdict:
+def _verdict(facts: Facts, waits: Sequence[OnLock]) -> Verdict:
     """The verdict on the locks that ranks wait for, each for its own or all for one."""
-    locks = {wait.path: wait for wait in reversed(found)}
+    locks = {wait.path: wait for wait in reversed(waits)}
     waiting = {
         rank: locks[wait.path]
         for rank in sorted(facts.alive)
@@ -68,8 +68,8 @@ def _verdict(facts: Facts, found: Sequence[OnLock]) -> Verdict:
     }
     holders = {_holder(facts, wait) for wait in waiting.values()}
     culprits = tuple(sorted(holder for holder in holders if holder is not None))
-    held = {wait: f"{_name(wait)}, held by {_who(facts, wait)}" for wait in waiting.values()}
-    stuck = clauses({rank: verb("waits", "wait", f"for {held[wait]}") for rank, wait in waiting.items()})
+    texts = {wait: f"{_name(wait)}, held by {_who(facts, wait)}" for wait in waiting.values()}
+    stuck = clauses({r: verb("waits", "wait", f"for {texts[wait]}") for r, wait in waiting.items()})
     return Verdict(
         outcome="hang",
         cause="file-lock",
@@ -78,20 +78,20 @@ def _verdict(facts: Facts, found: Sequence[OnLock]) -> Verdict:
         culprits=culprits,
         where=facts.where(culprits or tuple(waiting)),
         evidence=(
-            *(f"{wait.op} on {said}" for wait, said in held.items()),
+            *(f"{wait.op} on {text}" for wait, text in texts.items()),
             *(
                 f"rank {rank} waits for {_name(wait)} at {place(facts.where([rank]))}"
                 for rank, wait in waiting.items()
             ),
         ),
         finding=FileLock(
-            path=found[0].path,
+            path=waits[0].path,
             left_behind=any(wait.holder == "no process" for wait in waiting.values()),
             across_call=any(isinstance(w, InCollective) for r in culprits for w in facts.waits(r)),
         ),
         blockers=tuple(
             Blocker(wait.holder, f"holds {_name(wait)}", "")
-            for wait in held
+            for wait in texts
             if isinstance(wait.holder, int) and _holder(facts, wait) is None
         ),
     )

@@ -51,15 +51,15 @@ def find(facts: Facts) -> Verdict | None:
     if facts.first is not None:
         return _gave_up(facts, facts.first)
     if facts.snapshot.absent and facts.patience < math.inf:
-        return _told(facts.snapshot.absent)
+        return _from_library(facts.snapshot.absent)
     if facts.stuck:
         absent = sorted(rank for rank in facts.graph.core if _is_elsewhere(facts, rank))
     else:
-        absent = _late(facts)
+        absent = _overdue(facts)
     return _verdict(facts, absent) if absent else None
 
 
-def _told(absent: tuple[int, ...]) -> Verdict:
+def _from_library(absent: tuple[int, ...]) -> Verdict:
     """A library tells which ranks the others wait for, and no more is known of any."""
     waits = f"the other ranks wait for {spoken(absent)}"
     return Verdict(
@@ -77,8 +77,8 @@ def _gave_up(facts: Facts, first: Event) -> Verdict | None:
     if first.rank is None or not (first.consequence and first.timeout):
         return None
     failed = {event.rank for event in facts.events if event.error is not None}
-    named = _named(first)
-    absent = named or tuple(
+    listed = _unarrived(first)
+    absent = listed or tuple(
         rank
         for rank, view in sorted(facts.graph.ranks.items())
         if rank not in failed and view.process is not None and not _waited(view.process)
@@ -106,7 +106,7 @@ def _was_at(facts: Facts, rank: int) -> Predicate:
     return verb("was", "were", f"still at {place(where)}")
 
 
-def _named(event: Event) -> tuple[int, ...]:
+def _unarrived(event: Event) -> tuple[int, ...]:
     """The ranks that a barrier says have not come."""
     match = NOT_PASSED.search(event.error.message) if event.error is not None else None
     return tuple(int(number) for number in re.findall(r"\d+", match[1] or match[2])) if match else ()
@@ -125,9 +125,9 @@ def _waited(process: ProcessView) -> bool:
 def _is_elsewhere(facts: Facts, rank: int) -> bool:
     """True for a rank that is asleep or stopped, say, or that waits for something else than ranks."""
     waits = facts.waits(rank)
-    apart = not waits or any(not isinstance(wait, ForRanks) for wait in waits)
+    elsewhere = not waits or any(not isinstance(wait, ForRanks) for wait in waits)
     process = facts.graph.ranks[rank].process
-    if not apart or process is None or not process.visible:
+    if not elsewhere or process is None or not process.visible:
         return False
     shows_why = waits or process.beacon or process.asleep or process.state == "stopped"
     alone = len(facts.graph.ranks) == 1
@@ -139,12 +139,12 @@ def _is_untraced(process: ProcessView | None) -> bool:
     return process is not None and not process.stack and process.recorded
 
 
-def _late(facts: Facts) -> list[int]:
+def _overdue(facts: Facts) -> list[int]:
     """The ranks at work for which others have waited longer than patience."""
     alive = facts.graph.alive
     long = [rank for rank, process in alive.items() if process.unmoved >= facts.patience]
-    late = facts.graph.awaited_by(long) & alive.keys()
-    return sorted(peer for peer in late if not facts.graph.waited_for[peer])
+    overdue = facts.graph.awaited_by(long) & alive.keys()
+    return sorted(peer for peer in overdue if not facts.graph.waited_for[peer])
 
 
 def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
@@ -162,7 +162,7 @@ def _verdict(facts: Facts, ranks: Sequence[int]) -> Verdict:
         where=facts.where(ranks),
         evidence=(
             *(_evidence(facts, rank) for rank in (*ranks, *waiting)),
-            *(told for rank in ranks for told in _failed(facts, rank)),
+            *(text for rank in ranks for text in _failed(facts, rank)),
         ),
         finding=_finding(facts, ranks, waiting),
     )
@@ -180,7 +180,7 @@ def _finding(facts: Facts, ranks: Sequence[int], waiting: Mapping[int, frozenset
         works=not blocking and not any(process.state == "stopped" for process in processes),
         tested=tested,
         changed=functions(changed),
-        lost=next((told for rank in ranks for told in _failed(facts, rank)), ""),
+        lost=next((text for rank in ranks for text in _failed(facts, rank)), ""),
         met=_met(facts, ranks, [*waiting]),
         needed_by=tuple(waiting),
         awaited=next((call(wait) for wait in calls if wait is not None), ""),
@@ -195,16 +195,16 @@ def _ended_by(processes: Sequence[ProcessView], blocking: Sequence[Wait]) -> tup
     at = next((process.where for process in processes if process.where is not None), None)
     if at is None or not any(isinstance(wait, OnThread) for wait in blocking):
         return "", ()
-    known = awaited(at.text, at.line)
-    if known is None:
+    wait = awaited(at.text, at.line)
+    if wait is None:
         return "", ()
-    return known.call, [replace(at, line=waker.line, function=waker.function) for waker in known.wakers]
+    return wait.call, [replace(at, line=waker.line, function=waker.function) for waker in wait.wakers]
 
 
 def _waits_for(facts: Facts, ranks: Sequence[int], blocking: Sequence[Wait]) -> WaitsFor:
     """What the first of the ranks waits for that waits."""
     processes = facts.processes(tuple(ranks))
-    if any(one.state == "stopped" and not one.stopped_for_memory for one in processes):
+    if any(process.state == "stopped" and not process.stopped_for_memory for process in processes):
         return "signal"
     writing = [child for rank in ranks for child in _writing(facts.graph.ranks[rank])]
     if writing:
@@ -266,8 +266,8 @@ def _awaited(
         return ""
     (needed, to), *more = needs
     if more or len(needed) < len(states):
-        said = {ranks[0]: _needs(needed, calls[ranks[0]]) for (needed, _), ranks in needs.items()}
-        return f", and {clauses({r: said[ranks[0]] for ranks in needs.values() for r in ranks})}"
+        texts = {ranks[0]: _needs(needed, calls[ranks[0]]) for (needed, _), ranks in needs.items()}
+        return f", and {clauses({r: texts[ranks[0]] for ranks in needs.values() for r in ranks})}"
     need = f"{spoken([*waiting])} {plural(waiting, 'is', 'are')} waiting"
     has, them = plural(states, ("has", "it"), ("have", "them"))
     if to is None:
@@ -290,8 +290,8 @@ def _needs(needed: frozenset[int], wait: Communication | None) -> Predicate:
 def _last(view: RankView) -> str:
     """` after all_reduce #7 of the default group`: the newest that a rank has issued, if any."""
     newest = view.process.collectives[-1:] if view.process is not None else ()
-    named = ((f"{one.op} #{one.seq}".strip(), group_name(one.group)) for one in newest)
-    return "".join(f" after {call} of {group}" for call, group in named)
+    calls = ((f"{entry.op} #{entry.seq}".strip(), group_name(entry.group)) for entry in newest)
+    return "".join(f" after {call} of {group}" for call, group in calls)
 
 
 def _failed(facts: Facts, rank: int) -> Iterator[str]:
@@ -321,6 +321,6 @@ def _child_is(view: RankView) -> str:
 def _evidence(facts: Facts, rank: int) -> str:
     view = facts.graph.ranks[rank]
     process = view.process
-    known = process is not None and process.unmoved < UNTOLD and not _is_untraced(process)
-    still = f", unmoved for {process.unmoved:.0f} s" if process is not None and known else ""
+    timed = process is not None and process.unmoved < UNTOLD and not _is_untraced(process)
+    still = f", unmoved for {process.unmoved:.0f} s" if process is not None and timed else ""
     return f"rank {rank} {_state(view).one}{still}"

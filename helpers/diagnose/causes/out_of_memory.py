@@ -56,14 +56,14 @@ def _used_up(facts: Facts, event: Event) -> Verdict | None:
         )
     else:
         return None
-    others = ""
+    rest = ""
     if culprits and len(culprits) < len(facts.graph.ranks):
-        others = f"; the other ranks depend on {plural(culprits, 'it', 'them')}"
+        rest = f"; the other ranks depend on {plural(culprits, 'it', 'them')}"
     return Verdict(
         outcome="error",
         cause="out-of-memory",
         detail=detail,
-        summary=f"{sentence(detail)}{others}.",
+        summary=f"{sentence(detail)}{rest}.",
         culprits=culprits,
         where=event.where,
         evidence=evidence,
@@ -93,10 +93,10 @@ def _was_loading(facts: Facts, ranks: Sequence[int]) -> bool:
 
 def _shared_memory_full(facts: Facts, event: Event) -> Verdict | None:
     """A DataLoader's worker found no room in /dev/shm for a batch: it raised, or was ended by SIGBUS."""
-    said = [event.error, *(other.error for other in facts.events if other.rank == event.rank)]
-    texts = [error.text for error in said if error and NO_SHARED_MEMORY.search(error.message)]
-    known = event.rank is not None or event.own
-    if not known or not texts or not (event.error is not None or event.by_signal == signal.SIGBUS):
+    errors = [event.error, *(failure.error for failure in facts.events if failure.rank == event.rank)]
+    texts = [error.text for error in errors if error and NO_SHARED_MEMORY.search(error.message)]
+    attributed = event.rank is not None or event.own
+    if not attributed or not texts or not (event.error is not None or event.by_signal == signal.SIGBUS):
         return None
     who = event.who
     return Verdict(
@@ -126,13 +126,13 @@ def _nobody(facts: Facts) -> Verdict | None:
     """The kernel has killed for memory, and of no process more is known."""
     if not facts.snapshot.memory_kills or facts.patience == math.inf or facts.stuck:
         return None
-    said = "a process of the job was killed for memory"
+    detail = "a process of the job was killed for memory"
     return Verdict(
         outcome="error",
         cause="out-of-memory",
-        detail=said,
-        summary=f"{sentence(said)}; nothing tells of which rank.",
-        evidence=(said,),
+        detail=detail,
+        summary=f"{sentence(detail)}; nothing tells of which rank.",
+        evidence=(detail,),
         finding=OutOfMemory(),
     )
 

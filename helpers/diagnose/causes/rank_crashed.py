@@ -43,12 +43,12 @@ def find(facts: Facts) -> Verdict | None:
 
 def _lost(error: ErrorView) -> Verdict:
     """Another process tells of a worker that has crashed, and not how."""
-    said = f"a worker process has died ({error.message.removesuffix('.')})"
+    detail = f"a worker process has died ({error.message.removesuffix('.')})"
     return Verdict(
         outcome="error",
         cause="rank-crashed",
-        detail=said,
-        summary=f"{sentence(said)}; nothing that was read tells what has ended it.",
+        detail=detail,
+        summary=f"{sentence(detail)}; nothing that was read tells what has ended it.",
         evidence=(error.text,),
         finding=RankCrashed(),
     )

@@ -24,28 +24,27 @@ def find(facts: Facts) -> Verdict | None:
     event = facts.first
     if facts.ended_unseen:
         return None
-    gone = sorted(rank for rank, view in facts.graph.ranks.items() if _left(view))
+    exited = sorted(rank for rank, view in facts.graph.ranks.items() if _is_exited(view))
     if event is not None and not event.consequence:
-        if event.error is not None or event.by_signal is not None:
+        explained = event.error is not None or event.by_signal is not None
+        if explained or event.rank is None or not event.own:
             return None
-        if event.own and event.rank is not None:
-            return _verdict(facts, _gone_before(facts, event, gone) or (event.rank,))
-        return None
-    early = tuple(rank for rank in gone if _before(facts, rank))
+        return _verdict(facts, _dead_before(facts, event, exited) or (event.rank,))
+    early = tuple(rank for rank in exited if _before(facts, rank))
     awaited = facts.graph.awaited_by(facts.stuck)
-    needed = tuple(rank for rank in gone if rank in awaited or _only_they_could_have_set_it(facts))
-    left = early if event is not None else needed or _left_alone(facts)
-    return _verdict(facts, left) if left else None
+    needed = tuple(rank for rank in exited if rank in awaited or _only_they_could_have_set_it(facts))
+    culprits = early if event is not None else needed or _left_alone(facts)
+    return _verdict(facts, culprits) if culprits else None
 
 
 def _left_alone(facts: Facts) -> tuple[int, ...]:
     """The ranks of which files tell that they have ended, and not how."""
     if facts.snapshot.timed or facts.stuck:
         return ()
-    return tuple(rank for rank, view in facts.gone.items() if view.process and view.process.end_unseen)
+    return tuple(rank for rank, view in facts.dead.items() if view.process and view.process.end_unseen)
 
 
-def _left(view: RankView) -> bool:
+def _is_exited(view: RankView) -> bool:
     """True for a rank that exited without an exception or a signal."""
     process = view.process
     if process is None:
@@ -54,14 +53,14 @@ def _left(view: RankView) -> bool:
     return not process.alive and process.error is None and orderly
 
 
-def _gone_before(facts: Facts, event: Event, gone: Sequence[int]) -> tuple[int, ...]:
+def _dead_before(facts: Facts, event: Event, exited: Sequence[int]) -> tuple[int, ...]:
     """The ranks that had left before one ended in a call, of which nothing tells why it ended.
 
     Without a beacon an exception that it has raised is not seen.
     """
     if event.process.beacon or not event.process.ended_in_call:
         return ()
-    ends = {rank: process.ended for rank in gone if (process := facts.graph.ranks[rank].process)}
+    ends = {rank: process.ended for rank in exited if (process := facts.graph.ranks[rank].process)}
     return tuple(rank for rank, end in ends.items() if end is not None and end < event.time)
 
 
@@ -97,18 +96,18 @@ def _before(facts: Facts, rank: int) -> bool:
     return first.own and (not first.timeout or view.ended <= first.time + SEEN_LATE)
 
 
-def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
-    waiting = facts.graph.needing(left)
+def _verdict(facts: Facts, exited: tuple[int, ...]) -> Verdict:
+    waiting = facts.graph.needing(exited)
     first = facts.first
-    how = {rank: same(_how(facts.graph.ranks[rank].process)) for rank in left}
-    where = facts.where(left[:1])
-    them = plural(left, "it", "them")
-    failed = () if first is None or first.rank is None or first.rank in left else (first.rank,)
+    how = {rank: same(_how(facts.graph.ranks[rank].process)) for rank in exited}
+    where = facts.where(exited[:1])
+    them = plural(exited, "it", "them")
+    failed = () if first is None or first.rank is None or first.rank in exited else (first.rank,)
     needed_by = tuple(waiting) or failed
     after = ""
     if waiting:
         after = f" while {spoken(waiting)} still {plural(waiting, 'needs', 'need')} {them}"
-    elif first is not None and first.rank is not None and first.rank not in left:
+    elif first is not None and first.rank is not None and first.rank not in exited:
         after = (
             f", and {spoken((first.rank,))}, which still needed {them}, failed at {place(first.where)}"
         )
@@ -116,42 +115,42 @@ def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
         outcome="hang" if facts.stuck and first is None else "error",
         cause="rank-exited",
         detail=clauses(how),
-        summary=f"{sentence(clauses(how))}{after}{_last_seen(facts, left)}.",
-        culprits=_odd(facts, left),
+        summary=f"{sentence(clauses(how))}{after}{_last_seen(facts, exited)}.",
+        culprits=_odd(facts, exited),
         where=where or _needed_at(facts, waiting),
-        evidence=tuple(f"rank {rank} {said.one}" for rank, said in how.items()),
-        finding=RankExited(left, needed_by, _needed_at(facts, waiting), at_end=_at_end(facts, left)),
+        evidence=tuple(f"rank {rank} {predicate.one}" for rank, predicate in how.items()),
+        finding=RankExited(exited, needed_by, _needed_at(facts, waiting), at_end=_at_end(facts, exited)),
     )
 
 
-def _at_end(facts: Facts, left: tuple[int, ...]) -> bool:
+def _at_end(facts: Facts, exited: tuple[int, ...]) -> bool:
     """True where the ranks came to the end of the program, and no other was in a loop of it."""
-    through = all(p.exit_code == 0 and p.where is None for p in facts.processes(left))
+    through = all(p.exit_code == 0 and p.where is None for p in facts.processes(exited))
     stacks = [stack_of(process) for process in facts.processes(tuple(facts.graph.ranks))]
     frames = [frame for stack in stacks for frame in stack if frame.user]
     steps = [step for frame in frames for step in statements_around(frame)]
     return through and not any(isinstance(step.node, Loop) for step in steps)
 
 
-def _last_seen(facts: Facts, left: Sequence[int]) -> str:
+def _last_seen(facts: Facts, exited: Sequence[int]) -> str:
     """`; it was last seen at train.py:41`; each rank with its own line, where these differ."""
-    lines = {rank: facts.where((rank,)) for rank in left}
+    lines = {rank: facts.where((rank,)) for rank in exited}
     if len({*lines.values()}) == 1:
-        return last_seen(lines[left[0]], left)
-    known = {rank: place(line) for rank, line in lines.items() if line is not None}
-    said = clauses({rank: verb("was", "were", f"last seen at {at}") for rank, at in known.items()})
-    return f"; {said}" if said else ""
+        return last_seen(lines[exited[0]], exited)
+    places = {rank: place(line) for rank, line in lines.items() if line is not None}
+    listed = clauses({rank: verb("was", "were", f"last seen at {at}") for rank, at in places.items()})
+    return f"; {listed}" if listed else ""
 
 
-def _odd(facts: Facts, left: tuple[int, ...]) -> tuple[int, ...]:
+def _odd(facts: Facts, exited: tuple[int, ...]) -> tuple[int, ...]:
     """The ranks that exited; if most reached the end of their program, the others.
 
     A rank that exits at a line of its own, by `sys.exit` or `os._exit`, has not reached the end.
     """
-    at_end = all(p.exit_code == 0 and p.where is None for p in facts.processes(left))
-    here = len(facts.processes(left)) == len(left)
-    rest = tuple(sorted(set(facts.graph.ranks) - set(left)))
-    return rest if rest and here and at_end and len(left) > len(rest) else left
+    at_end = all(p.exit_code == 0 and p.where is None for p in facts.processes(exited))
+    complete = len(facts.processes(exited)) == len(exited)
+    rest = tuple(sorted(set(facts.graph.ranks) - set(exited)))
+    return rest if rest and complete and at_end and len(exited) > len(rest) else exited
 
 
 def _needed_at(facts: Facts, waiting: Sequence[int]) -> Frame | None:

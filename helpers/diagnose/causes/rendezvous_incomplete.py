@@ -67,8 +67,8 @@ def _is_late(process: ProcessView) -> bool:
 def _connects_nowhere(facts: Facts) -> bool:
     """True where ranks have found the store, and cannot connect to each other."""
     ranks = facts.processes(tuple(facts.graph.ranks))
-    said = [process.error.message for process in ranks if process.error is not None]
-    cannot = any(CANNOT_CONNECT.search(text) or NO_INTERFACE.search(text) for text in said)
+    messages = [process.error.message for process in ranks if process.error is not None]
+    cannot = any(CANNOT_CONNECT.search(text) or NO_INTERFACE.search(text) for text in messages)
     return cannot or bool(unanswered(facts, facts.alive))
 
 
@@ -77,8 +77,8 @@ def _find(facts: Facts) -> Verdict | None:
     if event is not None:
         # What follows from something may be seen before what it follows from.
         wrong = (
-            wrong_interface(facts, one) or no_interface(facts, one)
-            for one in (facts.events if event.consequence else (event,))
+            wrong_interface(facts, failure) or no_interface(facts, failure)
+            for failure in (facts.events if event.consequence else (event,))
         )
         return next(filter(None, wrong), None) or _gave_up(facts, event)
     if not facts.snapshot.ranks:
@@ -94,21 +94,20 @@ def _gave_up(facts: Facts, event: Event) -> Verdict | None:
     """The first failure is that a rank has not found the store, or not all ranks there."""
     if event.error is None:
         return None
+    message = event.error.message
     if NO_AGENT.search(event.error.text):
         return _no_store(event, "")
-    if unreached := NO_STORE.search(event.error.message):
-        return _no_store(event, ":".join(part for part in unreached.groups() if part))
-    if (not event.consequence or not facts.snapshot.timed) and CANNOT_CONNECT.search(
-        event.error.message
-    ):
+    if unreached := NO_STORE.search(message):
+        return _no_store(event, ":".join(filter(None, unreached.groups())))
+    if CANNOT_CONNECT.search(message) and not (event.consequence and facts.snapshot.timed):
         return _unconnected(event)
-    if not NOT_ALL_JOINED.search(event.error.message):
+    if not NOT_ALL_JOINED.search(message):
         return None
-    counted = JOINED.search(event.error.message)
+    counted = JOINED.search(message)
     if counted is not None and int(counted["count"] or 0) > int(counted["world"] or 0):
         return _too_many(event, int(counted["count"]), int(counted["world"]))
     if counted is not None and not facts.all_seen:
-        return _counted(event, *sorted(int(number) for number in counted.groups() if number))
+        return _counted(event, *sorted(map(int, filter(None, counted.groups()))))
     return _verdict(facts, hang=False)
 
 
@@ -163,7 +162,7 @@ def _too_many(event: Event, joined: int, world: int) -> Verdict:
     )
 
 
-def _others(event: Event, joined: int, world: int) -> tuple[int, ...]:
+def _single_peer(event: Event, joined: int, world: int) -> tuple[int, ...]:
     """The other rank of two, where one alone has joined."""
     return tuple({0, 1} - {*event.ranks}) if (joined, world) == (1, 2) and event.ranks else ()
 
@@ -191,7 +190,7 @@ def _counted(event: Event, joined: int, world: int) -> Verdict:
         outcome="error",
         cause="rendezvous-incomplete",
         detail=f"{joined} of {world} ranks joined",
-        culprits=_others(event, joined, world),
+        culprits=_single_peer(event, joined, world),
         summary=(
             f"Only {joined} of {world} ranks have joined the process group when {who} gave up waiting; "
             "which did not cannot be told from here."
@@ -204,36 +203,36 @@ def _counted(event: Event, joined: int, world: int) -> Verdict:
 def _verdict(facts: Facts, *, hang: bool) -> Verdict | None:
     ranks = facts.graph.ranks
     rpc = any(isinstance(wait, JoinsRPC) for rank in facts.stuck for wait in facts.waits(rank))
-    there = sorted(r for r, v in ranks.items() if _is_there(v, rpc=rpc))
-    absent = _absent(facts, there)
-    seen = [r for r in absent if ranks[r].state != "unseen"]
-    if hang and not absent and (apart := _apart(facts, addresses(ranks))) is not None:
-        return apart
+    present = sorted(r for r, v in ranks.items() if _is_there(v, rpc=rpc))
+    absent = _absent(facts, present)
+    visible = [r for r in absent if ranks[r].state != "unseen"]
+    if hang and not absent and (separate := _separate(facts, addresses(ranks))) is not None:
+        return separate
     # A rank learns from the store whom to connect to: who gets no answer there has joined before, even
     # where the newest look into the store, up to ten seconds old, does not show it.
-    if not absent or (hang and not seen and _are_cut_off(facts, there)):
-        return _all_there(facts, there) if hang else None
-    lost = [r for r in seen if r not in facts.graph.free]
+    if not absent or (hang and not visible and _are_cut_off(facts, present)):
+        return _all_present(facts, present) if hang else None
+    culprits = [r for r in visible if r not in facts.graph.free] or visible
     world = facts.snapshot.job.world_size or len(ranks)
     states = _states(facts, absent, world)
     joined = world - len(absent)
-    come = "come to init_rpc" if rpc else "joined the process group"
+    phrase = "come to init_rpc" if rpc else "joined the process group"
     return Verdict(
         outcome="hang" if hang else "error",
         cause="rendezvous-incomplete",
         detail=f"{joined} of {world} ranks joined; {spoken(absent)} did not",
-        summary=(f"Only {joined} of {world} ranks have {come}; {spoken(absent)} never did: {states}."),
-        culprits=tuple(lost or seen),
-        where=facts.where(lost or seen) or facts.where(there),
+        summary=f"Only {joined} of {world} ranks have {phrase}; {spoken(absent)} never did: {states}.",
+        culprits=tuple(culprits),
+        where=facts.where(culprits) or facts.where(present),
         evidence=(f"{joined} of {world} ranks in the rendezvous", states, *_store(facts)),
     )
 
 
-def _absent(facts: Facts, there: Collection[int]) -> list[int]:
+def _absent(facts: Facts, present: Collection[int]) -> list[int]:
     """The ranks that have not come, did not fail before, and have left nothing in the store."""
     failed = {event.rank for event in facts.events if event.error is not None}
-    known = {rank for store in facts.snapshot.stores for rank in store.ranks}
-    return sorted(facts.graph.ranks.keys() - failed - known - {*there})
+    in_store = {rank for store in facts.snapshot.stores for rank in store.ranks}
+    return sorted(facts.graph.ranks.keys() - failed - in_store - {*present})
 
 
 def _states(facts: Facts, absent: Sequence[int], world: int) -> str:
@@ -246,28 +245,28 @@ def _states(facts: Facts, absent: Sequence[int], world: int) -> str:
     return "; ".join(described)
 
 
-def _is_one_store(facts: Facts, found: Mapping[str, object]) -> bool:
+def _is_one_store(facts: Facts, by_address: Mapping[str, object]) -> bool:
     """True where the addresses are names of one store: the same ranks have left something in each."""
-    seen = [store for store in facts.snapshot.stores if store.address in found]
-    looked = {store.address for store in seen} == found.keys()
-    return looked and len({store.ranks for store in seen}) == 1 and bool(seen[0].ranks)
+    stores = [store for store in facts.snapshot.stores if store.address in by_address]
+    looked = {store.address for store in stores} == by_address.keys()
+    return looked and len({store.ranks for store in stores}) == 1 and bool(stores[0].ranks)
 
 
-def _apart(facts: Facts, found: Mapping[str, list[int]]) -> Verdict | None:
+def _separate(facts: Facts, by_address: Mapping[str, list[int]]) -> Verdict | None:
     """The ranks look for the store at different addresses, which are not of one and the same store.
 
     Args:
-        found: address -> the ranks that look there.
+        by_address: address -> the ranks that look there.
     """
-    if len(found) < 2 or _is_one_store(facts, found):
+    if len(by_address) < 2 or _is_one_store(facts, by_address):
         return None
     problems = {store.address: store.problem for store in facts.snapshot.stores if store.problem}
     which = {address: f", which {problem}" for address, problem in problems.items()}
     listed = "; ".join(
-        f"{spoken(who)} at {address}{which.get(address, '')}" for address, who in found.items()
+        f"{spoken(who)} at {address}{which.get(address, '')}" for address, who in by_address.items()
     )
-    lost = sorted(rank for address, who in found.items() if address in problems for rank in who)
-    culprits = tuple(lost) or minority({rank: address for address, who in found.items() for rank in who})
+    lost = sorted(rank for address, who in by_address.items() if address in problems for rank in who)
+    culprits = tuple(lost) or minority({r: address for address, who in by_address.items() for r in who})
     return Verdict(
         outcome="hang",
         cause="rendezvous-incomplete",
@@ -289,13 +288,13 @@ def _is_there(view: RankView, *, rpc: bool) -> bool:
     return view.reached_rpc if rpc else view.state == "rendezvous" or view.joined
 
 
-def _all_there(facts: Facts, there: list[int]) -> Verdict:
+def _all_present(facts: Facts, ranks: list[int]) -> Verdict:
     """Every rank is there and looks for the store, which nobody serves, or does not finish."""
     address = facts.snapshot.job.master
     lost = [(store.address, store.problem) for store in facts.snapshot.stores if store.problem]
-    if not lost and _store_is_silent(facts, there):
+    if not lost and _store_is_silent(facts, ranks):
         lost = [(address or "", "does not answer")]
-    silent = unanswered(facts, there)
+    silent = unanswered(facts, ranks)
     culprits = offering(facts, silent)
     if lost:
         detail = "the ranks look for the store at {}, which {}".format(*lost[0])
@@ -309,9 +308,9 @@ def _all_there(facts: Facts, there: list[int]) -> Verdict:
         )
     else:
         at = f" at {address}" if address else ""
-        inside = [rank for rank in there if facts.graph.ranks[rank].state == "rendezvous"]
+        inside = [rank for rank in ranks if facts.graph.ranks[rank].state == "rendezvous"]
         detail = f"every rank is in the rendezvous{at}, and none comes out of it"
-        if len(inside) < len(there):
+        if len(inside) < len(ranks):
             stay = f"{plural(inside, 'is', 'are')} in the rendezvous{at}"
             detail = f"{spoken(inside)} {stay}, which all others have come out of"
         summary = f"{sentence(detail)}: look whether that address can be reached from here."
@@ -321,15 +320,15 @@ def _all_there(facts: Facts, there: list[int]) -> Verdict:
         detail=detail,
         summary=summary,
         culprits=culprits,
-        where=facts.where(there),
+        where=facts.where(ranks),
         evidence=_store(facts),
     )
 
 
-def _store_is_silent(facts: Facts, there: list[int]) -> bool:
+def _store_is_silent(facts: Facts, ranks: list[int]) -> bool:
     """True where a rank gets no answer at the port of the store."""
     port = (facts.snapshot.job.master or "").rpartition(":")[2]
-    ends = (end for process in facts.processes(there) for end in process.unanswered)
+    ends = (end for process in facts.processes(ranks) for end in process.unanswered)
     return any(end.rpartition(":")[2] == port for end in ends)
 
 
@@ -344,12 +343,12 @@ def _seen_in(store: StoreView) -> str:
         return f"looked at{on}, the store's address {store.address} {store.problem}"
     if not store.listed:
         return f"looked at{on}, the store at {store.address} answers"
-    seen = (
+    content = (
         f"{spoken(store.ranks)} left an address in it"
         if store.ranks
         else "no rank has left an address in it"
     )
-    return f"looked at{on}, the store at {store.address} answers; {seen}"
+    return f"looked at{on}, the store at {store.address} answers; {content}"
 
 
 def _state(facts: Facts, rank: int) -> Predicate:

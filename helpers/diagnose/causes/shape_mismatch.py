@@ -64,15 +64,15 @@ def _finding(facts: Facts, ops: Sequence[str], *, elsewhere: bool = False) -> Sh
     """
     ranks = facts.processes(tuple(facts.graph.ranks))
     lines = set() if elsewhere else _lines(ranks)
-    known: Lines = "unknown" if not lines else "same" if len(lines) == 1 else "different"
+    agreement: Lines = "unknown" if not lines else "same" if len(lines) == 1 else "different"
     # A rank that has come out of its call may be anywhere by now: its stack says nothing of that call.
-    known_ranks = facts.processes(tuple(facts.aborted)) if elsewhere else ranks
-    frames = [frame for process in known_ranks for frame in stack_of(process)]
+    processes = facts.processes(tuple(facts.aborted)) if elsewhere else ranks
+    frames = [frame for process in processes for frame in stack_of(process)]
     in_ddp = any(f.function == "__init__" and f.file.endswith("parallel/distributed.py") for f in frames)
-    if in_ddp and known != "different":
-        return ShapeMismatch("parameters", known)
+    if in_ddp and agreement != "different":
+        return ShapeMismatch("parameters", agreement)
     reduces = any(op.startswith(("all_reduce", "reduce")) for op in ops)
-    return ShapeMismatch("reduction" if reduces else "data", known)
+    return ShapeMismatch("reduction" if reduces else "data", agreement)
 
 
 def _lines(ranks: Sequence[ProcessView]) -> set[Frame]:
@@ -159,31 +159,31 @@ def _stuck(facts: Facts) -> Verdict | None:
     for rank, wait in waits:
         if wait.seq is not None and wait.sizes:
             blocked.setdefault((wait.group, wait.seq, wait.op), {})[rank] = wait
-    for at, there in blocked.items():
-        calls = there | _passed(facts, at, there)
-        roots = {wait.root for wait in there.values() if wait.root is not None}
+    for at, pending in blocked.items():
+        calls = pending | _passed(facts, at, pending)
+        roots = {wait.root for wait in pending.values() if wait.root is not None}
         first, *rest = calls.values()
-        if at[2] in SAME_SIZE and len(roots) < 2 and any(differ(first, other) for other in rest):
-            return _different(facts, at, calls, there)
+        if at[2] in SAME_SIZE and len(roots) < 2 and any(differ(first, call) for call in rest):
+            return _different(facts, at, calls, pending)
     return next(filter(None, (_uneven(facts, wait) for _, wait in waits)), None)
 
 
-def _passed(facts: Facts, at: Place, there: Calls) -> dict[int, Collective | InCollective]:
+def _passed(facts: Facts, at: Place, pending: Calls) -> dict[int, Collective | InCollective]:
     """The same call of ranks that are not stuck in it, but have issued it."""
     issued = {rank: view.process.collectives for rank, view in facts.alive.items() if view.process}
     return {
         rank: entry
         for rank, entries in issued.items()
         for entry in reversed(entries)
-        if rank not in there and entry.sizes and (entry.group, entry.seq, entry.op) == at
+        if rank not in pending and entry.sizes and (entry.group, entry.seq, entry.op) == at
     }
 
 
-def _different(facts: Facts, at: Place, calls: Calls, there: Calls) -> Verdict:
+def _different(facts: Facts, at: Place, calls: Calls, pending: Calls) -> Verdict:
     """The verdict on one call with tensors of different sizes, or types.
 
     Args:
-        there: of the calls, those in which ranks are stuck.
+        pending: of the calls, those in which ranks are stuck.
     """
     _, seq, op = at
     types = len({call.dtype for call in calls.values()}) > 1
@@ -200,7 +200,7 @@ def _different(facts: Facts, at: Place, calls: Calls, there: Calls) -> Verdict:
         detail=f"{op} #{seq} with different {what}: {listed}",
         summary=f"The ranks call the same {op} #{seq} with tensors of different {what}: {listed}{odd}.",
         culprits=culprits,
-        where=facts.where(sorted(culprits, key=lambda rank: rank not in there)),
+        where=facts.where(sorted(culprits, key=lambda rank: rank not in pending)),
         evidence=tuple(f"{op} #{seq}: {clause}" for clause in every_clause(have)),
         finding=_finding(facts, [op]),
     )
@@ -218,19 +218,19 @@ def _uneven(facts: Facts, wait: InCollective) -> Verdict | None:
         for entry in process.collectives
         if (entry.group, entry.seq, entry.op) == at and entry.sizes and entry.outputs
     }
-    sent = sum(math.prod(shape) for one in calls.values() for shape in one.sizes)
-    wanted = sum(math.prod(shape) for one in calls.values() for shape in one.outputs)
+    sent = sum(math.prod(shape) for entry in calls.values() for shape in entry.sizes)
+    wanted = sum(math.prod(shape) for entry in calls.values() for shape in entry.outputs)
     if calls.keys() != {*wait.members} or sent == wanted:
         return None
-    said = f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive {wanted}"
+    text = f"{wait.op} #{wait.seq}: all ranks together send {sent} elements and are to receive {wanted}"
     return Verdict(
         outcome="hang",
         cause="shape-mismatch",
-        detail=said,
-        summary=f"The splits of the ranks do not match: {said}.",
+        detail=text,
+        summary=f"The splits of the ranks do not match: {text}.",
         culprits=tuple(sorted(calls)),
         where=facts.where(sorted(calls)),
-        evidence=(said,),
+        evidence=(text,),
         finding=_finding(facts, []),
     )
 

@@ -32,27 +32,28 @@ def find(facts: Facts) -> Verdict | None:
 def _may_be_transport(facts: Facts) -> bool:
     """True for a job on GPUs of which no collective is known to have completed."""
     issued = (
-        one for process in facts.processes(tuple(facts.graph.ranks)) for one in process.collectives
+        entry for process in facts.processes(tuple(facts.graph.ranks)) for entry in process.collectives
     )
     return facts.snapshot.job.hardware == "cuda" and not any(
-        one.done or one.seq > FIRST for one in issued
+        entry.done or entry.seq > FIRST for entry in issued
     )
 
 
 def _find(facts: Facts) -> Verdict | None:
-    event = facts.first
-    if event is not None and facts.follows_from_unseen and facts.unseen and facts.snapshot.job.command:
-        return _from_elsewhere(facts, event)
-    if event is not None and facts.ended_unseen:
-        return _after_unseen(facts, event)
-    if event is not None:
-        return _failed(facts, event)
+    if facts.first is not None:
+        return _of_event(facts, facts.first)
     if facts.stuck:
         ranks = tuple(sorted(facts.graph.core))
         return _unseen(facts, ranks) or _together(facts, ranks) or _unexplained(facts, ranks)
     job = facts.snapshot.job
-    known = _for_unseen(facts) or _cut_off(facts) or _from_outside(facts) or _ended(job)
-    return known or _some_ended(facts) or _looked_into(facts) or _untold(facts)
+    verdict = _for_unseen(facts) or _cut_off(facts) or _from_outside(facts) or _ended(job)
+    return verdict or _some_ended(facts) or _looked_into(facts) or _untold(facts)
+
+
+def _of_event(facts: Facts, event: Event) -> Verdict:
+    if facts.follows_from_unseen and facts.unseen and facts.snapshot.job.command:
+        return _from_elsewhere(facts, event)
+    return _after_unseen(facts, event) if facts.ended_unseen else _failed(facts, event)
 
 
 def _some_ended(facts: Facts) -> Verdict | None:
@@ -60,8 +61,8 @@ def _some_ended(facts: Facts) -> Verdict | None:
     views = [view.process for view in facts.snapshot.ranks if view.rank is None and view.process]
     if facts.patience == math.inf or not any(process.end_unseen for process in views):
         return None
-    said = "a process of the job has ended, and what was read tells neither which nor how"
-    return Verdict("error", "unknown", detail=said, summary=f"{sentence(said)}.", evidence=(said,))
+    detail = "a process of the job has ended, and what was read tells neither which nor how"
+    return Verdict("error", "unknown", detail=detail, summary=f"{sentence(detail)}.", evidence=(detail,))
 
 
 def _looked_into(facts: Facts) -> Verdict | None:
@@ -69,22 +70,22 @@ def _looked_into(facts: Facts) -> Verdict | None:
 
     Which ranks they are may be told or not; one of which the main thread was not seen may wait as well.
     """
-    alive = [view for view in facts.snapshot.ranks if view.process is not None and view.process.alive]
-    seen = [v for v in alive if v.process and (v.process.visible or v.process.still == UNTOLD)]
-    waits = {_who(view): view.process for view in seen if view.process is not None}
-    resting = all(one.still == UNTOLD and (one.blocking or not one.visible) for one in waits.values())
-    if facts.patience == math.inf or facts.snapshot.timed or not (seen and resting):
+    alive = [view for view in facts.snapshot.ranks if view.process and view.process.alive]
+    views = [v for v in alive if v.process and (v.process.visible or v.process.still == UNTOLD)]
+    waits = {_who(view): view.process for view in views if view.process}
+    resting = all(p.still == UNTOLD and (p.blocking or not p.visible) for p in waits.values())
+    if facts.patience == math.inf or facts.snapshot.timed or not (views and resting):
         return None
-    told = [f"{who} {standing(one).one}" for who, one in waits.items() if one.blocking]
-    listed = "; ".join(told) or f"nothing that was read says what {' and '.join(waits)} waited for"
-    nameless = any(view.rank is None for view in seen)
+    states = [f"{who} {standing(process).one}" for who, process in waits.items() if process.blocking]
+    listed = "; ".join(states) or f"nothing that was read says what {' and '.join(waits)} waited for"
+    nameless = any(view.rank is None for view in views)
     untold = " Which rank that is, no file tells." if nameless else ""
     return Verdict(
         outcome="hang",
         cause="unknown",
         detail=listed,
         summary=f"{sentence(listed)}.{untold}",
-        evidence=tuple(told),
+        evidence=tuple(states),
         finding=Unexplained(blind=True),
     )
 
@@ -104,15 +105,15 @@ def _untold(facts: Facts) -> Verdict | None:
     if not telling or facts.patience == math.inf:
         return None
     failed = snapshot.alarming or not snapshot.telling
-    said = "shows neither a failure nor ranks that wait"
+    text = "shows neither a failure nor ranks that wait"
     if failed:
-        said = "tells of a failure, and of none that is known here"
+        text = "tells of a failure, and of none that is known here"
     return Verdict(
         outcome="error" if snapshot.alarming else "running",
         cause="unknown",
         proved=False,
-        detail=f"what was read {said}",
-        summary=f"What was read {said}. The lines below say most.",
+        detail=f"what was read {text}",
+        summary=f"What was read {text}. The lines below say most.",
         evidence=telling,
         finding=Unexplained(blind=True),
     )
@@ -191,16 +192,16 @@ def _from_elsewhere(facts: Facts, event: Event) -> Verdict:
 
 def _after_unseen(facts: Facts, event: Event) -> Verdict:
     """Ranks were gone when a launcher, as it seems, ended the others."""
-    gone = f"{spoken(facts.ended_unseen)} {END_UNSEEN}"
+    detail = f"{spoken(facts.ended_unseen)} {END_UNSEEN}"
     after = f"rank {event.rank}: {event.text}"
     return Verdict(
         outcome="error",
         cause="unknown",
-        detail=gone,
-        summary=f"{sentence(gone)}; the launcher then seems to have ended the others ({after}).",
+        detail=detail,
+        summary=f"{sentence(detail)}; the launcher then seems to have ended the others ({after}).",
         culprits=facts.ended_unseen,
         where=facts.where(facts.ended_unseen),
-        evidence=(gone, after),
+        evidence=(detail, after),
     )
 
 
@@ -337,11 +338,11 @@ def _unexplained(facts: Facts, ranks: tuple[int, ...]) -> Verdict:
         because = f"{listed}. Of these, {silent}: look at the network between these machines"
     passed = passed_unnumbered(facts, {r: wait for r in ranks for wait in facts.waits(r)[:1]})
     if passed is not None:
-        ahead, behind = passed
+        leader, follower = passed
         because = (
-            f"{listed}. Rank {ahead} has already made the call in which rank {behind} is: whether they "
-            "met there with tensors of different sizes, or one of them has made a call too many before, "
-            "cannot be told without sequence numbers"
+            f"{listed}. Rank {leader} has already made the call in which rank {follower} is: whether "
+            "they met there with tensors of different sizes, or one of them has made a call too many "
+            "before, cannot be told without sequence numbers"
         )
     return Verdict(
         outcome="hang",

@@ -31,10 +31,10 @@ def _stalled(facts: Facts) -> Verdict | None:
     }
     if not waiting:
         return None
-    said = {}
+    predicates = {}
     for rank, child in waiting.items():
         worker = f"{child_phrase(child)}, which {standing(child.process).one}"
-        said[rank] = verb("waits", "wait", f"at {place(facts.where((rank,)))} for {worker}")
+        predicates[rank] = verb("waits", "wait", f"at {place(facts.where((rank,)))} for {worker}")
     states = {rank: (child_phrase(child), doing(child.process)) for rank, child in waiting.items()}
     return Verdict(
         outcome="hang",
@@ -42,7 +42,7 @@ def _stalled(facts: Facts) -> Verdict | None:
         detail=joined(
             [f"{name} of {spoken(who)} is {state}" for (name, state), who in grouped(states).items()]
         ),
-        summary=f"{sentence(clauses(said))}.",
+        summary=f"{sentence(clauses(predicates))}.",
         culprits=tuple(waiting),
         where=next(iter(waiting.values())).process.where,
         evidence=tuple(
@@ -66,33 +66,25 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     if event.rank is None and not event.own:
         return None
     error = event.process.error
-    children = _workers(facts, event.rank)
-    sent, told_signal = _sent_to_all(facts, children), _told_signal(error) if event.own else ""
     if event.own and error is not None and WORKER_LATE.search(error.message):
-        return _late(facts, event)
-    child = next((one for one in children if one.process.pid == event.process.pid), None)
-    if event.own:
-        if error is None or not _lost_worker(error, follows=event.consequence):
-            return None
-        by = sent or told_signal
-        name, where = "a DataLoader worker", event.where
-        how = f"ended by {by} from outside" if by else "ended"
-    elif child is not None and child.process.kind == "dataloader-worker":
-        name, how, where = child_phrase(child), event.text, event.where
-    elif child is not None and _named(facts, child):
-        name, how, where = "a DataLoader worker", event.text, event.where
-    else:
+        return _timed_out(facts, event)
+    sent = _sent_to_all(facts, _workers(facts, event.rank))
+    told_signal = _told_signal(error) if event.own else ""
+    worker = _lost_worker(facts, event, sent or told_signal)
+    if worker is None:
         return None
+    name, how = worker
+    at = f" at {place(event.where)}" if event.where else ""
     return Verdict(
         outcome="error",
         cause="worker-stall",
         detail=f"{name} of {event.who} died: {how}",
         summary=(
-            f"{sentence(name)} of {event.who} died ({how}){f' at {place(where)}' if where else ''}, and "
+            f"{sentence(name)} of {event.who} died ({how}){at}, and "
             f"{event.who if event.ranks else 'that process'} cannot get its next batch."
         ),
         culprits=event.ranks,
-        where=where,
+        where=event.where,
         evidence=(f"{name} of {event.who}: {event.text}",),
         finding=WorkerStall(
             "ended", sent, facts.runs_module_again, told_signal, for_memory=told_signal == "SIGKILL"
@@ -100,10 +92,25 @@ def _died(facts: Facts, event: Event) -> Verdict | None:
     )
 
 
+def _lost_worker(facts: Facts, event: Event, by: str) -> tuple[str, str] | None:
+    """The worker that has ended, and how; `by` is its signal, where one from outside is known."""
+    if event.own:
+        error = event.process.error
+        if error is None or not _tells_of_worker(error, follows=event.consequence):
+            return None
+        return "a DataLoader worker", f"ended by {by} from outside" if by else "ended"
+    children = _workers(facts, event.rank)
+    child = next((child for child in children if child.process.pid == event.process.pid), None)
+    if child is not None and child.process.kind == "dataloader-worker":
+        return child_phrase(child), event.text
+    listed = child is not None and _is_listed(facts, child)
+    return ("a DataLoader worker", event.text) if listed else None
+
+
 def _told_signal(error: ErrorView | None) -> str:
     """The signal that has ended a worker, where its rank tells one that comes from outside."""
-    told = BY_SIGNAL.search(error.message) if error is not None else None
-    return {"Killed": "SIGKILL", "Terminated": "SIGTERM"}.get(told[1], "") if told is not None else ""
+    match = BY_SIGNAL.search(error.message) if error is not None else None
+    return {"Killed": "SIGKILL", "Terminated": "SIGTERM"}.get(match[1], "") if match is not None else ""
 
 
 def _workers(facts: Facts, rank: int | None) -> tuple[ChildView, ...]:
@@ -123,21 +130,21 @@ def _sent_to_all(facts: Facts, children: Sequence[ChildView]) -> str:
     return signal_name(number) if number in FROM_OUTSIDE and not facts.snapshot.memory_kills else ""
 
 
-def _named(facts: Facts, child: ChildView) -> bool:
+def _is_listed(facts: Facts, child: ChildView) -> bool:
     """True for a child that ended too soon to be known, but which its rank names as a worker."""
-    said = [event.error.message for event in facts.events if event.own and event.error is not None]
-    pids = [pid for text in said for found in WORKERS.findall(text) for pid in found.split(", ")]
+    messages = [event.error.message for event in facts.events if event.own and event.error is not None]
+    pids = [pid for text in messages for listing in WORKERS.findall(text) for pid in listing.split(", ")]
     return str(child.process.pid) in pids
 
 
-def _late(facts: Facts, event: Event) -> Verdict:
+def _timed_out(facts: Facts, event: Event) -> Verdict:
     """A rank has waited for its worker as long as the `timeout` of its DataLoader allows."""
     workers = [c for c in _workers(facts, event.rank) if c.process.kind == "dataloader-worker"]
     busy = (c for c in workers if not c.process.waits_for_task)
-    late = next((c for c in busy if c.process.where is not None), None)
-    name = child_phrase(late) if late is not None else "a DataLoader worker"
-    where = late.process.where if late is not None else event.where
-    last = f", last seen at {place(where)}" if late is not None else ""
+    worker = next((c for c in busy if c.process.where is not None), None)
+    name = child_phrase(worker) if worker is not None else "a DataLoader worker"
+    where = worker.process.where if worker is not None else event.where
+    last = f", last seen at {place(where)}" if worker is not None else ""
     return Verdict(
         outcome="error",
         cause="worker-stall",
@@ -153,7 +160,7 @@ def _late(facts: Facts, event: Event) -> Verdict:
     )
 
 
-def _lost_worker(error: ErrorView, *, follows: bool) -> bool:
+def _tells_of_worker(error: ErrorView, *, follows: bool) -> bool:
     return "DataLoader worker (pid" in error.message or (follows and error.in_loader)
 
 

@@ -218,7 +218,7 @@ class Environment:
                 elif type(old) is int and old < MOST_TURNS:
                     new = {name: old + more}
         _forget(values, me, bound)
-        new = {name: value for name, value in new.items() if name in state.context.flow.asked}
+        new = {name: value for name, value in new.items() if name in state.context.flow.condition_names}
         values |= {(me, name): value for name, value in new.items()}
         if any(
             isinstance(one, Offset) and one.by > len(self.seen.calls) + FURTHEST for one in new.values()
@@ -341,8 +341,8 @@ def held(place: Place) -> dict[Name, Plain | Offset]:
 def _is_asked(context: Context, name: str) -> bool:
     stored = Stored.of(context.frame.text)
     if subject(name) == name:
-        return name in context.flow.asked and name not in stored.names
-    return _variable(name) in context.flow.asked and not stored.may_change(name)
+        return name in context.flow.condition_names and name not in stored.names
+    return _variable(name) in context.flow.condition_names and not stored.may_change(name)
 
 
 def _forget(values: dict[Name, Plain | Offset], number: int, bound: Set[str]) -> None:

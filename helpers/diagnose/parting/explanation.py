@@ -87,7 +87,7 @@ class Explanation:
             or any(number in child.steps for child in context.children)
             or is_collective(step.node)
             or (isinstance(step.node, ast.For) and counters(step.node))
-            or binds(step) & context.flow.asked
+            or binds(step) & context.flow.condition_names
         )
         return step.choice is None and len(leads) == 1 and not raises and not matters
 

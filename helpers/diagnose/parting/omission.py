@@ -213,7 +213,7 @@ def _ahead(one: Place, ones: Stack, other: Place, others: Stack) -> int | None:
     None where that cannot be told.
     """
     for turns, frames in loops_around(one.shared(other), followed(ones), followed(others)):
-        counted = turns.both(*frames)
+        counted = turns.counts(*frames)
         signs = {(mine > its) - (mine < its) for mine, its in counted}
         if len(signs) != 1:
             return None

@@ -53,7 +53,7 @@ def _in_groups_of_others(facts: Facts) -> Iterator[tuple[int, IssuedCall]]:
         for one in groups:
             for call in {*one.calls}:
                 elsewhere.setdefault(_key(call), set()).add((rank, one.group))
-    for apart in facts.apart:
+    for apart in facts.desyncs:
         for rank, call in apart.calls.items():
             made = elsewhere.get(_key(call), set())
             others = {other for other, group in made if group != apart.group and other != rank}

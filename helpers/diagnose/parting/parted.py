@@ -14,7 +14,7 @@ from ...model.parting import Guard, Kind, Parting
 from ...program.blocks import function_of, label_of_part, parts, path
 from ...program.condition import truth
 from ...program.flow import AFTER, RAISED, Choice, asked_by
-from ...program.hooks import Telling, called, exits, hooks
+from ...program.hooks import Telling, callees, exits, hooks
 from ...program.identity import of_rank
 from ...program.switches import switches
 from .contexts import Contexts, Stack, users_of
@@ -109,7 +109,7 @@ def _undecided(
         if not _in_library(*(trace.stack for trace in pair.values())):
             return None
         frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
-        calls = frozenset[str]().union(*(called(frame.text) for frame in frames.values()))
+        calls = frozenset[str]().union(*(callees(frame.text) for frame in frames.values()))
         told_it = [(frame, one) for frame in frames.values() for one in hooks(frame.text, calls)]
         told_it = [(frame, one) for frame, one in told_it if _by_rank(frame, one, [*pair])] or told_it
         guards = [

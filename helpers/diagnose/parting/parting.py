@@ -37,7 +37,7 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     if verdict.cause not in OF_WAYS or _may_be_past(verdict):
         return None
     ended = _left(facts) if verdict.cause == "rank-exited" else []
-    told = tuple(met for one in facts.apart for met in one.told)
+    told = tuple(met for one in facts.desyncs for met in one.told)
     statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
     away = facts.excluded if verdict.outcome == "error" else {}
     if away and verdict.cause == "collective-mismatch":
@@ -60,7 +60,7 @@ def _may_be_past(verdict: Verdict) -> bool:
 
 def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting | None:
     """The statement of which all groups tell whose calls have come apart."""
-    groups: list[str | None] = [one.group for one in facts.apart]
+    groups: list[str | None] = [one.group for one in facts.desyncs]
     if any(wait.op == NEW_GROUP for rank in facts.stuck for wait in facts.waits(rank)[:1]):
         groups = [NEW_GROUP]
     found = [
@@ -160,7 +160,7 @@ def _stack(view: RankView) -> Stack:
 
 def _left(facts: Facts) -> list[int]:
     """The ranks that have ended without an exception."""
-    return [rank for rank, view in facts.gone.items() if view.process and view.process.error is None]
+    return [rank for rank, view in facts.dead.items() if view.process and view.process.error is None]
 
 
 def _are_roles(facts: Facts, statement: Parting) -> bool:
@@ -177,7 +177,7 @@ def _are_roles(facts: Facts, statement: Parting) -> bool:
 
 def _shifted(facts: Facts) -> bool:
     """True when the calls are known to differ from earlier on, and not from which lines."""
-    early = None if facts.apart else divergence(facts.graph.ranks, facts.graph.core)
+    early = None if facts.desyncs else divergence(facts.graph.ranks, facts.graph.core)
     return early is not None and any(
         (wait.group, wait.seq) != early[:2]
         for rank in early[2]

@@ -248,7 +248,7 @@ def _by_calls(one: Trace, other: Trace, window: int) -> _Question | None:
 def _in_step(at: Place, one: Stack, other: Stack) -> bool | None:
     """Whether two ranks made a call together in the same iteration of all that repeats it."""
     loops = list(loops_around(at.context.lineage, followed(one), followed(other)))
-    counted = [turns.both(*frames) for turns, frames in loops]
+    counted = [turns.counts(*frames) for turns, frames in loops]
     if any(mine != its for both in counted for mine, its in both):
         return False
     return True if all(counted) else None
@@ -294,7 +294,7 @@ def _by_stacks(one: Trace, other: Trace) -> _Question | None:
         return _Question(sides[0], sides[1], [(contexts.roots[0], ENTRY, False)], True)
     common = places[0].shared(places[1])
     loops = [*loops_around(common, followed(one.stack), followed(other.stack))]
-    counted = [turns.both(*frames) for turns, frames in loops]
+    counted = [turns.counts(*frames) for turns, frames in loops]
     at, depth = common[-1], len(common) - 1
     inner = loops[-1][0] if loops and loops[-1][0].frame == depth and loops[-1][0].loop else None
     equal = [bool(told) and len({*told}) == 1 and told[0][0] == told[0][1] for told in counted]

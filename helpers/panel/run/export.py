@@ -69,7 +69,7 @@ def recording(run: Finished) -> bytes:
     for frame in _frames(run):
         run.sources.line(frame)
     logs = {label: run.logs.tail(label, LINES) for label in run.logs.labels()}
-    return pack(replace(run.recording(), name=run.name, logs=logs, sources=run.sources.known()))
+    return pack(replace(run.recording(), name=run.name, logs=logs, sources=run.sources.lines()))
 
 
 def _frames(run: Finished) -> Iterator[Frame]:

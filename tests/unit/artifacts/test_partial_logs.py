@@ -149,7 +149,8 @@ CASES |= {
     ),
     "an abort, and its launcher": (
         "terminate called without an active exception\nE1019 09:31:39.599000 4036 torch/distributed/"
-        "elastic/multiprocessing/api.py:874] failed (exitcode: -6) local_rank: 0 (pid: 4042) of binary: python\n",
+        "elastic/multiprocessing/api.py:874] failed (exitcode: -6) local_rank: 0 (pid: 4042) of binary: "
+        "python\n",
         ("error", "rank-crashed", (0,)),
     ),
 }

@@ -189,4 +189,4 @@ def test_a_long_job_takes_no_more_room(make: Callable[[], Work]) -> None:
     accounting = Accounting()
     for snapshot in Steps(2, make(), seconds=3000).snapshots():
         accounting.take(snapshot)
-        assert len(accounting._windows._all) <= 16
+        assert len(accounting._windows._windows) <= 16

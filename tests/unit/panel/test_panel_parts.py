@@ -137,7 +137,7 @@ def test_only_fair_files_are_read(tmp_path: Path) -> None:
     assert sources.line(Frame("binary.py", 2, "f")) == "red"
     assert sources.line(Frame("binary.py", 99, "f")) == sources.line(Frame("binary.py", 0, "f")) == ""
     assert sources.line(Frame("binary.py", 2, "f", user=False)) == "red", "it is known by then"
-    assert sources.known() == {"binary.py:2": "red"}
+    assert sources.lines() == {"binary.py:2": "red"}
 
 
 def test_a_recorded_line_needs_no_file() -> None:

@@ -173,9 +173,9 @@ class Row:
             return None
         return os.WTERMSIG(self.status)
 
-    def idle(self, now: float, apart: Collection[int] = ()) -> float:
-        """Seconds since it was last at work; threads that are set apart do not count."""
-        counted = [work.active for thread, work in self.threads.items() if thread not in apart]
+    def idle(self, now: float, bystanders: Collection[int] = ()) -> float:
+        """Seconds since it was last at work; the threads that are bystanders do not count."""
+        counted = [work.active for thread, work in self.threads.items() if thread not in bystanders]
         if not self.threads:
             return max(0.0, now - self.work.active)
         if not counted:

@@ -192,7 +192,7 @@ def _main_program(table: Table, launchers: Sequence[int], *, ended: bool) -> Row
     programs = {row: None for row in plain if row not in fronts}
     outermost = [row for row in programs if programs.keys().isdisjoint(table.ancestors(row.pid))]
     if ended:
-        outermost = [row for row in outermost if not row.apart] or outermost
+        outermost = [row for row in outermost if not row.detached] or outermost
     alive = [row for row in outermost if row.ended is None]
     return next(iter(alive or (outermost[-1:] if ended else ())), None)
 
@@ -258,7 +258,7 @@ def _bearer(
         previous, joins = identities[rank.pid], identities[row.pid].since or 0.0
         leaves = previous.until or 0.0
         # Seen to leave in the very look that found the other one: it may have been started after that.
-        may_follow = not previous.member and leaves <= row.found
+        may_follow = not previous.member and leaves <= row.first_look
         if rank.precedes(row) or leaves < joins or may_follow:
             rank = row
             doubles.clear()

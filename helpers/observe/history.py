@@ -157,7 +157,7 @@ class History:
         if pid not in self.inbox.beacons:
             asked = {file: self.ask(Cell(pid, file)) for file in sorted(files(record))}
             self.inbox.cells[pid] = Cells({file: cell for file, cell in asked.items() if cell})
-        return self.inbox.cells[pid].named(record)
+        return self.inbox.cells[pid].in_record(record)
 
     def _look_where_no_beacon_can_run(self, now: float) -> None:
         """Have the stacks of processes in a C call that holds the interpreter lock read from outside.

@@ -58,7 +58,7 @@ class Inbox:
             if one.record is not None:
                 cells = one.record.get("cells", {})
                 self.cells[one.pid] = Cells({file: ([no], text) for file, (no, text) in cells.items()})
-                self.records[one.pid] = self.cells[one.pid].named(one.record)
+                self.records[one.pid] = self.cells[one.pid].in_record(one.record)
                 self.beacons.add(one.pid)
                 self.workers.update(one.record["workers"])
                 self.spawned.update(one.record["spawned"])

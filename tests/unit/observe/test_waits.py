@@ -108,7 +108,7 @@ def process(given: Record | None, *, now: float = 110.0, **facts: Any) -> Proces
     job = sources(JOB)
     evidence = merge(views.evidence_of(row, readings, now, START, job))
     view = views.of_kernel(row, "rank", now, START)
-    view = views.with_evidence(view, given, evidence, job, held=readings.held(row, now))
+    view = views.with_evidence(view, given, evidence, job, gil_held=readings.gil_held(row, now))
     return with_movement(view, row, evidence, now, START)
 
 

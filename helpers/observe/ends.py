@@ -129,17 +129,17 @@ def unwrap(error: ErrorView, cwd: str) -> ErrorView:
 
 def mark_user(stack: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
     """Frames read from text: those inside the job's folder, and outside any library, are the user's."""
-    found = []
+    frames = []
     for frame in stack:
         file = relative(frame.file, cwd)
         library = dumped.LIBRARY.search(frame.file) or file.startswith("<frozen")
-        found.append(replace(frame, file=file, user=not library))
-    return tuple(found)
+        frames.append(replace(frame, file=file, user=not library))
+    return tuple(frames)
 
 
 def _crashed_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
     """The frames of the thread that crashed, else of the newest in the text."""
-    known = {(frame.file, frame.function): frame.user for frame in before}
+    is_user = {(frame.file, frame.function): frame.user for frame in before}
     if "Current thread" in text:
         block = text.partition("Current thread")[2].partition("\n\n")[0]
     else:
@@ -147,7 +147,7 @@ def _crashed_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame,
     frames = []
     for match in re.finditer(r'File "(.+?)", line (\d+) in (.+)', block):
         file = relative(match[1], cwd)
-        user = known.get(
+        user = is_user.get(
             (file, match[3]), not file.startswith(("/", "<")) and not dumped.LIBRARY.search(match[1])
         )
         frames.append(Frame(file, int(match[2]), match[3], user))

@@ -13,7 +13,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..beacon.record import FrameEntry, Record, Thread
@@ -65,34 +65,35 @@ class Effects(NamedTuple):
         methods: the names of what it calls, `__exit__` for a `with` that may be for a lock; `wait()` for
             a `wait` without a time limit, by which a barrier opens.
         changed: the names that it binds, and those of which it calls a method, but for modules.
-        named: all names in it, but for modules.
+        names: all names in it, but for modules.
     """
 
     methods: frozenset[str]
     changed: frozenset[str]
-    named: frozenset[str]
+    names: frozenset[str]
 
 
 def freeing(wait: Wait, waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
     """The threads beside `waiter` that could end a wait of its for something inside the process."""
-    return [one for one in record["threads"] if one is not waiter and _could_end(wait, one, sources)]
+    threads = (thread for thread in record["threads"] if thread is not waiter)
+    return [thread for thread in threads if _could_end(wait, thread, sources)]
 
 
 def sharing(waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
-    """The threads beside `waiter` that know something which the line names that it waits in.
+    """The threads beside `waiter` that share a name with the line that it waits in.
 
     Where nothing tells for what it waits, they could end that.
     """
     file, line, _, _ = next((frame for frame in waiter["frames"] if frame[3]), ("", 0, "", False))
     tree = sources.tree(file)
     at_line = [node for node in ast.walk(tree) if getattr(node, "lineno", None) == line]
-    known = frozenset(name for node in at_line for name in _named(node)) - _imported(tree)
-    others = (thread for thread in record["threads"] if thread is not waiter)
+    names = _union(map(_names, at_line)) - _imported(tree)
+    threads = (thread for thread in record["threads"] if thread is not waiter)
     return [
         thread
-        for thread in others
+        for thread in threads
         if _is_given_work(thread["frames"])
-        or any(known & effects.named for effects in _effects_of(thread, sources))
+        or any(names & effects.names for effects in _effects_of(thread, sources))
     ]
 
 
@@ -153,14 +154,18 @@ def _effects(tree: ast.AST, name: str, line: int) -> Effects:
     by_name = {function.name: function for function in functions}
     reached = [max(around, key=lambda function: function.lineno)]
     for _ in range(DEEPEST):
-        called = {name for function in reached for name in _methods(function)}
-        reached += [by_name[name] for name in called & by_name.keys() if by_name[name] not in reached]
+        callees = by_name.keys() & _union(map(_methods, reached))
+        reached += [by_name[name] for name in callees if by_name[name] not in reached]
     modules = _imported(tree)
     return Effects(
-        frozenset(name for function in reached for name in _methods(function)),
-        frozenset(name for function in reached for name in _changed(function)) - modules,
-        frozenset(name for function in reached for name in _named(function)) - modules,
+        _union(map(_methods, reached)),
+        _union(map(_changed, reached)) - modules,
+        _union(map(_names, reached)) - modules,
     )
+
+
+def _union(names: Iterable[Iterable[str]]) -> frozenset[str]:
+    return frozenset(itertools.chain.from_iterable(names))
 
 
 def _methods(function: ast.AST) -> Iterator[str]:
@@ -184,7 +189,7 @@ def _changed(function: ast.AST) -> Iterator[str]:
             yield from _NAME.findall(ast.unparse(node.func.value))
 
 
-def _named(node: ast.AST) -> Iterator[str]:
+def _names(node: ast.AST) -> Iterator[str]:
     """The names and attributes in a part of a program, but for what every program has."""
     for part in ast.walk(node):
         name = part.id if isinstance(part, ast.Name) else getattr(part, "attr", None)

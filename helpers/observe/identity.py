@@ -125,10 +125,10 @@ class Identity(msgspec.Struct):
                 self.rank = self.rank if call["rank"] is None else call["rank"]
                 self.world_size = call["world_size"] or self.world_size
                 self._from_method(call["key"] or "")
-        found = record.get("rpc")
-        self.rpc = self.rpc or found is not None
-        if found is not None and record["dist"] is None:
-            self.rank, self.world_size = found
+        rpc = record.get("rpc")
+        self.rpc = self.rpc or rpc is not None
+        if rpc is not None and record["dist"] is None:
+            self.rank, self.world_size = rpc
 
     def _from_environment(self, env: Mapping[str, str]) -> None:
         self.together = "TORCHELASTIC_RESTART_COUNT" in env
@@ -193,8 +193,8 @@ def spawned_number(record: Record) -> int | None:
 
 def _in_a_group(record: Record) -> bool:
     """True for a process seen from outside that is in a call which only a member can make."""
-    seen = record["source"] == "py-spy"
-    return seen and any(call["kind"] in ("collective", "p2p") for call in _calls(record))
+    from_outside = record["source"] == "py-spy"
+    return from_outside and any(call["kind"] in ("collective", "p2p") for call in _calls(record))
 
 
 def _calls(record: Record) -> list[Call]:

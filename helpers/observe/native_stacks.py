@@ -64,14 +64,14 @@ class NativeStacks:
             process.communicate()
 
 
-def _functions(dump: bytes, thread: int) -> Sequence[str]:
+def _functions(dump: bytes, thread_id: int) -> Sequence[str]:
     """The names of the native functions above the innermost frame of Python's."""
     try:
         threads = msgspec.json.decode(dump, type=list[_Thread])
     except msgspec.MsgspecError:
         return ()
     names = []
-    for frame in next((one.frames for one in threads if one.os_thread_id == thread), ()):
+    for frame in next((thread.frames for thread in threads if thread.os_thread_id == thread_id), ()):
         if frame.filename.endswith(".py"):
             break
         names.append(frame.name)

@@ -32,27 +32,27 @@ class RankSamples:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._ranks: dict[int, RankView] = {}  # by pid
-        self._taken: dict[int, int] = {}
+        self._newest_ticks: dict[int, int] = {}
         self._due = 0.0
 
     def new(self) -> dict[int, tuple[Sample, ...]]:
         """Those that the newest look has brought, by rank; empty where it has brought none."""
         newest, watched = self._observer.newest, self._observer.watched
-        if newest is None or all(one.samples is None for one in newest.told):
+        if newest is None or all(report.samples is None for report in newest.told):
             return {}
         now = newest.time - watched.start
         if now >= self._due:
             self._ranks = _sampled(self._observer.snapshot())
             self._due = now * (1.0 + AGAIN) + 1.0
-        found: dict[int, tuple[Sample, ...]] = {}
+        by_rank: dict[int, tuple[Sample, ...]] = {}
         for pid, view in self._ranks.items():
-            after = self._taken.get(pid, -1)
-            known = self._observer.inbox.samples.get(pid, ())
-            noted = [(sample, place) for sample, place in known if sample["tick"] > after]
-            if noted and view.rank is not None:
-                self._taken[pid] = noted[-1][0]["tick"]
-                found[view.rank] = of_beacon(noted, view.children, watched.cwd, watched.start)
-        return found
+            after = self._newest_ticks.get(pid, -1)
+            samples = self._observer.inbox.samples.get(pid, ())
+            newer = [(sample, place) for sample, place in samples if sample["tick"] > after]
+            if newer and view.rank is not None:
+                self._newest_ticks[pid] = newer[-1][0]["tick"]
+                by_rank[view.rank] = of_beacon(newer, view.children, watched.cwd, watched.start)
+        return by_rank
 
 
 class Pacing:
@@ -71,9 +71,9 @@ class Pacing:
         Args:
             samples: by rank; now: seconds since the command was started.
         """
-        for rank, its in samples.items():
+        for rank, newest in samples.items():
             lines = self._lines.setdefault(rank, Counter())
-            for sample in self._alignment.take(rank, its):
+            for sample in self._alignment.take(rank, newest):
                 if sample.line is not None and sample.doing != "waits":
                     lines[sample.line] += 1
             _bound(lines, MOST_LINES)
@@ -136,15 +136,15 @@ def _next_of(group: str, issued: Mapping[int, Mapping[str, int]], acting: set[in
         rank: numbers[group] + (rank in acting) for rank, numbers in issued.items() if group in numbers
     }
     number = min(next_of.values())
-    return number, frozenset(rank for rank, its in next_of.items() if its == number and rank in acting)
+    return number, frozenset(rank for rank in acting if next_of.get(rank) == number)
 
 
 def _sampled(snapshot: Snapshot) -> dict[int, RankView]:
     """The ranks by pid; empty unless all that are seen here take samples."""
     views = [view for view in snapshot.ranks if view.rank is not None and view.process is not None]
-    found = {view.process.pid: view for view in views if view.process and view.process.samples}
+    by_pid = {view.process.pid: view for view in views if view.process and view.process.samples}
     alive = all(view.process is not None and view.process.alive for view in views)
-    return found if alive and len(found) == len(views) else {}
+    return by_pid if alive and len(by_pid) == len(views) else {}
 
 
 def _bound(counted: Counter[Ranks] | Counter[Line], most: int) -> None:

@@ -31,9 +31,9 @@ def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
         target = end
     elif not target.startswith("pipe:") and not ask(_is_fifo, target):
         return None
-    others = (int(other) for other in psutil.pids() if other != pid)
-    found = tuple(sorted(other for other in others if _holds(other, target, writes=reads)))
-    return found or ((pid,) if _holds(pid, target, writes=reads) else None)
+    pids = (int(number) for number in psutil.pids() if number != pid)
+    holders = tuple(sorted(number for number in pids if _holds(number, target, writes=reads)))
+    return holders or ((pid,) if _holds(pid, target, writes=reads) else None)
 
 
 def _is_fifo(path: str) -> bool:
@@ -52,5 +52,5 @@ def _opened(pid: int, target: str) -> Iterator[int]:
         for number in os.listdir(process / "fd"):
             with suppress(OSError, ValueError, IndexError):
                 if os.readlink(process / "fd" / number) == target:
-                    told = (process / "fdinfo" / number).read_text()
-                    yield int(told.partition("flags:")[2].split()[0], 8)
+                    info = (process / "fdinfo" / number).read_text()
+                    yield int(info.partition("flags:")[2].split()[0], 8)

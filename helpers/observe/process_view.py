@@ -222,7 +222,7 @@ def _with_record(
         interpreter_finished=record["ended"] and view.error is None,
         acting_thread=acting_thread(record, sources) if view.waits else None,
         groups=groups.groups(record),
-        groups_made=groups.made(record),
+        groups_made=groups.group_count(record),
         new_groups=new_groups(record, sources),
     )
 

@@ -152,8 +152,8 @@ class Recorder:
         try:
             action()
         except OSError as problem:
-            said = f"the recording {self._path} is not complete: {problem.strerror}"
-            self.problem = self.problem or said
+            message = f"the recording {self._path} is not complete: {problem.strerror}"
+            self.problem = self.problem or message
 
 
 def _own_name() -> str:
@@ -237,8 +237,8 @@ def _redacted(value: object) -> object:
         return {key: _field(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         # The answer to a question for a source: it is parsed again where the recording is read.
-        asked = value[0] if len(value) == 2 and type(value[0]) is list else []
-        source = asked[:1] in (["Source"], ["Cell"])
+        question = value[0] if len(value) == 2 and type(value[0]) is list else []
+        source = question[:1] in (["Source"], ["Cell"])
         return [_source(part) if source else _redacted(part) for part in value]
     return redacted(value) if isinstance(value, str) else value
 
@@ -262,18 +262,18 @@ def provenance() -> dict[str, str]:
     """Machine, system, versions and date, for the label of a recording."""
     from importlib import metadata  # it takes 10 ms, and only a recording needs it
 
-    found = {
+    facts = {
         "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",
         "system": platform.platform(),
         "python": platform.python_version(),
     }
     for name in ("torch", "lightning"):
         try:
-            found[name] = metadata.version(name)
+            facts[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    found["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-    return found
+    facts["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    return facts
 
 
 def load(path: Path) -> Recording:

@@ -223,9 +223,11 @@ class Sampler:
             asks: answer for asks, answer in self._last_answers.items() if asks in wanted
         }
         self._dumps.look(
-            self._trackers[question.pid].program
-            for question in wanted
-            if isinstance(question, Dump) and question.pid in self._trackers
+            [
+                self._trackers[question.pid].program
+                for question in wanted
+                if isinstance(question, Dump) and question.pid in self._trackers
+            ]
         )
         for question in wanted:
             try:

@@ -67,8 +67,8 @@ def errors(text: str) -> list[ErrorView]:
 
 def frames(lines: Iterable[str]) -> list[Frame]:
     """The frames in some lines, of a traceback that may be cut off; the outermost frame first."""
-    found = (_FRAME.match(line) for line in lines)
-    return [Frame(match["file"], int(match["line"]), match["function"]) for match in found if match]
+    matches = (_FRAME.match(line) for line in lines)
+    return [Frame(match["file"], int(match["line"]), match["function"]) for match in matches if match]
 
 
 def _cause(chain: list[tuple[ErrorView, str]]) -> ErrorView:

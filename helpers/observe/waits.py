@@ -29,7 +29,7 @@ from ..model.waits import (
 )
 from . import nccl, timeouts
 from .device_reads import METHODS, read_at, waits_in
-from .groups import Waiting, carries_out, logged, made, members, on_device, pending_waits, sizes
+from .groups import Waiting, carries_out, group_count, logged, members, on_device, pending_waits, sizes
 from .source import Sources, frame_of, relative
 from .system_call import NO_CALL, Blocked, blocked_waits, unnamed_call
 
@@ -172,7 +172,7 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
             seq=_logged_number(call, record),
             sizes=sizes(call["sizes"]),
             root=call["root"],
-            group_number=made(record) if call["counted"] else None,
+            group_number=group_count(record) if call["counted"] else None,
             barrier_key=call["key"],
             on_device=carries_out(record, call["group"]) and call["op"] not in torch_names.UNRECORDED,
             **common,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NotRequired, TypedDict
 
 from ..beacon.membership import ranks_of
-from ..beacon.record import FlightEntry, Members, Record
+from ..beacon.record import CallHistory, FlightEntry, Members, Record
 from ..beacon.record import Group as JoinedGroup
 from ..beacon.torch_names import P2P_CALLS
 from ..model.facts import Collective, Group
@@ -87,11 +87,22 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
     dist, history = record["dist"], record.get("call_history")
     if dist is None or history is None or not history.get("whole"):
         return ()
-    noted = [call for call in history["newest"] if call["op"] not in P2P_CALLS]
-    asynchronous = {call["op"] for call in noted if call.get("handle")}
-    operations = {(call["group"], call["number"]): call["op"] for call in noted}
+    entries = _entries(history, open_handles)
+    return tuple(
+        entries.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True, logged=True)
+        for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
+        for newest in (history["collectives"].get(name, 0),)
+        for number in range(max(1, newest - LOGGED + 1), newest + 1)
+    )
+
+
+def _entries(history: CallHistory, open_handles: Collection[Place]) -> dict[Place, Collective]:
+    """The newest collectives of a log, as `logged` gives them."""
+    calls = [call for call in history["newest"] if call["op"] not in P2P_CALLS]
+    asynchronous = {call["op"] for call in calls if call.get("handle")}
+    operations = {(call["group"], call["number"]): call["op"] for call in calls}
     order = history.get("order") or [(*place, op) for place, op in operations.items()]
-    entries = {
+    return {
         (group, number): Collective(
             group,
             number,
@@ -105,12 +116,6 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
         )
         for turn, (group, number, op) in enumerate(order)
     }
-    return tuple(
-        entries.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True, logged=True)
-        for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
-        for newest in (history["collectives"].get(name, 0),)
-        for number in range(max(1, newest - LOGGED + 1), newest + 1)
-    )
 
 
 def calls(record: Record) -> int:

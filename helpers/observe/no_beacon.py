@@ -88,11 +88,11 @@ def why(row: Row, who: str, failure: str, *, begun: bool = False) -> str:
     return f"{who} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
 
 
-def instead(who: str, seen: bool, problem: str | None) -> list[str]:
+def instead(who: str, is_read: bool, problem: str | None) -> list[str]:
     """What is seen of a process that has no beacon; nothing before the first look."""
     if problem is not None:
         return [f"the stack of {who} cannot be seen: {problem}"]
-    if seen:
+    if is_read:
         return [
             f"the stack of {who} is read from outside, by py-spy; sequence numbers, sizes and "
             "asynchronous operations cannot be seen there"

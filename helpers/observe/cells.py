@@ -215,7 +215,7 @@ class Cells:
         for file, cell in cells.items():
             text = cell[1]
             name, whole = next(
-                (around for around in magic if text and around[1].endswith(f"\n{text}")), cell
+                (outer for outer in magic if text and outer[1].endswith(f"\n{text}")), cell
             )
             self._places[file] = name, whole.count("\n") - text.count("\n")
             unique = self.texts.setdefault(name, whole) == whole

@@ -10,9 +10,7 @@ from .process_table import Row
 
 
 def daemons(
-    sessions: Mapping[int, int],
-    rows: Mapping[int, Row],
-    identities: Mapping[int, Identity],
+    sessions: Mapping[int, int], rows: Mapping[int, Row], identities: Mapping[int, Identity]
 ) -> dict[int, list[int]]:
     """The sessions whose processes the job has left running.
 

@@ -245,12 +245,8 @@ class History:
 
     def _debug_server(self) -> str | None:
         """Where the debug server of the job listens, which is a child of a rank."""
-        servers = (
-            self.table.rows[pid]
-            for pid, record in self.records.items()
-            if debug_server.is_server(record)
-        )
-        for row in servers:
+        servers = (pid for pid, record in self.records.items() if debug_server.is_server(record))
+        for row in (self.table.rows[pid] for pid in servers):
             rank = self.table.rows.get(row.parent)
             unshared = set(row.sockets) - set(rank.sockets if rank is not None else ())
             return next((f"localhost:{port}" for _, port in sorted(unshared)), None)

@@ -68,14 +68,7 @@ class Inbox:
     def forget(self, pid: int) -> None:
         """Drop what is known of a process that runs another program by now, or that has ended."""
         self.beacons.discard(pid)
-        for by_pid in (
-            self.records,
-            self.written,
-            self.stacks,
-            self.samples,
-            self.failures,
-            self.cells,
-        ):
+        for by_pid in (self.records, self.written, self.stacks, self.samples, self.failures, self.cells):
             by_pid.pop(pid, None)
 
     def child(self, pid: int) -> Child | None:

@@ -88,14 +88,14 @@ class _Threads(msgspec.Struct, frozen=True):
         """What a thread waits for."""
         return self.waits_by_id[id(thread)]
 
-    def in_communication(self) -> list[Thread]:
+    def callers(self) -> list[Thread]:
         """Those beside the main one that are in a call of torch's for other ranks."""
         in_call = [thread for thread in self.secondary if thread["call"] is not None]
         return [t for t in in_call if any(isinstance(wait, Communication) for wait in self.waits(t))]
 
     def merged(self, first: Sequence[Wait] = (), last: Sequence[Wait] = ()) -> list[Wait]:
         """The waits of the threads that communicate, between others."""
-        return _merged([first, *map(self.waits, self.in_communication()), last])
+        return _merged([first, *map(self.waits, self.callers()), last])
 
 
 Judged = tuple[Thread, list[Wait]]
@@ -114,7 +114,7 @@ def _judged_thread(record: Record, sources: Sources) -> tuple[Thread | None, lis
     waits_by_id = {id(thread): thread_waits(thread, record, sources) for thread in visible}
     threads = _Threads([thread for thread in visible if not thread["main"]], waits_by_id)
     if main is None:
-        return next(iter(threads.in_communication()), None), threads.merged()
+        return next(iter(threads.callers()), None), threads.merged()
     return (
         _awaited(threads, main, record, sources)
         or _hosted(threads, main)
@@ -145,16 +145,16 @@ def _hosted(threads: _Threads, main: Thread) -> Judged | None:
     if _has_users(main) or not users:
         return None
     shown = max(users, key=lambda thread: (thread["call"] is not None, bool(threads.waits(thread))))
-    callers = [thread for thread in threads.in_communication() if thread is not shown]
+    callers = [thread for thread in threads.callers() if thread is not shown]
     return shown, _merged([threads.waits(thread) for thread in (shown, *callers)])
 
 
 def _communicating(threads: _Threads, main: Thread) -> Judged | None:
     """Where the main thread waits inside the process, for whichever: those that communicate count."""
-    waits, callers = threads.waits(main), threads.in_communication()
-    return (
-        _through(main, callers[0], waits, threads.merged()) if callers and _in_process(waits) else None
-    )
+    waits, callers = threads.waits(main), threads.callers()
+    if not callers or not _in_process(waits):
+        return None
+    return _through(main, callers[0], waits, threads.merged())
 
 
 def _serving(threads: _Threads, main: Thread) -> Judged | None:
@@ -207,10 +207,8 @@ def _helping(record: Record, shown: Thread, waits: Sequence[Wait], sources: Sour
     chain, _ = awaited(shown, record, sources) if _in_process(waits) else ([], False)
     if chain:
         return chain
-    candidates = [
-        thread for thread in record["threads"] if thread is shown or not _is_hosts(thread, shown)
-    ]
-    record = {**record, "threads": candidates}
+    threads = [t for t in record["threads"] if t is shown or not _is_hosts(t, shown)]
+    record = {**record, "threads": threads}
     if _in_process(waits):
         return freeing(waits[0], shown, record, sources)
     if _is_unknown(shown, waits):

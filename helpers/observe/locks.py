@@ -152,15 +152,10 @@ def holder_of_file(path: str, waiter: int) -> int | None:
         pid, local = owner
         return (pid if _older(pid, status.st_mtime) else 0) if local else None
     for pid in psutil.pids():
-        if pid != waiter and _has_open(pid, path):
+        if pid != waiter and path in _open_files(pid):
             return int(pid)
     may_look = os.geteuid() in (0, status.st_uid)
     return 0 if may_look and not _shared(path) else None
-
-
-def _has_open(pid: int, path: str) -> bool:
-    """True for a process that has a file open, as far as we may look."""
-    return path in _open_files(pid)
 
 
 def _open_files(pid: int) -> Iterator[str]:

@@ -366,7 +366,4 @@ def _samples(earlier: Samples | None, later: Samples | None) -> Samples | None:
         {**sample, "place": sample["place"] + moved if sample["place"] >= 0 else -1}
         for sample in later["samples"]
     ]
-    return {
-        "samples": [*earlier["samples"], *shifted],
-        "places": [*earlier["places"], *later["places"]],
-    }
+    return {"samples": [*earlier["samples"], *shifted], "places": [*earlier["places"], *later["places"]]}

@@ -74,10 +74,8 @@ def _candidates(pid: int) -> Iterator[list[str]]:
         process = psutil.Process(pid)
         folder, session_name = process.cwd(), process.environ().get("JPY_SESSION_NAME", "")
         if session_name:  # Jupyter Server 1 gave a path relative to its own root
-            yield [
-                os.path.join(folder, session_name),
-                os.path.join(folder, os.path.basename(session_name)),
-            ]
+            paths = session_name, os.path.basename(session_name)
+            yield [os.path.join(folder, path) for path in paths]
         yield ask(_in_folder, folder)
 
 

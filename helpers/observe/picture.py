@@ -88,9 +88,7 @@ class Picture:
 
     def _counted(self) -> int | None:
         """How many ranks the job has, as far as anything tells."""
-        world_size = max(
-            (identity.world_size for identity in self._of_rank if identity.world_size), default=None
-        )
+        world_size = max((identity.world_size or 0 for identity in self._of_rank), default=0)
         counts = (spawned_number(record) for record in self._records.values())
         spawned = max((number for number in counts if number), default=None)
         return world_size or spawned or len(set(self._history.inbox.spawned.values())) or None
@@ -174,12 +172,7 @@ class Picture:
     def _forget_ended(self) -> None:
         """Forget the oldest of the processes that have ended well and were no ranks."""
         parents = {row.parent for row in self._rows.values() if row.ended is None}
-        needed = {
-            self._watched.pid,
-            *self._roles.ranks.values(),
-            *self._roles.duplicates,
-            *parents,
-        }
+        needed = {self._watched.pid, *self._roles.ranks.values(), *self._roles.duplicates, *parents}
         ended = [
             (row.ended, pid)
             for pid, row in self._rows.items()

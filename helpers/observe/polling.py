@@ -193,15 +193,11 @@ def lock_file(site: Site, sources: Sources) -> str | None:
     loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
     if loop is None:
         return None
-    for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
-        if not any(_catches(handler) for handler in attempt.handlers):
-            continue
-        for call in (node for part in attempt.body for node in ast.walk(part)):
-            path = _created(call) if isinstance(call, ast.Call) else None
-            if path is not None:
-                return _path_value(path, site, sources)
-    looked_at = _looked_at(loop.test)
-    return _path_value(looked_at, site, sources) if looked_at is not None else None
+    for call in _attempts(loop):
+        if (path := _created(call)) is not None:
+            return _path_value(path, site, sources)
+    tested = _tested_path(loop.test)
+    return _path_value(tested, site, sources) if tested is not None else None
 
 
 def _path_value(path: ast.expr, site: Site, sources: Sources) -> str:
@@ -226,14 +222,15 @@ def asks_again(site: Site, sources: Sources) -> bool:
     That is a call of `flock` or `lockf` with `LOCK_NB`, whose refusal the loop catches.
     """
     loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
-    attempts = [node for node in ast.walk(loop) if isinstance(node, ast.Try)] if loop else []
-    return any(
-        isinstance(call, ast.Call) and _locks_at_once(call)
-        for attempt in attempts
-        if any(_catches(handler) for handler in attempt.handlers)
-        for part in attempt.body
-        for call in ast.walk(part)
-    )
+    return loop is not None and any(map(_locks_at_once, _attempts(loop)))
+
+
+def _attempts(loop: ast.While) -> Iterator[ast.Call]:
+    """The calls in a loop whose refusal it catches."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+            calls = (call for part in node.body for call in ast.walk(part))
+            yield from (call for call in calls if isinstance(call, ast.Call))
 
 
 def gives_up(site: Site, sources: Sources) -> bool:
@@ -255,7 +252,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def _looked_at(test: ast.expr) -> ast.expr | None:
+def _tested_path(test: ast.expr) -> ast.expr | None:
     """The path of `exists(path)` or `path.exists()`, as the whole condition."""
     if not isinstance(test, ast.Call) or called_name(test) not in _LOOKS:
         return None

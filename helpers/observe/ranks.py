@@ -54,11 +54,7 @@ class Roles(msgspec.Struct, frozen=True):
 
 
 def assign(
-    table: Table,
-    identities: Mapping[int, Identity],
-    attempt: int | None = None,
-    *,
-    ended: bool = False,
+    table: Table, identities: Mapping[int, Identity], attempt: int | None = None, *, ended: bool = False
 ) -> Roles:
     """Say which process is which rank.
 

@@ -219,16 +219,12 @@ class Sampler:
 
     def _answers(self, wanted: Collection[AnyQuestion]) -> Iterator[tuple[AnyQuestion, Any]]:
         """Those that are new or have changed since the look before."""
+        previous = self._last_answers
         self._last_answers = {
-            asks: answer for asks, answer in self._last_answers.items() if asks in wanted
+            question: previous[question] for question in wanted if question in previous
         }
-        self._dumps.look(
-            [
-                self._trackers[question.pid].program
-                for question in wanted
-                if isinstance(question, Dump) and question.pid in self._trackers
-            ]
-        )
+        pids = [question.pid for question in wanted if isinstance(question, Dump)]
+        self._dumps.look([self._trackers[pid].program for pid in pids if pid in self._trackers])
         for question in wanted:
             try:
                 answer = self._answer(question)
@@ -380,7 +376,7 @@ class _Tracker:
             self.reported = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-        function = _kernel_function(process.pid)
+        function = _proc(f"{process.pid}/wchan")
         listening = {sock.local for sock in opened or () if sock.state == psutil.CONN_LISTEN}
         return Usage(
             pid=process.pid,
@@ -401,8 +397,12 @@ class _Tracker:
         if self._cpu != self._cpu_of_threads or not self._threads:
             with suppress(psutil.Error):
                 self._threads = [
-                    (thread.id, thread.user_time + thread.system_time, _thread_name(pid, thread.id))
-                    for thread in self.process.threads()
+                    (
+                        task.id,
+                        task.user_time + task.system_time,
+                        _proc(f"{pid}/task/{task.id}/comm").strip(),
+                    )
+                    for task in self.process.threads()
                 ]
                 self._cpu_of_threads = self._cpu
         return self._threads
@@ -425,35 +425,21 @@ class _Tracker:
 
 def zombie_status(pid: int) -> int | None:
     """Wait status of a process that has not been waited for yet, from its stat line (Linux)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
+    fields = _proc(f"{pid}/stat").rpartition(")")[2].split()
     return int(fields[49]) if len(fields) > 49 and fields[0] == "Z" else None
 
 
-def _kernel_function(pid: int) -> str:
-    """The kernel function in which the main thread of `pid` sleeps (Linux), else an empty string."""
-    try:
-        return Path(f"/proc/{pid}/wchan").read_text()
-    except OSError:
-        return ""
+def _proc(path: str) -> str:
+    """What is in a file of `/proc` (Linux); empty where it cannot be read."""
+    with suppress(OSError):
+        return Path("/proc", path).read_text()
+    return ""
 
 
 def _tracer(pid: int) -> int:
     """Pid of the debugger of a process (Linux), 0 without one."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("TracerPid:"):
-                return int(line.split()[1])
-    return 0
-
-
-def _thread_name(pid: int, thread: int) -> str:
-    """The name that a thread has in the kernel (Linux), at most 15 letters."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
-    return ""
+    lines = _proc(f"{pid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("TracerPid:")), 0)
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str] | None:

@@ -16,12 +16,7 @@ from .process_table import Row
 
 
 def with_movement(
-    view: ProcessView,
-    row: Row,
-    evidence: Evidence,
-    now: float,
-    start: float,
-    outside: float = -math.inf,
+    view: ProcessView, row: Row, evidence: Evidence, now: float, start: float, outside: float = -math.inf
 ) -> ProcessView:
     """The view with its movement: how long it is still, idle and not woken, and when its wait ends.
 

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ..beacon import torch_names
-from ..beacon.record import (
-    Call,
-    Record,
-    Thread,
-)
+from ..beacon.record import Call, Record, Thread
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
     AtRendezvous,
@@ -80,10 +76,7 @@ def _telling(thread: Thread) -> tuple[str, ...]:
 
 def _waits(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
     common = Waiting(
-        thread=thread["name"],
-        where=innermost_user(frames),
-        within=_telling(thread),
-        traced=bool(frames),
+        thread=thread["name"], where=innermost_user(frames), within=_telling(thread), traced=bool(frames)
     )
     if thread["call"] is not None:
         return _in_call(thread["call"], record, common, sources.cwd)
@@ -123,7 +116,8 @@ def _in_call(call: Call, record: Record, common: Waiting, cwd: str) -> list[Wait
         case "rpc":
             return [InRPC(op=op, peers=tuple(call["peers"]), **common)]
         case "lock":
-            return [OnLock(op=op, path=_path(call["key"], cwd), **common)]
+            path = relative(call["key"], cwd) if call["key"] else None
+            return [OnLock(op=op, path=path, **common)]
         case "process":
             return [OnChild(op=op, **common)]
 
@@ -184,7 +178,3 @@ def _logged_number(call: Call, record: Record) -> int | None:
     """The number of a call that is in progress, where it is the newest of its group in the log."""
     entries = [entry for entry in logged(record) if entry.group == call["group"]]
     return entries[-1].seq if entries and entries[-1].op == call["op"] else None
-
-
-def _path(path: str | None, cwd: str) -> str | None:
-    return relative(path, cwd) if path else None

@@ -31,7 +31,6 @@ TESTED = "if"
 _Headed = ast.If | ast.While | ast.IfExp | ast.Assert
 _Block = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef | ast.Match
 
-
 STOOD = 10.0
 """Seconds for which a thread must have spun at a line before the functions are read in which it is."""
 

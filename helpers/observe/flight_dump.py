@@ -32,7 +32,6 @@ WORLD = "default_pg"
 _RANK = re.compile(r"(\d+)(\.(json|pickle|pkl|pt|trace|gz))*$")
 _PEERS = re.compile(r"(send|recv) (\d+)(->|<-)(\d+)$")
 
-
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"\s+")
 

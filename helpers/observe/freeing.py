@@ -121,13 +121,10 @@ def _is_given_work(frames: Sequence[FrameEntry]) -> bool:
 def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
     if _is_given_work(thread["frames"]):
         return True
-    for effects in _effects_of(thread, sources):
-        if isinstance(wait, OnCondition):
-            if not effects.changed.isdisjoint(_NAME.findall(wait.op)):
-                return True
-        elif not effects.methods.isdisjoint(_ending(wait)):
-            return True
-    return False
+    if isinstance(wait, OnCondition):
+        names = frozenset(_NAME.findall(wait.op))
+        return any(names & effects.changed for effects in _effects_of(thread, sources))
+    return any(_ending(wait) & effects.methods for effects in _effects_of(thread, sources))
 
 
 def _ending(wait: Wait) -> frozenset[str]:

@@ -264,10 +264,8 @@ class History:
         return matters and no_beacon.is_certain(row)
 
     def _statuses(self, look: Look) -> dict[int, int]:
-        statuses: dict[int, int] = {}
-        for record in self.records.values():
-            statuses.update(record["reaped"])
-        statuses.update(look.reaped)
+        tables = [*(record["reaped"] for record in self.records.values()), look.reaped]
+        statuses = {pid: status for table in tables for pid, status in table.items()}
         if look.status is not None:
             statuses[self.watched.pid] = look.status
         return statuses

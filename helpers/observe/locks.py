@@ -30,7 +30,6 @@ OWN_FILE = "existing file"
 TIMED_FILE = "existing file, maybe for a time"
 """The same in a loop that may give up, or remove the file when it is old."""
 
-
 ASKED_AGAIN = frozenset((*POLLED, OWN_FILE, TIMED_FILE, "lock file"))
 """Operations in which a program or a library looks again and again whether the lock is free."""
 

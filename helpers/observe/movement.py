@@ -9,7 +9,6 @@ from pathlib import Path
 MOST_THREADS = 256
 """Threads of a process that are looked at: each takes 0.02 ms."""
 
-
 TELLS = Path("/proc/self/task").is_dir()
 """Whether this system tells how often a thread has been scheduled."""
 

@@ -60,18 +60,13 @@ def _without_beacon(history: History, row: Row, who: str) -> Iterator[str]:
     """Why a process has no beacon, and how it is seen without one."""
     pid = row.pid
     if not history.attached:
-        begun = pid in history.inbox.written
-        yield no_beacon.why(row, who, _failure(history, pid), begun=begun)
+        failure = history.inbox.failures.get(pid) or history.ask(Failure(pid)) or ""
+        yield no_beacon.why(row, who, failure, begun=pid in history.inbox.written)
     if row.ended is None:
         dump = history.ask(Dump(pid))
         problem = dump if isinstance(dump, str) and pid not in history.records else None
         is_read = pid in history.records and not history.attached
         yield from no_beacon.instead(who, is_read, problem)
-
-
-def _failure(history: History, pid: int) -> str:
-    """What the beacon of a process said when it could not start, or look."""
-    return history.inbox.failures.get(pid) or history.ask(Failure(pid)) or ""
 
 
 def _age(history: History, row: Row, now: float) -> float:

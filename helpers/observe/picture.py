@@ -111,7 +111,9 @@ class Picture:
             exit_code=root.exit_code if root and over else None,
             signal=root.signal if root and over else None,
             ended=self._history.ended,
-            hardware=self._hardware(),
+            hardware="cuda"
+            if any(r["accelerator"] == "cuda" for r in self._records.values())
+            else "cpu",
             backends=tuple(sorted({name for identity in of_rank for name in identity.backends})),
             master=next((identity.master for identity in of_rank if identity.master), None),
             single_node=all(identity.single_node for identity in of_rank) and self._part is None,
@@ -166,8 +168,8 @@ class Picture:
                 yield rank, tuple(self._history.ask(Printed(process.pid)) or ())
 
     def _launchers(self) -> tuple[ProcessView, ...]:
-        rows = self._rows
-        return tuple(self._launcher(pid) for pid in self._roles.launchers if not rows[pid].is_helper)
+        pids = (pid for pid in self._roles.launchers if not self._rows[pid].is_helper)
+        return tuple(map(self._launcher, pids))
 
     def _forget_ended(self) -> None:
         """Forget the oldest of the processes that have ended well and were no ranks."""
@@ -319,10 +321,6 @@ class Picture:
             Port(address, port, "store" if str(port) == store else "gloo" if joined else "other")
             for address, port in sockets
         ]
-
-    def _hardware(self) -> str:
-        used = {record["accelerator"] for record in self._records.values()}
-        return "cuda" if "cuda" in used else "cpu"
 
     def _script_error(self) -> tuple[str | None, Frame | None]:
         """Why Python could not even start the script, from its own words, and the line."""

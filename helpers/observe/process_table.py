@@ -17,7 +17,6 @@ WORK, FORGIVEN = 0.05, 0.01
 each second: what wakes up from time to time to look around uses less than 1 % of a core. The kernel
 counts in steps of 0.01 s."""
 
-
 SPINNING = ("TP_SHM_reactor", "TP_IBV_reactor", "pt_tcpstore", "NCCL ")
 """Threads whose work is none of their process's, by how their names begin. Those of
 `torch.distributed.rpc` look for messages all the time (TensorPipe by shared memory and InfiniBand:

@@ -36,6 +36,8 @@ LIMIT = 5.0
 AGAIN_AFTER = 3.0
 """Seconds after a look that failed before the next one."""
 
+_DUMP = ("dump", "--json", "--locals", "--nonblocking", "--full-filenames", "--pid")
+
 MOVING = "it moves too fast to be read"
 
 NEVER_POLL = ("collective", "p2p", "store")
@@ -98,16 +100,7 @@ class Dumps:
 
     def _start(self, pid: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [
-                str(self.tool),
-                "dump",
-                "--json",
-                "--locals",
-                "--nonblocking",
-                "--full-filenames",
-                "--pid",
-                str(pid),
-            ],
+            [str(self.tool), *_DUMP, str(pid)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

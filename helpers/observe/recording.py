@@ -39,7 +39,6 @@ MOST, MOST_PROCESSES = 1000, 16_000
 NEWEST = 32
 """Looks at the end that a tape keeps one by one: a verdict needs half of them."""
 
-
 GZIP = 16 + zlib.MAX_WBITS
 """How zlib is told to write and to expect the head of a gzip file."""
 

@@ -77,7 +77,6 @@ STORE_EVERY = 10.0
 ENVIRONMENT = frozenset((*OF_LAUNCHERS, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", PIPE, *DUMPS))
 """The variables of a process that a look tells; others may be secrets."""
 
-
 FREEZER = ("__refrigerator", "do_freezer_trap")
 """Where the kernel keeps a thread whose control group is frozen: kernel/freezer.c, kernel/signal.c."""
 

@@ -38,8 +38,8 @@ def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | Non
     if len(site["position"]) == 1:
         return _only_call(site, sources)
     for node in sources.at(site):
-        entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
-        if any(site["names"].get(ast.unparse(expression)) == "lock" for expression in entered):
+        contexts = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
+        if any(site["names"].get(ast.unparse(expression)) == "lock" for expression in contexts):
             return "lock", "acquire", None
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -59,11 +59,11 @@ def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
     peer = site.get("peers", {}).get(_expression(handle))
     if peer is not None:
         return str(peer)
-    call = _bound(handle, site, sources) if isinstance(handle, ast.Name) else None
+    call = _binding(handle, site, sources) if isinstance(handle, ast.Name) else None
     return _handle_of(call, site["strings"])[1] if isinstance(call, ast.Call) else None
 
 
-def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
+def _binding(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
     """The expression that a name stands for at a site, when it is bound once in its function."""
     module = sources.tree(site["file"])
     scope = scope_at(module, site["position"][0])
@@ -106,7 +106,7 @@ def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | No
 
 def _class_of(node: ast.expr, site: Site, sources: Sources) -> str | None:
     """The class of what a name stands for, by the call that has made it; a module's are not seen."""
-    call = _bound(node, site, sources) if isinstance(node, ast.Name) else None
+    call = _binding(node, site, sources) if isinstance(node, ast.Name) else None
     return MADE_BY.get(ast.unparse(call.func).rpartition(".")[2]) if isinstance(call, ast.Call) else None
 
 

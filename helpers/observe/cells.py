@@ -148,10 +148,10 @@ def compiled(source: str) -> str:
     heads = [f"# {line}\n" for line in raw[:first] if line.strip()]
     lines = [f"{line}\n" for line in raw[first:]]
     for _ in range(min(len(lines), MOST_MAGICS)):
-        refused = _refused("".join(lines))
-        if refused is None or (call := _without_magic(lines[refused])) == lines[refused]:
+        bad_line = _bad_line("".join(lines))
+        if bad_line is None or (call := _without_magic(lines[bad_line])) == lines[bad_line]:
             break
-        lines[refused] = call
+        lines[bad_line] = call
     return "".join([*heads, *lines])
 
 
@@ -160,7 +160,7 @@ def _begins(line: str) -> bool:
     return bool(line.strip()) and not line.startswith("%%")
 
 
-def _refused(text: str) -> int | None:
+def _bad_line(text: str) -> int | None:
     """Index of the line that is no Python; None where all is."""
     try:
         ast.parse(text)
@@ -183,7 +183,7 @@ def _without_magic(line: str) -> str:
     return line
 
 
-def _whole(text: str) -> str:
+def _source(text: str) -> str:
     """The same of what IPython has compiled: a cell magic is a call with the rest of the cell."""
     tree = parsed(text) if text.startswith(_CELL_MAGIC) else None
     call = tree.body[0].value if tree and isinstance(tree.body[0], ast.Expr) else None
@@ -210,7 +210,7 @@ class Cells:
         self.texts: dict[str, str] = {}
         self._places: dict[str, tuple[str, int]] = {}
         # A cell magic may run what follows it as a cell of its own, whose number is the next one's.
-        cells = {file: (cell_name(numbers), _whole(text)) for file, (numbers, text) in sources.items()}
+        cells = {file: (cell_name(numbers), _source(text)) for file, (numbers, text) in sources.items()}
         magic = [cell for cell in cells.values() if cell[1].startswith("# %%")]
         for file, cell in cells.items():
             text = cell[1]
@@ -236,17 +236,17 @@ class Cells:
 
     def _thread(self, thread: Thread) -> Thread:
         frames = self._frames(thread["frames"])
-        moved = dict(zip(thread["frames"], frames, strict=True))
+        renames = dict(zip(thread["frames"], frames, strict=True))
         renamed: Thread = {**thread, "frames": frames}
         user = next((entry for entry in thread["frames"] if entry[3]), None)
         if (site := thread["site"]) is not None and user is not None:
-            file, line, _, _ = moved[user]
+            file, line, _, _ = renames[user]
             shift = line - user[1]
             lines, columns = site["position"][:2], site["position"][2:]
             position = [*(number + shift for number in lines), *columns]
             renamed["site"] = {**site, "file": file, "position": position}
         if "locks" in thread:
-            places = {old[:2]: new[:2] for old, new in moved.items()}
+            places = {old[:2]: new[:2] for old, new in renames.items()}
             locks = [(lock, places.get((lock["file"], lock["line"]))) for lock in thread["locks"]]
             renamed["locks"] = [
                 {**lock, "file": place[0], "line": place[1]} if place else lock for lock, place in locks
@@ -256,22 +256,22 @@ class Cells:
     def _frames(self, entries: Sequence[FrameEntry]) -> list[FrameEntry]:
         """A stack, innermost frame first: what runs under `%time` belongs to the cell that called it."""
         frames: list[FrameEntry] = []
-        around = cell_name([]), 0
+        enclosing = cell_name([]), 0
         for file, line, function, user in reversed(entries):
             if file in _TIMED:
-                file, first = around if self._is_in(around, function, line) else (cell_name([]), 0)
+                file, first = enclosing if self._is_in(enclosing, function, line) else (cell_name([]), 0)
                 line += first
             elif file in self._places:
                 file, first = self._places[file]
                 line += first
                 head = self.texts[file].startswith("# %%")
-                around = file, 1 if head and line == 1 else line - 1
+                enclosing = file, 1 if head and line == 1 else line - 1
             frames.append((file, line, function, user))
         return frames[::-1]
 
-    def _is_in(self, around: tuple[str, int], function: str, line: int) -> bool:
+    def _is_in(self, enclosing: tuple[str, int], function: str, line: int) -> bool:
         """True for the code of a cell; a function may come from another one that ran under `%%time`."""
-        name, first = around
+        name, first = enclosing
         tree = parsed(self.texts.get(name, ""))
         return function == "<module>" or any(
             node.name == function and holds(node, line + first)

@@ -75,12 +75,12 @@ def merge(evidence: Iterable[Evidence]) -> Evidence:
     Raises:
         ValueError: there is no evidence of where the process stands.
     """
-    newest_first = sorted(evidence, key=lambda item: (item.at, item.source), reverse=True)
+    newest_first = sorted(evidence, key=lambda piece: (piece.at, piece.source), reverse=True)
     place = next((item for item in newest_first if item.since is not None), None)
     if place is None:
         raise ValueError("no source tells where the process stands")
     facts = {name: _first(newest_first, name) for name in _CHANGING}
-    by_trust = sorted(newest_first, key=lambda item: item.source, reverse=True)
+    by_trust = sorted(newest_first, key=lambda piece: piece.source, reverse=True)
     return Evidence(place.source, place.at, error=_first(by_trust, "error"), **facts)
 
 
@@ -88,5 +88,5 @@ _CHANGING = [field.name for field in fields(Evidence) if field.name not in ("sou
 
 
 def _first(evidence: Iterable[Evidence], name: str) -> Any:
-    values = (getattr(item, name) for item in evidence)
+    values = (getattr(piece, name) for piece in evidence)
     return next((value for value in values if value is not None), None)

@@ -64,12 +64,12 @@ class Effects(NamedTuple):
     Attributes:
         methods: the names of what it calls, `__exit__` for a `with` that may be for a lock; `wait()` for
             a `wait` without a time limit, by which a barrier opens.
-        changed: the names that it binds, and those of which it calls a method, but for modules.
+        mutations: the names that it binds, and those of which it calls a method, but for modules.
         names: all names in it, but for modules.
     """
 
     methods: frozenset[str]
-    changed: frozenset[str]
+    mutations: frozenset[str]
     names: frozenset[str]
 
 
@@ -123,7 +123,7 @@ def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
         return True
     if isinstance(wait, OnCondition):
         names = frozenset(_NAME.findall(wait.op))
-        return any(names & effects.changed for effects in _effects_of(thread, sources))
+        return any(names & effects.mutations for effects in _effects_of(thread, sources))
     return any(_ending(wait) & effects.methods for effects in _effects_of(thread, sources))
 
 
@@ -145,19 +145,19 @@ def _effects_of(thread: Thread, sources: Sources) -> Iterator[Effects]:
 def _effects(tree: ast.AST, name: str, line: int) -> Effects:
     """What the innermost function of that name around a line does."""
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-    around = [f for f in functions if f.name == name and holds(f, line)]
-    if not around:
+    candidates = [f for f in functions if f.name == name and holds(f, line)]
+    if not candidates:
         return Effects(frozenset(), frozenset(), frozenset())
     by_name = {function.name: function for function in functions}
-    reached = [max(around, key=lambda function: function.lineno)]
+    reachable = [max(candidates, key=lambda function: function.lineno)]
     for _ in range(DEEPEST):
-        callees = by_name.keys() & _union(map(_methods, reached))
-        reached += [by_name[name] for name in callees if by_name[name] not in reached]
+        callees = by_name.keys() & _union(map(_methods, reachable))
+        reachable += [by_name[name] for name in callees if by_name[name] not in reachable]
     modules = _imported(tree)
     return Effects(
-        _union(map(_methods, reached)),
-        _union(map(_changed, reached)) - modules,
-        _union(map(_names, reached)) - modules,
+        _union(map(_methods, reachable)),
+        _union(map(_mutations, reachable)) - modules,
+        _union(map(_names, reachable)) - modules,
     )
 
 
@@ -176,7 +176,7 @@ def _methods(function: ast.AST) -> Iterator[str]:
             yield "__exit__"
 
 
-def _changed(function: ast.AST) -> Iterator[str]:
+def _mutations(function: ast.AST) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(
             node.ctx, ast.Load

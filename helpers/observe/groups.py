@@ -176,11 +176,11 @@ def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 def members(group: Members) -> tuple[int, ...]:
     """The members of a group: one object wherever they are equal, since they may be many."""
-    return _same(tuple(ranks_of(group)))
+    return _interned(tuple(ranks_of(group)))
 
 
 @functools.lru_cache(maxsize=64)
-def _same(members: tuple[int, ...]) -> tuple[int, ...]:
+def _interned(members: tuple[int, ...]) -> tuple[int, ...]:
     return members
 
 

@@ -91,7 +91,7 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
 def held_against(waiter: int) -> list[tuple[str, int]]:
     """(path, pid) of each file that a process has open and another has locked, from `/proc/locks`."""
     try:
-        holders = {file: pid for file, pid in _granted() if pid not in (waiter, 0, -1)}
+        holders = {file: pid for file, pid in _kernel_locks() if pid not in (waiter, 0, -1)}
     except OSError:
         return []
     locked = []
@@ -105,11 +105,11 @@ def held_against(waiter: int) -> list[tuple[str, int]]:
 def lock_files(pids: Iterable[int]) -> list[str]:
     """The lock files whose existence is the lock that some processes have open."""
     paths = {path for pid in pids for path in _open_files(pid) if _LOCK_NAME.search(path)}
-    of_kernel = {file for file, _ in _granted()} if paths else set()
+    of_kernel = {file for file, _ in _kernel_locks()} if paths else set()
     return sorted(path for path in paths if _is_existing(path, of_kernel))
 
 
-def _granted() -> list[tuple[str, int]]:
+def _kernel_locks() -> list[tuple[str, int]]:
     """The locks that processes have, from `/proc/locks`: (file as `_number` has it, pid)."""
     with suppress(OSError):
         lines = map(str.split, Path("/proc/locks").read_text().splitlines())

@@ -57,7 +57,7 @@ class NcclDumps:
         if request.question != question:
             return None
         if request.answer is None:
-            request.answer = _dumped(question.dump)
+            request.answer = _read_dump(question.dump)
             if request.answer is None and now - request.at > ANSWERS:
                 request.answer = NO_DUMP
             if request.answer is not None:
@@ -88,7 +88,7 @@ def _request(question: Entries, now: float) -> _Request:
     return request
 
 
-def _dumped(path: str) -> Mapping[str, Any] | None:
+def _read_dump(path: str) -> Mapping[str, Any] | None:
     """What a rank has dumped, as the record of a beacon has it; None while it is not whole."""
     try:
         facts = os.lstat(path)

@@ -31,42 +31,42 @@ def not_seen(history: History, now: float) -> tuple[str, ...]:
     if history.limit is not None and history.limit.not_seen:
         sentences.append(history.limit.not_seen)
     for row in rows:
-        who = no_beacon.name(row, history.identities[row.pid].rank)
+        subject = no_beacon.name(row, history.identities[row.pid].rank)
         if row.pid in history.inbox.beacons:
-            sentences += _of_beacon(history, row, who, now)
+            sentences += _of_beacon(history, row, subject, now)
         elif history.has_no_beacon(row, now):
-            sentences += _without_beacon(history, row, who)
+            sentences += _without_beacon(history, row, subject)
     return tuple(dict.fromkeys(sentences))
 
 
-def _of_beacon(history: History, row: Row, who: str, now: float) -> Iterator[str]:
+def _of_beacon(history: History, row: Row, subject: str, now: float) -> Iterator[str]:
     """What the beacon of a process could not see.
 
     Args:
-        who: the process, as a sentence names it.
+        subject: the process, as a sentence names it.
     """
     record = history.records[row.pid]
     question = nccl.question(record, now)
     yield from no_beacon.kept_back(record)
     yield from nccl.not_seen(record, history.answers.get(question) if question else None, now)
     for part, why in record.get("faults", {}).items():
-        yield no_beacon.FAULT.format(who=who, part=part, why=why)
+        yield no_beacon.FAULT.format(subject=subject, part=part, why=why)
     age = _age(history, row, now)
     if age > SHOWN_AGE:
-        yield no_beacon.old(who, age, _why_late(history, row, now))
+        yield no_beacon.old(subject, age, _why_late(history, row, now))
 
 
-def _without_beacon(history: History, row: Row, who: str) -> Iterator[str]:
+def _without_beacon(history: History, row: Row, subject: str) -> Iterator[str]:
     """Why a process has no beacon, and how it is seen without one."""
     pid = row.pid
     if not history.attached:
         failure = history.inbox.failures.get(pid) or history.ask(Failure(pid)) or ""
-        yield no_beacon.why(row, who, failure, begun=pid in history.inbox.written)
+        yield no_beacon.why(row, subject, failure, begun=pid in history.inbox.written)
     if row.ended is None:
         dump = history.ask(Dump(pid))
         problem = dump if isinstance(dump, str) and pid not in history.records else None
         is_read = pid in history.records and not history.attached
-        yield from no_beacon.instead(who, is_read, problem)
+        yield from no_beacon.instead(subject, is_read, problem)
 
 
 def _age(history: History, row: Row, now: float) -> float:

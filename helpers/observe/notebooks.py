@@ -34,20 +34,20 @@ class Notebooks:
 
     def __init__(self) -> None:
         self._cells: dict[tuple[int, str], cells.NumberedSource] = {}
-        self._searched: dict[int, tuple[float, list[list[Index]]]] = {}
-        self._read: dict[str, tuple[float, Index]] = {}
+        self._searches: dict[int, tuple[float, list[list[Index]]]] = {}
+        self._index_cache: dict[str, tuple[float, Index]] = {}
 
     def cell(self, pid: int, file: str) -> cells.NumberedSource | None:
         """The cell that a process runs as `file`; None where no notebook has it."""
         if (pid, file) not in self._cells:
             now, digest = time.monotonic(), cells.hash_of(file) or 0
-            if now - self._searched.get(pid, (-EVERY, []))[0] >= EVERY:
+            if now - self._searches.get(pid, (-EVERY, []))[0] >= EVERY:
                 try:
                     groups = [list(self._indexes(paths)) for paths in _candidates(pid)]
                 except TimeoutError:
                     return None  # a notebook that has not answered yet may be the right one
-                self._searched[pid] = now, groups
-            for group in self._searched[pid][1]:
+                self._searches[pid] = now, groups
+            for group in self._searches[pid][1]:
                 if matches := [index[digest] for index in group if digest in index]:
                     numbers, source = cells.merged(matches)
                     self._cells[pid, file] = numbers, cells.compiled(source)
@@ -57,10 +57,10 @@ class Notebooks:
     def _indexes(self, paths: Sequence[str]) -> Iterator[Index]:
         for path in paths:
             try:
-                entry = self._read.get(path)
+                entry = self._index_cache.get(path)
                 if entry is None or entry[0] != ask(os.stat, path).st_mtime:
                     content, changed = notebook(path)
-                    self._read[path] = entry = changed, cells.index(content)
+                    self._index_cache[path] = entry = changed, cells.index(content)
             except TimeoutError:
                 raise
             except OSError:

@@ -76,19 +76,19 @@ class Pacing:
             for sample in self._alignment.take(rank, newest):
                 if sample.line is not None and sample.doing != "waits":
                     lines[sample.line] += 1
-            _bound(lines, MOST_LINES)
+            _trim(lines, MOST_LINES)
         for tick in self._alignment.due(now):
             self._count(tick, now)
 
     def _count(self, tick: int, now: float) -> None:
-        done = self._alignment.at(tick)
-        if done is None:
+        activities = self._alignment.at(tick)
+        if activities is None:
             return
         at = self._alignment.time_of(tick, now)
         self._times = [*self._times[:1], at]
         self._ticks += 1
         issued = self._alignment.issued(tick)
-        acting = {rank for rank, what in done.items() if what != "waits"}
+        acting = {rank for rank, activity in activities.items() if activity != "waits"}
         for group in sorted({group for numbers in issued.values() for group in numbers}):
             if group in self._groups or len(self._groups) < MOST_GROUPS:
                 blocks = self._groups.setdefault(group, _Blocks())
@@ -116,17 +116,17 @@ class _Blocks:
         while len(self._counts) > MOST_BLOCKS:
             earlier, self._counts = self._counts, {}
             self._width *= 2
-            for block, counted in earlier.items():
-                self._count(block // 2, counted)
+            for block, counter in earlier.items():
+                self._count(block // 2, counter)
 
     def _count(self, block: int, counted: Counter[Ranks]) -> None:
         counts = self._counts.setdefault(block, Counter())
         counts.update(counted)
-        _bound(counts, MOST_SETS)
+        _trim(counts, MOST_SETS)
 
     def numbered(self) -> Numbered:
         """All that was counted."""
-        return Numbered(self._width, {block: dict(counted) for block, counted in self._counts.items()})
+        return Numbered(self._width, {block: dict(counter) for block, counter in self._counts.items()})
 
 
 def _next_of(group: str, issued: Mapping[int, Mapping[str, int]], acting: set[int]) -> tuple[int, Ranks]:
@@ -147,7 +147,7 @@ def _sampled(snapshot: Snapshot) -> dict[int, RankView]:
     return by_pid if alive and len(by_pid) == len(views) else {}
 
 
-def _bound(counted: Counter[Ranks] | Counter[Line], most: int) -> None:
-    if len(counted) > 2 * most:
-        for item, _ in counted.most_common()[most:]:
-            del counted[item]
+def _trim(counter: Counter[Ranks] | Counter[Line], most: int) -> None:
+    if len(counter) > 2 * most:
+        for key, _ in counter.most_common()[most:]:
+            del counter[key]

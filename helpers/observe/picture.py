@@ -54,7 +54,7 @@ class Picture:
         self._of_rank = [self._identities[pid] for rank, pid in self._roles.ranks.items() if rank >= 0]
         root = history.table.rows.get(history.watched.pid)
         self._part = task((root.environment if root else None) or {})
-        world = self._counted()
+        world = self._world_size()
         self._unnamed = set(self._roles.ranks) == {-1} and (world is None or look.status is not None)
         self._number, self._world = -1, world
         if self._unnamed:
@@ -86,7 +86,7 @@ class Picture:
             output=tuple(self._output(all_ranks)),
         )
 
-    def _counted(self) -> int | None:
+    def _world_size(self) -> int | None:
         """How many ranks the job has, as far as anything tells."""
         world_size = max((identity.world_size or 0 for identity in self._of_rank), default=0)
         counts = (spawned_number(record) for record in self._records.values())
@@ -147,8 +147,8 @@ class Picture:
             if job.script_error is None
         ]
         absent: State = "missing" if job.single_node else "unseen"
-        met = any(identity.joined or identity.together for identity in self._of_rank)
-        if self._history.attached and job.single_node and met:
+        met_before = any(identity.joined or identity.together for identity in self._of_rank)
+        if self._history.attached and job.single_node and met_before:
             absent = "exited"  # all ranks were there once
         complete = (self._unnamed and self._part is None) or job.script_error is not None
         readable = with_calls(libraries.readable(views, self._history.sources))
@@ -197,10 +197,10 @@ class Picture:
         for number in sorted(
             {i.attempt for i in self._identities.values() if i.attempt < self._job.attempt}
         ):
-            then = ranks.assign(self._history.table, self._identities, number)
+            roles = ranks.assign(self._history.table, self._identities, number)
             views_of_ranks = (
                 self._rank(rank, pid)
-                for rank, pid in sorted(then.ranks.items())
+                for rank, pid in sorted(roles.ranks.items())
                 if rank >= 0 and self._rows[pid].ended is not None
             )
             attempts.append(Attempt(number, tuple(views_of_ranks)))

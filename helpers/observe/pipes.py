@@ -41,11 +41,11 @@ def _is_fifo(path: str) -> bool:
 
 
 def _holds(pid: int, target: str, *, writes: bool) -> bool:
-    wanted = (os.O_RDWR, os.O_WRONLY if writes else os.O_RDONLY)
-    return any(flags & os.O_ACCMODE in wanted for flags in _opened(pid, target))
+    modes = (os.O_RDWR, os.O_WRONLY if writes else os.O_RDONLY)
+    return any(flags & os.O_ACCMODE in modes for flags in _open_flags(pid, target))
 
 
-def _opened(pid: int, target: str) -> Iterator[int]:
+def _open_flags(pid: int, target: str) -> Iterator[int]:
     """The flags of each descriptor of a process that is open on `target`, as far as we may look."""
     process = Path(f"/proc/{pid}")
     with suppress(OSError):

@@ -75,13 +75,13 @@ def condition(file: str, line: int, sources: Sources) -> str | None:
 
     It is `True` for a loop that tests nothing. A loop that counts, or looks at a clock, ends by itself.
     """
-    around = (
+    enclosing = (
         node
         for node in ast.walk(sources.tree(file))
         if isinstance(node, ast.While | ast.For | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno <= line <= (node.body[-1].end_lineno or line)
     )
-    loop = max(around, key=lambda node: node.lineno, default=None)
+    loop = max(enclosing, key=lambda node: node.lineno, default=None)
     if not isinstance(loop, ast.While):
         return None
     tests = [*_tests([loop])]

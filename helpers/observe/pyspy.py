@@ -80,16 +80,16 @@ class Dumps:
         previous = self._processes
         self._processes = {program.pid: previous.get(program.pid) or _Process() for program in programs}
         if self.tool is not None and time.monotonic() >= self._next:
-            begun = time.monotonic()
+            start = time.monotonic()
             running = [
                 (program, self._start(program.pid))
                 for program in programs
-                if begun - self._processes[program.pid].failed > AGAIN_AFTER
+                if start - self._processes[program.pid].failed > AGAIN_AFTER
             ]
             for program, process in running:
-                self._take_dump(program, process, begun)
+                self._take_dump(program, process, start)
             ended = time.monotonic()
-            self._next = max(begun + EVERY, ended + (ended - begun) * (1 / SHARE - 1))
+            self._next = max(start + EVERY, ended + (ended - start) * (1 / SHARE - 1))
 
     def answer(self, pid: int) -> Record | str | None:
         """The newest record of a process, or why there is none; None before the first look."""
@@ -106,10 +106,10 @@ class Dumps:
             stderr=subprocess.PIPE,
         )
 
-    def _take_dump(self, program: Program, process: subprocess.Popen[bytes], begun: float) -> None:
+    def _take_dump(self, program: Program, process: subprocess.Popen[bytes], start: float) -> None:
         entry = self._processes[program.pid]
         try:
-            out, problem = process.communicate(timeout=max(0.1, begun + LIMIT - time.monotonic()))
+            out, problem = process.communicate(timeout=max(0.1, start + LIMIT - time.monotonic()))
             dump = msgspec.json.decode(out, type=list[dumped.DumpedThread])
         except (subprocess.TimeoutExpired, ValueError) as failure:
             timed_out = isinstance(failure, subprocess.TimeoutExpired)
@@ -134,15 +134,15 @@ class Dumps:
             environment=program.environment or {},
             cwd=cwd,
         )
-        record["read"], record["asked"] = now, begun
-        before, entry.threads = entry.threads, {}
+        record["read"], record["asked"] = now, start
+        previous, entry.threads = entry.threads, {}
         for dumped_thread, thread in zip(dump, record["threads"], strict=True):
             native_id = thread.get("native_id")
             if native_id is not None:
                 thread["native"] = native.blocking_call(native_id, str(program.pid))
                 thread["schedule"] = native.schedule(native_id, str(program.pid))
             signature = _signature(program.pid, native_id, thread)
-            newest = before.get(dumped_thread["thread_id"])
+            newest = previous.get(dumped_thread["thread_id"])
             if newest is None or newest.signature != signature:
                 newest = _Thread(signature, now)
             entry.threads[dumped_thread["thread_id"]] = newest

@@ -184,7 +184,7 @@ def _thread(
         "values": _plain(frames, entries),
         "ident": thread["thread_id"],
         "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
-        "joins": idents.get(_joined(frames)),
+        "joins": idents.get(_join_target(frames)),
         "holds_gil": thread.get("owns_gil", False),
         "spins": thread.get("active", False) and not thread.get("owns_gil", True),
     }
@@ -196,7 +196,7 @@ def _thread_object(frames: Sequence[Frame]) -> str:
     return next((_locals(frame).get("self", "") for frame in outermost if _is_threading(frame)), "")
 
 
-def _joined(frames: Sequence[Frame]) -> str:
+def _join_target(frames: Sequence[Frame]) -> str:
     """The thread for whose end a thread waits, as py-spy prints it; empty for none."""
     joins = (frame for frame in frames[:3] if _function(frame) == "join" and _is_threading(frame))
     return next((_locals(frame).get("self", "") for frame in joins), "")

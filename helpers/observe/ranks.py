@@ -74,7 +74,7 @@ def assign(
     if attempt is None:
         attempt = max((identity.attempt for identity in identities.values()), default=0)
     rows = sorted(table.rows.values(), key=lambda row: (row.is_helper, row.started))
-    by_rank, over = _carriers(table, identities, rows, attempt)
+    by_rank, finished = _carriers(table, identities, rows, attempt)
     ranks, duplicates = _bearers(table, identities, by_rank)
     carrying = {row for carriers in by_rank.values() for row in carriers}
     bearers = set(ranks.values())
@@ -82,7 +82,7 @@ def assign(
     launchers: list[int] = []
     for row in rows:
         lineage = [row, *table.ancestors(row.pid)]
-        if row.pid in bearers or (row not in carrying and not over.isdisjoint(lineage)):
+        if row.pid in bearers or (row not in carrying and not finished.isdisjoint(lineage)):
             continue
         owner = _owner(table, identities, row, by_rank, bearers, duplicates)
         if owner is None:
@@ -200,8 +200,8 @@ def _single(table: Table, main: int) -> Roles:
         for row in table.rows.values()
         if main in [above.pid for above in table.ancestors(row.pid)]
     )
-    rest = tuple(pid for pid in table.rows if pid != main and pid not in below)
-    return Roles({-1: main}, {main: below}, {}, rest)
+    launchers = tuple(pid for pid in table.rows if pid != main and pid not in below)
+    return Roles({-1: main}, {main: below}, {}, launchers)
 
 
 def _carriers(
@@ -213,23 +213,23 @@ def _carriers(
     then is a job, or a launch, before this one: it is over, as are other attempts of the launcher.
     """
     by_rank: dict[int, list[Row]] = {}
-    over: set[Row] = set()
-    begun: list[Row] = []
+    finished: set[Row] = set()
+    restarted: list[Row] = []
     for row in _numbered(table, identities, rows):
         identity = identities[row.pid]
         if identity.attempt != attempt or identity.rank is None:
-            over.add(row)
+            finished.add(row)
             continue
         carriers = by_rank.setdefault(identity.rank, [])
         if carriers and carriers[0].precedes(row) and carriers[0] not in table.ancestors(row.pid):
-            over.update(carriers)
+            finished.update(carriers)
             carriers.clear()
-            begun.append(row)
+            restarted.append(row)
         carriers.append(row)
     for number, carriers in list(by_rank.items()):
-        if any(carriers[0].precedes(row) for row in begun):
-            over.update(by_rank.pop(number))
-    return by_rank, over
+        if any(carriers[0].precedes(row) for row in restarted):
+            finished.update(by_rank.pop(number))
+    return by_rank, finished
 
 
 def _bearer(
@@ -316,13 +316,13 @@ def _numbered(table: Table, identities: Mapping[int, Identity], rows: Sequence[R
     number, or another size, or a host that has joined; if not, its host has chosen a port for its rank.
     """
     launchers = {row for row in rows if is_launcher(row.command)}
-    around: set[Row] = set()
+    wrappers: set[Row] = set()
     for row in launchers:
         above = set(table.ancestors(row.pid))
         if not above & launchers:
-            around |= {wrapper for wrapper in above if not wrapper.is_python}
+            wrappers |= {wrapper for wrapper in above if not wrapper.is_python}
     carry = [row for row in rows if identities[row.pid].rank is not None and not row.is_helper]
-    carriers = {row: None for row in carry if row not in launchers and row not in around}
+    carriers = {row: None for row in carry if row not in launchers and row not in wrappers}
     guests: set[Row] = set()
     for row in carriers:
         above = set(table.ancestors(row.pid))

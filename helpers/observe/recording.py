@@ -120,10 +120,10 @@ class Recorder:
     def __init__(self, path: Path) -> None:
         self.problem: str | None = None
         self._path = path / _own_name() if path.is_dir() else path
-        opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        if stat.S_ISREG(os.fstat(opened).st_mode):
-            os.fchmod(opened, 0o600)  # one that was there before
-        self._file = open(opened, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, 0o600)  # one that was there before
+        self._file = open(descriptor, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._packer = zlib.compressobj(wbits=GZIP)
 
     def begin(self, watched: Watched) -> None:
@@ -309,7 +309,7 @@ class Stream:
     """
 
     def __init__(self, path: Path) -> None:
-        with _refused():
+        with _as_recording_error():
             self._lines = _lines(path)
             label = json.loads(next(self._lines, b"null"))
             if not isinstance(label, dict) or label.get("recording") != VERSION:
@@ -327,7 +327,7 @@ class Stream:
         """
         number, newest = 0, -FURTHEST
         over = _line(OVER).encode().rstrip(b"\n")
-        with _refused():
+        with _as_recording_error():
             for line in self._lines:
                 if line == over:
                     self.over = True
@@ -342,7 +342,7 @@ class Stream:
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _as_recording_error() -> Iterator[None]:
     """Says of whatever is wrong with a file that it is no recording."""
     try:
         yield

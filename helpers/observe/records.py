@@ -50,7 +50,7 @@ class Beacons:
         except OSError:
             return
         self._make_room(entries)
-        changed: dict[int, set[str]] = {}
+        kinds_by_pid: dict[int, set[str]] = {}
         for entry in entries:
             number, _, kind = entry.name.partition(".")
             ours = kind in ("record", "stacks", "samples") and number.isdigit()
@@ -64,10 +64,10 @@ class Beacons:
             if state != self._states.get(entry.name):
                 if time.time() - stat.st_mtime > COARSEST:
                     self._states[entry.name] = state
-                changed.setdefault(int(number), set()).add(kind)
+                kinds_by_pid.setdefault(int(number), set()).add(kind)
                 if kind == "record":
                     self._written[int(number)] = time.monotonic() - (time.time() - stat.st_mtime)
-        for pid, kinds in changed.items():
+        for pid, kinds in kinds_by_pid.items():
             stacks = self._text(stacks_path, pid) if "stacks" in kinds else None
             samples = self._new_samples(pid) if "samples" in kinds else None
             report = Told(pid, self._written.get(pid, 0.0), stacks=stacks, samples=samples)

@@ -42,7 +42,7 @@ class Relay:
         self._pipes, self._logs, self._sink = pipes, logs, sink
         self._queue: deque[tuple[float, int | None, bytes]] = deque()
         self._size = 0
-        self._final, self._passed, self._over = (threading.Event() for _ in range(3))
+        self._final, self._passed, self._closed = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._run, name="relays output", daemon=True)
 
     def __enter__(self) -> Relay:
@@ -51,7 +51,7 @@ class Relay:
 
     def __exit__(self, *problem: object) -> None:
         self._final.set()
-        self._over.set()
+        self._closed.set()
         self._pipes.wake()
         self._thread.join()
 
@@ -76,7 +76,7 @@ class Relay:
                     self._size += len(data)
             self._hand_over(everything=final)
         self._passed.set()
-        while not self._over.is_set():
+        while not self._closed.is_set():
             for _ in self._pipes.read(REST):
                 pass
 

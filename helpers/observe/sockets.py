@@ -100,8 +100,8 @@ class Sockets:
     """The TCP sockets of processes, from look to look."""
 
     def __init__(self) -> None:
-        self._opened: dict[int, tuple[str, ...]] = {}
-        self._next = self._read = -math.inf
+        self._inodes: dict[int, tuple[str, ...]] = {}
+        self._next = self._read_time = -math.inf
 
     def look(self, pids: Iterable[int], now: float) -> dict[int, list[Socket]] | None:
         """Those that each process has open, if any; None where it is too early, or nothing seems new.
@@ -112,17 +112,17 @@ class Sockets:
         """
         if now < self._next:
             return None
-        begun = time.monotonic()
-        opened = {pid: numbers for pid in pids if (numbers := _opened(pid))}
+        start = time.monotonic()
+        inodes = {pid: numbers for pid in pids if (numbers := _socket_inodes(pid))}
         sockets = None
-        if opened != self._opened or now - self._read >= AGAIN:
-            sockets = _listed(opened)
-            self._opened, self._read = opened, now
-        self._next = now + max(EVERY, (time.monotonic() - begun) / SHARE)
+        if inodes != self._inodes or now - self._read_time >= AGAIN:
+            sockets = _tcp_sockets(inodes)
+            self._inodes, self._read_time = inodes, now
+        self._next = now + max(EVERY, (time.monotonic() - start) / SHARE)
         return sockets
 
 
-def _opened(pid: int) -> tuple[str, ...]:
+def _socket_inodes(pid: int) -> tuple[str, ...]:
     """The numbers of all sockets that a process has open; none where that cannot be listed."""
     numbers, folder = [], f"{PROC}/{pid}/fd"
     with suppress(OSError):
@@ -134,7 +134,7 @@ def _opened(pid: int) -> tuple[str, ...]:
     return tuple(numbers)
 
 
-def _listed(opened: Mapping[int, Iterable[str]]) -> dict[int, list[Socket]]:
+def _tcp_sockets(opened: Mapping[int, Iterable[str]]) -> dict[int, list[Socket]]:
     """The TCP sockets among these: the table of a network is read once for all processes on it."""
     networks: dict[str, dict[str, _Row]] = {}
     sockets = {}

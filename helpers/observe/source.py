@@ -98,16 +98,16 @@ def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.FormattedValue):
         return text(node.value, values)
     if isinstance(node, ast.JoinedStr):
-        return _joined("", [text(part, values) for part in node.values])
+        return _join("", [text(part, values) for part in node.values])
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
         between = "/" if isinstance(node.op, ast.Div) else ""
-        return _joined(between, [text(node.left, values), text(node.right, values)])
+        return _join(between, [text(node.left, values), text(node.right, values)])
     if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("Path", "str", "join"):
-        return _joined("/", [text(argument, values) for argument in node.args])
+        return _join("/", [text(argument, values) for argument in node.args])
     return None
 
 
-def _joined(between: str, parts: list[str | None]) -> str | None:
+def _join(between: str, parts: list[str | None]) -> str | None:
     texts = [part for part in parts if part is not None]
     return between.join(texts) if len(texts) == len(parts) else None
 

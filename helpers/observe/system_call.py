@@ -90,8 +90,8 @@ class Blocked(msgspec.Struct, frozen=True, dict=True):
     @property
     def method(self) -> str | None:
         """The only method that the line calls, where it is one by which a thread waits for another."""
-        only = self._methods[0] if len(self._methods) == 1 else None
-        return only if only in ENDED_BY else None
+        method = self._methods[0] if len(self._methods) == 1 else None
+        return method if method in ENDED_BY else None
 
     @cached_property
     def _methods(self) -> list[str]:
@@ -218,7 +218,7 @@ def _work(blocked: Blocked) -> list[Wait]:
         return [InP2P(op=operation, peers=peers, **common)]
     pending = pending_waits(record, common)
     if pending and (handle.startswith("Work") or _may_wait_for_work(blocked)):
-        return _either(pending, operation)
+        return _oldest_blocking(pending, operation)
     if handle.startswith("Work"):
         return [InP2P(op=SEND_OR_RECEIVE, **common)]
     return _in_native_code(blocked)
@@ -259,13 +259,13 @@ def _may_wait_for_work(blocked: Blocked) -> bool:
     )
 
 
-def _either(pending: Sequence[InCollective], operation: str) -> list[Wait]:
+def _oldest_blocking(pending: Sequence[InCollective], operation: str) -> list[Wait]:
     """Pending collectives, where a thread waits for one by a handle that does not say which.
 
     It may be the oldest of any group; those of the handle's own operation are preferred.
     """
-    alike = [wait for wait in pending if wait.op == operation] or pending
-    oldest = {wait.group: wait for wait in reversed(alike)}
+    candidates = [wait for wait in pending if wait.op == operation] or pending
+    oldest = {wait.group: wait for wait in reversed(candidates)}
     return [replace(wait, blocking=oldest.get(wait.group) is wait) for wait in pending]
 
 

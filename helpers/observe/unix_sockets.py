@@ -27,12 +27,12 @@ def peer(number: int) -> int | None:
     Args:
         number: that of a Unix socket of this network namespace, as in `socket:[NUMBER]`.
     """
-    asks = _ASKS.pack(socket.AF_UNIX, 0, 0, ANY, number, SHOW_PEER, ANY, ANY)
-    head = _HEADER.pack(_HEADER.size + len(asks), BY_FAMILY, REQUEST, 1, 0)
+    request = _ASKS.pack(socket.AF_UNIX, 0, 0, ANY, number, SHOW_PEER, ANY, ANY)
+    head = _HEADER.pack(_HEADER.size + len(request), BY_FAMILY, REQUEST, 1, 0)
     reply = b""
     with suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG) as kernel:
         kernel.settimeout(PATIENCE)
-        kernel.send(head + asks)
+        kernel.send(head + request)
         reply = kernel.recv(1 << 12)
     length, kind, *_ = _HEADER.unpack_from(reply.ljust(_HEADER.size, b"\0"))
     if kind != BY_FAMILY:  # that there is no such socket

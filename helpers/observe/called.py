@@ -38,8 +38,8 @@ def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | Non
     if len(site["position"]) == 1:
         return _only_call(site, sources)
     for node in sources.at(site):
-        entered = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
-        if any(site["names"].get(ast.unparse(each)) == "lock" for each in entered):
+        contexts = [item.context_expr for item in node.items] if isinstance(node, ast.With) else [node]
+        if any(site["names"].get(ast.unparse(expression)) == "lock" for expression in contexts):
             return "lock", "acquire", None
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -49,21 +49,21 @@ def called_at(site: Site, sources: Sources) -> tuple[str, str, str | None] | Non
             key = _peer(node.func.value, site, sources) if kind.startswith("Work.") else key
             return kind, node.func.attr, key
         if isinstance(node.func.value, ast.Call) and node.func.attr == "wait":
-            name, peer = _made(node.func.value, site["strings"])
+            name, peer = _handle_of(node.func.value, site["strings"])
             return (f"Work.{name}", "wait", peer) if name else None
     return None
 
 
 def _peer(handle: ast.expr, site: Site, sources: Sources) -> str | None:
     """The rank at the other end of a handle: as the beacon told, or from the call that made it."""
-    told = site.get("peers", {}).get(_expression(handle))
-    if told is not None:
-        return str(told)
-    made = _bound(handle, site, sources) if isinstance(handle, ast.Name) else None
-    return _made(made, site["strings"])[1] if isinstance(made, ast.Call) else None
+    peer = site.get("peers", {}).get(_expression(handle))
+    if peer is not None:
+        return str(peer)
+    call = _binding(handle, site, sources) if isinstance(handle, ast.Name) else None
+    return _handle_of(call, site["strings"])[1] if isinstance(call, ast.Call) else None
 
 
-def _bound(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
+def _binding(name: ast.Name, site: Site, sources: Sources) -> ast.expr | None:
     """The expression that a name stands for at a site, when it is bound once in its function."""
     module = sources.tree(site["file"])
     scope = scope_at(module, site["position"][0])
@@ -92,7 +92,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | None:
     """The call on a known object in a line, when the line holds one such call."""
-    found = []
+    calls = []
     for node, method in sources.calls(site):
         kind = site["names"].get(_expression(method.value))
         if kind in (None, "Work"):
@@ -100,14 +100,14 @@ def _only_call(site: Site, sources: Sources) -> tuple[str, str, str | None] | No
         if kind is not None:
             key = _argument(node, site["strings"]) if kind == "Store" else None
             key = _peer(method.value, site, sources) if kind.startswith("Work.") else key
-            found.append((kind, method.attr, key))
-    return found[0] if len(found) == 1 else None
+            calls.append((kind, method.attr, key))
+    return calls[0] if len(calls) == 1 else None
 
 
 def _class_of(node: ast.expr, site: Site, sources: Sources) -> str | None:
     """The class of what a name stands for, by the call that has made it; a module's are not seen."""
-    made = _bound(node, site, sources) if isinstance(node, ast.Name) else None
-    return MADE_BY.get(ast.unparse(made.func).rpartition(".")[2]) if isinstance(made, ast.Call) else None
+    call = _binding(node, site, sources) if isinstance(node, ast.Name) else None
+    return MADE_BY.get(ast.unparse(call.func).rpartition(".")[2]) if isinstance(call, ast.Call) else None
 
 
 def _expression(node: ast.expr) -> str:
@@ -117,7 +117,7 @@ def _expression(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _made(call: ast.Call, strings: Mapping[str, str]) -> tuple[str, str | None]:
+def _handle_of(call: ast.Call, strings: Mapping[str, str]) -> tuple[str, str | None]:
     """Operation and peer of a call that gives a handle: `irecv(part, src=1)`; empty for any other."""
     name = ast.unparse(call.func).rpartition(".")[2]
     if name not in ("isend", "irecv"):

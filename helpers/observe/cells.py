@@ -32,7 +32,7 @@ MOST_MAGICS = 64
 MOST_NUMBERS = 3
 """Numbers that one name of a cell has."""
 
-Found = tuple[list[int], str]
+NumberedSource = tuple[list[int], str]
 """The possible numbers of a cell, none where unknown, and its source."""
 
 _FILE = re.compile(r"ipykernel_\d+/(?P<hash>\d+)\.py$|^<ipython-input-(?P<number>\d+)-\w+>$")
@@ -77,8 +77,8 @@ def shown(file: str) -> str:
 
 def files(record: Record) -> set[str]:
     """The files of cells on the stacks of a record, of which only a notebook can tell more."""
-    found = (file for thread in record["threads"] for file, _, _, _ in thread["frames"])
-    return {file for file in found if "ipykernel_" in file and hash_of(file) is not None}
+    paths = (file for thread in record["threads"] for file, _, _, _ in thread["frames"])
+    return {file for file in paths if "ipykernel_" in file and hash_of(file) is not None}
 
 
 def murmur2(text: str) -> int:
@@ -96,7 +96,7 @@ def murmur2(text: str) -> int:
     return value ^ value >> 15
 
 
-def index(content: bytes) -> dict[int, Found]:
+def index(content: bytes) -> dict[int, NumberedSource]:
     """The cells of a notebook's file as it has them, by the hash of what IPython may compile.
 
     The number of a cell is the count of its execution, else its place among those with code, unless
@@ -108,7 +108,7 @@ def index(content: bytes) -> dict[int, Found]:
         return {}
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     counts = {cell.execution_count for cell in code}
-    found: dict[int, Found] = {}
+    by_hash: dict[int, NumberedSource] = {}
     letters = 0
     for place, cell in enumerate(code, start=1):
         source = cell.source if isinstance(cell.source, str) else "".join(cell.source)
@@ -119,16 +119,16 @@ def index(content: bytes) -> dict[int, Found]:
             break
         number = cell.execution_count or (0 if place in counts else place)
         for part in runs(source):
-            same = [found[digest]] if (digest := murmur2(part)) in found else []
-            found[digest] = merged([*same, ([number] if number else [], part)])
-    return found
+            earlier = [by_hash[digest]] if (digest := murmur2(part)) in by_hash else []
+            by_hash[digest] = merged([*earlier, ([number] if number else [], part)])
+    return by_hash
 
 
-def merged(same: Sequence[Found]) -> Found:
-    """Cells with one source as one: nothing tells which of them runs."""
-    numbers = sorted({number for one, _ in same for number in one})
-    known = all(one for one, _ in same) and len(numbers) <= MOST_NUMBERS
-    return numbers if known else [], same[0][1]
+def merged(cells: Sequence[NumberedSource]) -> NumberedSource:
+    """Cells with the same source as a single one: nothing tells which of them runs."""
+    numbers = sorted({number for candidates, _ in cells for number in candidates})
+    certain = all(candidates for candidates, _ in cells) and len(numbers) <= MOST_NUMBERS
+    return numbers if certain else [], cells[0][1]
 
 
 def runs(source: str) -> tuple[str, ...]:
@@ -143,15 +143,15 @@ def compiled(source: str) -> str:
     IPython drops empty lines at the beginning (`leading_empty_lines` of `inputtransformer2.py`) and
     replaces each magic by a call, here in the same words. The line of a cell magic becomes a comment.
     """
-    given = source.rstrip("\n").split("\n")
-    first = next((at for at, line in enumerate(given) if _begins(line)), len(given))
-    heads = [f"# {line}\n" for line in given[:first] if line.strip()]
-    lines = [f"{line}\n" for line in given[first:]]
+    raw = source.rstrip("\n").split("\n")
+    first = next((at for at, line in enumerate(raw) if _begins(line)), len(raw))
+    heads = [f"# {line}\n" for line in raw[:first] if line.strip()]
+    lines = [f"{line}\n" for line in raw[first:]]
     for _ in range(min(len(lines), MOST_MAGICS)):
-        refused = _refused("".join(lines))
-        if refused is None or (said := _without_magic(lines[refused])) == lines[refused]:
+        bad_line = _bad_line("".join(lines))
+        if bad_line is None or (call := _without_magic(lines[bad_line])) == lines[bad_line]:
             break
-        lines[refused] = said
+        lines[bad_line] = call
     return "".join([*heads, *lines])
 
 
@@ -160,7 +160,7 @@ def _begins(line: str) -> bool:
     return bool(line.strip()) and not line.startswith("%%")
 
 
-def _refused(text: str) -> int | None:
+def _bad_line(text: str) -> int | None:
     """Index of the line that is no Python; None where all is."""
     try:
         ast.parse(text)
@@ -183,16 +183,16 @@ def _without_magic(line: str) -> str:
     return line
 
 
-def _whole(text: str) -> str:
+def _source(text: str) -> str:
     """The same of what IPython has compiled: a cell magic is a call with the rest of the cell."""
     tree = parsed(text) if text.startswith(_CELL_MAGIC) else None
     call = tree.body[0].value if tree and isinstance(tree.body[0], ast.Expr) else None
     if not isinstance(call, ast.Call):
         return text.rstrip("\n") + "\n"
-    given = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
-    if len(given) != 3:  # written by hand
+    arguments = [str(argument.value) for argument in call.args if isinstance(argument, ast.Constant)]
+    if len(arguments) != 3:  # written by hand
         return text
-    name, line, body = given
+    name, line, body = arguments
     return compiled(f"%%{name} {line}".rstrip() + f"\n{body}")
 
 
@@ -200,26 +200,28 @@ class Cells:
     """The cells that a process runs, and how its record names them.
 
     Args:
-        known: file name of the code of each -> its possible numbers, and what was compiled.
+        sources: file name of the code of each -> its possible numbers, and what was compiled.
 
     Attributes:
         texts: name of a cell -> its source, where only one has that name.
     """
 
-    def __init__(self, known: Mapping[str, tuple[Sequence[int], str]]) -> None:
+    def __init__(self, sources: Mapping[str, tuple[Sequence[int], str]]) -> None:
         self.texts: dict[str, str] = {}
         self._places: dict[str, tuple[str, int]] = {}
         # A cell magic may run what follows it as a cell of its own, whose number is the next one's.
-        whole = {file: (cell_name(numbers), _whole(text)) for file, (numbers, text) in known.items()}
-        magic = [one for one in whole.values() if one[1].startswith("# %%")]
-        for file, (own, text) in whole.items():
-            around = next((one for one in magic if text and one[1].endswith(f"\n{text}")), None)
-            name, all_of_it = around or (own, text)
-            self._places[file] = name, all_of_it.count("\n") - text.count("\n")
-            same = self.texts.setdefault(name, all_of_it) == all_of_it
-            self.texts[name] = all_of_it if same else ""
+        cells = {file: (cell_name(numbers), _source(text)) for file, (numbers, text) in sources.items()}
+        magic = [cell for cell in cells.values() if cell[1].startswith("# %%")]
+        for file, cell in cells.items():
+            text = cell[1]
+            name, whole = next(
+                (outer for outer in magic if text and outer[1].endswith(f"\n{text}")), cell
+            )
+            self._places[file] = name, whole.count("\n") - text.count("\n")
+            unique = self.texts.setdefault(name, whole) == whole
+            self.texts[name] = whole if unique else ""
 
-    def named(self, record: Record) -> Record:
+    def in_record(self, record: Record) -> Record:
         """The record with its cells by their names."""
         if not self._places:
             return record
@@ -234,41 +236,42 @@ class Cells:
 
     def _thread(self, thread: Thread) -> Thread:
         frames = self._frames(thread["frames"])
-        moved = dict(zip(thread["frames"], frames, strict=True))
-        found: Thread = {**thread, "frames": frames}
+        renames = dict(zip(thread["frames"], frames, strict=True))
+        renamed: Thread = {**thread, "frames": frames}
         user = next((entry for entry in thread["frames"] if entry[3]), None)
         if (site := thread["site"]) is not None and user is not None:
-            file, line, _, _ = moved[user]
-            by = line - user[1]
-            lines = [one + by if place < 2 else one for place, one in enumerate(site["position"])]
-            found["site"] = {**site, "file": file, "position": lines}
+            file, line, _, _ = renames[user]
+            shift = line - user[1]
+            lines, columns = site["position"][:2], site["position"][2:]
+            position = [*(number + shift for number in lines), *columns]
+            renamed["site"] = {**site, "file": file, "position": position}
         if "locks" in thread:
-            places = {old[:2]: new[:2] for old, new in moved.items()}
-            held = [(one, places.get((one["file"], one["line"]))) for one in thread["locks"]]
-            found["locks"] = [
-                {**one, "file": new[0], "line": new[1]} if new else one for one, new in held
+            places = {old[:2]: new[:2] for old, new in renames.items()}
+            locks = [(lock, places.get((lock["file"], lock["line"]))) for lock in thread["locks"]]
+            renamed["locks"] = [
+                {**lock, "file": place[0], "line": place[1]} if place else lock for lock, place in locks
             ]
-        return found
+        return renamed
 
     def _frames(self, entries: Sequence[FrameEntry]) -> list[FrameEntry]:
         """A stack, innermost frame first: what runs under `%time` belongs to the cell that called it."""
-        found: list[FrameEntry] = []
-        around = cell_name([]), 0
+        frames: list[FrameEntry] = []
+        enclosing = cell_name([]), 0
         for file, line, function, user in reversed(entries):
             if file in _TIMED:
-                file, first = around if self._is_in(around, function, line) else (cell_name([]), 0)
+                file, first = enclosing if self._is_in(enclosing, function, line) else (cell_name([]), 0)
                 line += first
             elif file in self._places:
                 file, first = self._places[file]
                 line += first
                 head = self.texts[file].startswith("# %%")
-                around = file, 1 if head and line == 1 else line - 1
-            found.append((file, line, function, user))
-        return found[::-1]
+                enclosing = file, 1 if head and line == 1 else line - 1
+            frames.append((file, line, function, user))
+        return frames[::-1]
 
-    def _is_in(self, around: tuple[str, int], function: str, line: int) -> bool:
+    def _is_in(self, enclosing: tuple[str, int], function: str, line: int) -> bool:
         """True for the code of a cell; a function may come from another one that ran under `%%time`."""
-        name, first = around
+        name, first = enclosing
         tree = parsed(self.texts.get(name, ""))
         return function == "<module>" or any(
             node.name == function and holds(node, line + first)

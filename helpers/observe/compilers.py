@@ -19,10 +19,10 @@ def compiling(commands: Iterable[Sequence[str]]) -> str | None:
     Args:
         commands: of the children that are alive.
     """
-    found = [command for command in commands if command and _COMPILER.match(Path(command[0]).name)]
-    if not found:
+    compilers = [command for command in commands if command and _COMPILER.match(Path(command[0]).name)]
+    if not compilers:
         return None
-    names = sorted({name for command in found for name in _EXTENSION.findall(" ".join(command))})
-    tools = sorted({Path(command[0]).name for command in found} - {"cc1plus", "cicc"})
+    names = sorted({name for command in compilers for name in _EXTENSION.findall(" ".join(command))})
+    tools = sorted({Path(command[0]).name for command in compilers} - {"cc1plus", "cicc"})
     using = " and ".join(tools) or "a compiler"
     return f"{', '.join(names)} with {using}" if names else f"with {using}"

@@ -10,9 +10,7 @@ from .process_table import Row
 
 
 def daemons(
-    sessions: Mapping[int, int],
-    rows: Mapping[int, Row],
-    identities: Mapping[int, Identity],
+    sessions: Mapping[int, int], rows: Mapping[int, Row], identities: Mapping[int, Identity]
 ) -> dict[int, list[int]]:
     """The sessions whose processes the job has left running.
 
@@ -28,13 +26,13 @@ def daemons(
     Returns:
         session -> pids.
     """
-    found: dict[int, list[int]] = {}
+    by_session: dict[int, list[int]] = {}
     for pid, session in sorted(sessions.items()):
-        found.setdefault(session, []).append(pid)
+        by_session.setdefault(session, []).append(pid)
     of_ranks = {pid for pid in rows if _is_rank(pid, rows, identities)}
     return {
         session: pids
-        for session, pids in found.items()
+        for session, pids in by_session.items()
         if of_ranks.isdisjoint((session, *pids)) and rows.keys() >= {*pids}
     }
 
@@ -45,5 +43,5 @@ def _is_rank(pid: int, rows: Mapping[int, Row], identities: Mapping[int, Identit
         return True
     if identity is None or identity.joined or identity.rank is None:
         return identity is not None and identity.joined
-    alike = (other for other, its in identities.items() if its.rank == identity.rank)
-    return pid == min(alike, key=lambda other: rows[other].started)
+    carriers = (carrier for carrier in identities if identities[carrier].rank == identity.rank)
+    return pid == min(carriers, key=lambda carrier: rows[carrier].started)

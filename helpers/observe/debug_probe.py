@@ -30,25 +30,25 @@ _OF_RANK = re.compile(r"<h2>Rank (\d+): [^<]*</h2>\s*<pre>(?=\{)")
 
 def dumps(page: str) -> dict[str, Any]:
     """Rank -> the newest part of its Flight Recorder's dump, where the page shows one with entries."""
-    found: dict[str, Any] = {}
+    by_rank: dict[str, Any] = {}
     for match in _OF_RANK.finditer(page):
         dump, _ = json.JSONDecoder().raw_decode(page, match.end())
         if dump.get("entries"):
-            found[match[1]] = {**dump, "entries": dump["entries"][-NEWEST:]}
-    return found
+            by_rank[match[1]] = {**dump, "entries": dump["entries"][-NEWEST:]}
+    return by_rank
 
 
 def look(host: str, port: int) -> dict[str, Any]:
     """What `dumps` tells of all pages, and the monotonic time at which the first was asked for."""
     at = time.monotonic()
-    found: dict[str, Any] = {}
+    ranks: dict[str, Any] = {}
     for page in PAGES:
         try:
             with urllib.request.urlopen(f"http://{host}:{port}/{page}", timeout=TIMEOUT) as answer:
-                found |= dumps(answer.read().decode("utf-8", "replace"))
+                ranks |= dumps(answer.read().decode("utf-8", "replace"))
         except (OSError, ValueError):
             continue
-    return {"at": at, "ranks": found}
+    return {"at": at, "ranks": ranks}
 
 
 def main(arguments: Sequence[str]) -> int:

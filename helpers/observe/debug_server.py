@@ -20,15 +20,15 @@ def is_server(record: Record) -> bool:
     return any(torch_names.is_debug_server(file) for file, *_ in frames)
 
 
-def recorded(record: Record, told: Mapping[str, Any], rank: int, world_size: int) -> Record:
+def recorded(record: Record, answer: Mapping[str, Any], rank: int, world_size: int) -> Record:
     """A record with what the rank's Flight Recorder holds.
 
     It stays as it is where the server does not tell that, or not as torch writes it, or has told it
     before the rank's main thread came to where it is now.
     """
-    dump = told.get("ranks", {}).get(str(rank))
-    moved = any(one["since"] > told.get("at", 0.0) for one in record["threads"] if one["main"])
-    if dump is None or moved:
+    dump = answer.get("ranks", {}).get(str(rank))
+    main = (thread for thread in record["threads"] if thread["main"])
+    if dump is None or any(thread["since"] > answer.get("at", 0.0) for thread in main):
         return record
     try:
         account = flight_dump.account(dump, "")

@@ -23,7 +23,7 @@ def with_calls(views: Sequence[RankView]) -> tuple[RankView, ...]:
     streams = {id(view): _Stream(view.process) for view in views if view.process is not None}
     first = _first_unmet([*streams.values()])
     return tuple(
-        replace(view, process=streams[id(view)].held(first)) if id(view) in streams else view
+        replace(view, process=streams[id(view)].with_pending(first)) if id(view) in streams else view
         for view in views
     )
 
@@ -40,22 +40,22 @@ class _Stream:
     """What a rank has issued to its device.
 
     Attributes:
-        ahead: torch's own name of a group -> number from which on the device has not come to what was
+        limits: torch's own name of a group -> number from which on the device has not come to what was
             issued in it, since something is before that.
     """
 
     def __init__(self, process: ProcessView) -> None:
         self.process = process
-        self.ahead: Unmet = {}
+        self.limits: Unmet = {}
         self.groups = {group.name: group for group in process.groups}
-        known = [one for one in process.collectives if one.logged and one.group in self.groups]
-        self.issued = sorted(known, key=lambda entry: -1 if entry.turn is None else entry.turn)
+        logged = [entry for entry in process.collectives if entry.logged and entry.group in self.groups]
+        self.issued = sorted(logged, key=lambda entry: -1 if entry.turn is None else entry.turn)
 
     def reached(self) -> Iterator[tuple[str, Collective]]:
         """What the device has come to, or may have, with torch's own name of its group."""
         for entry in self.issued:
             group = self.groups[entry.group].id
-            if entry.seq < self.ahead.get(group, math.inf):
+            if entry.seq < self.limits.get(group, math.inf):
                 yield group, entry
 
     def stops(self, first: Unmet) -> bool:
@@ -63,17 +63,17 @@ class _Stream:
 
         What was issued at an unknown turn may be before it, and holds nothing of another group.
         """
-        held, ahead = False, dict(self.ahead)
+        blocked, limits = False, dict(self.limits)
         for group, entry in self.reached():
             if entry.turn is None:
                 continue
-            if held:
-                ahead[group] = min(entry.seq, ahead.get(group, entry.seq))
-            held = held or _holds(entry, first.get(group))
-        changed, self.ahead = ahead != self.ahead, ahead
+            if blocked:
+                limits[group] = min(entry.seq, limits.get(group, entry.seq))
+            blocked = blocked or _holds(entry, first.get(group))
+        changed, self.limits = limits != self.limits, limits
         return changed
 
-    def held(self, first: Unmet) -> ProcessView:
+    def with_pending(self, first: Unmet) -> ProcessView:
         """The process with what is pending in its groups."""
         if not self.issued:
             return self.process
@@ -87,10 +87,10 @@ class _Stream:
         pending = [entry for group, entry in reached if group in holding and entry.seq == first[group]]
         if device is None or not pending:
             return process
-        found = [_pending(entry, self.groups[entry.group].members, device) for entry in pending]
+        collectives = [_pending(entry, self.groups[entry.group].members, device) for entry in pending]
         behind = replace(device, blocking=False, op=pending[0].op)
-        others = [behind if wait is device else wait for wait in process.waits]
-        return replace(process, waits=(*found, *others))
+        waits = [behind if wait is device else wait for wait in process.waits]
+        return replace(process, waits=(*collectives, *waits))
 
 
 def _holds(entry: Collective, unmet: int | None) -> bool:
@@ -119,8 +119,8 @@ def _unmet(members: Sequence[dict[int, str]]) -> int | None:
     """The first number at which members have issued different calls, or some have issued none yet."""
     newest = [max(calls, default=0) for calls in members]
     common = min(newest, default=0)
-    known = [number for calls in members for number in calls if number <= common]
-    for number in sorted(set(known)):
+    numbers = [number for calls in members for number in calls if number <= common]
+    for number in sorted(set(numbers)):
         operations = {calls[number] for calls in members if number in calls} - {UNKNOWN_CALL}
         if len(operations) > 1:
             return number

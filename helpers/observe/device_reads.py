@@ -31,7 +31,6 @@ TESTED = "if"
 _Headed = ast.If | ast.While | ast.IfExp | ast.Assert
 _Block = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef | ast.Match
 
-
 STOOD = 10.0
 """Seconds for which a thread must have spun at a line before the functions are read in which it is."""
 
@@ -46,8 +45,8 @@ def question(record: Record, now: float, sources: Sources) -> NativeStack | None
     if main is None or main["call"] is not None or not main.get("spins") or not on_device(record):
         return None
     pid, since = main.get("native_id"), main["since"]
-    known = read_at([frame_of(entry, sources.cwd) for entry in main["frames"]], sources) is not None
-    return None if pid is None or known or now - since < STOOD else NativeStack(pid, since)
+    explained = read_at([frame_of(entry, sources.cwd) for entry in main["frames"]], sources) is not None
+    return None if pid is None or explained or now - since < STOOD else NativeStack(pid, since)
 
 
 def with_native_stack(record: Record, functions: Sequence[str] | None) -> Record:
@@ -74,21 +73,21 @@ def read_at(frames: Sequence[Frame], sources: Sources) -> str | None:
         frames: of a thread, innermost first.
     """
     for frame in frames:
-        asked = _asked(sources.tree(frame.file), frame.line)
-        if asked is not None or frame.user:
-            return asked
+        read = _read_in(sources.tree(frame.file), frame.line)
+        if read is not None or frame.user:
+            return read
     return None
 
 
 @functools.lru_cache(maxsize=512)
-def _asked(tree: ast.AST, line: int) -> str | None:
+def _read_in(tree: ast.AST, line: int) -> str | None:
     """What a line asks of a device, the likeliest first: a value by its name, then a condition."""
-    here = [node for node in ast.walk(tree) if _is_at(node, line)]
-    parts = (part for node in here for part in _own_parts(node))
+    at_line = [node for node in ast.walk(tree) if _is_at(node, line)]
+    parts = (part for node in at_line for part in _own_parts(node))
     names = [called_name(c) for part in parts for c in ast.walk(part) if isinstance(c, ast.Call)]
     if (method := next((name for name in names if name in METHODS or name == "to"), None)) is not None:
         return method
-    if any(isinstance(node, _Headed) for node in here):
+    if any(isinstance(node, _Headed) for node in at_line):
         return TESTED
     return next((name for name in names if name in BUILTINS), None)
 

@@ -32,13 +32,13 @@ _WRAPPED = re.compile(
 )
 
 
-def crash(text: str, before: Sequence[Frame], at: float, sources: Sources) -> Evidence:
+def crash(text: str, last_stack: Sequence[Frame], at: float, sources: Sources) -> Evidence:
     """What `faulthandler` has written at a fatal signal.
 
     Args:
-        before: the stack of the process when it was last seen, which tells the user's frames.
+        last_stack: the stack of the process when it was last seen, which tells the user's frames.
     """
-    stack = explained(_crashed_stack(text, before, sources.cwd), sources)
+    stack = explained(_crashed_stack(text, last_stack, sources.cwd), sources)
     return Evidence(Source.CRASH, at, stack=stack, waits=())
 
 
@@ -129,17 +129,17 @@ def unwrap(error: ErrorView, cwd: str) -> ErrorView:
 
 def mark_user(stack: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
     """Frames read from text: those inside the job's folder, and outside any library, are the user's."""
-    found = []
+    frames = []
     for frame in stack:
         file = relative(frame.file, cwd)
         library = dumped.LIBRARY.search(frame.file) or file.startswith("<frozen")
-        found.append(replace(frame, file=file, user=not library))
-    return tuple(found)
+        frames.append(replace(frame, file=file, user=not library))
+    return tuple(frames)
 
 
-def _crashed_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
+def _crashed_stack(text: str, last_stack: Sequence[Frame], cwd: str) -> tuple[Frame, ...]:
     """The frames of the thread that crashed, else of the newest in the text."""
-    known = {(frame.file, frame.function): frame.user for frame in before}
+    is_user = {(frame.file, frame.function): frame.user for frame in last_stack}
     if "Current thread" in text:
         block = text.partition("Current thread")[2].partition("\n\n")[0]
     else:
@@ -147,8 +147,8 @@ def _crashed_stack(text: str, before: Sequence[Frame], cwd: str) -> tuple[Frame,
     frames = []
     for match in re.finditer(r'File "(.+?)", line (\d+) in (.+)', block):
         file = relative(match[1], cwd)
-        user = known.get(
+        user = is_user.get(
             (file, match[3]), not file.startswith(("/", "<")) and not dumped.LIBRARY.search(match[1])
         )
         frames.append(Frame(file, int(match[2]), match[3], user))
-    return tuple(frames) or tuple(before)
+    return tuple(frames) or tuple(last_stack)

@@ -44,7 +44,7 @@ class Evidence(msgspec.Struct, frozen=True):
         waits: what that thread waits for, oldest first, with what is pending beside it.
         thread: that thread; freeing: those that could end its wait, each with its own first wait.
         through: what threads of libraries wait for outside of the process: what comes may end its wait.
-        apart: the kernel's ids of the threads whose work is none of that thread's.
+        bystanders: the kernel's ids of the threads whose work is none of that thread's.
         asleep: its system call, when that is a sleep.
         driven: True where its processor time is no work: it asks a device again and again.
     """
@@ -57,7 +57,7 @@ class Evidence(msgspec.Struct, frozen=True):
     thread: Thread | None = None
     freeing: tuple[tuple[Thread, Wait | None], ...] | None = None
     through: tuple[Wait, ...] | None = None
-    apart: tuple[int, ...] | None = None
+    bystanders: tuple[int, ...] | None = None
     asleep: str | None = None
     driven: bool | None = None
     error: ErrorView | None = None
@@ -75,12 +75,12 @@ def merge(evidence: Iterable[Evidence]) -> Evidence:
     Raises:
         ValueError: there is no evidence of where the process stands.
     """
-    newest_first = sorted(evidence, key=lambda item: (item.at, item.source), reverse=True)
+    newest_first = sorted(evidence, key=lambda piece: (piece.at, piece.source), reverse=True)
     place = next((item for item in newest_first if item.since is not None), None)
     if place is None:
         raise ValueError("no source tells where the process stands")
     facts = {name: _first(newest_first, name) for name in _CHANGING}
-    by_trust = sorted(newest_first, key=lambda item: item.source, reverse=True)
+    by_trust = sorted(newest_first, key=lambda piece: piece.source, reverse=True)
     return Evidence(place.source, place.at, error=_first(by_trust, "error"), **facts)
 
 
@@ -88,5 +88,5 @@ _CHANGING = [field.name for field in fields(Evidence) if field.name not in ("sou
 
 
 def _first(evidence: Iterable[Evidence], name: str) -> Any:
-    known = (getattr(item, name) for item in evidence)
-    return next((value for value in known if value is not None), None)
+    values = (getattr(piece, name) for piece in evidence)
+    return next((value for value in values if value is not None), None)

@@ -32,7 +32,6 @@ WORLD = "default_pg"
 _RANK = re.compile(r"(\d+)(\.(json|pickle|pkl|pt|trace|gz))*$")
 _PEERS = re.compile(r"(send|recv) (\d+)(->|<-)(\d+)$")
 
-
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"\s+")
 
@@ -58,7 +57,7 @@ def unpickled(data: bytes) -> object:
     except UnreadableError:
         raise
     except Exception as problem:  # a pickle that is not what it claims to be raises anything
-        raise UnreadableError(f"its pickle is damaged: {_said(problem)}") from None
+        raise UnreadableError(f"its pickle is damaged: {_reason(problem)}") from None
 
 
 def parsed(data: bytes) -> Iterator[object]:
@@ -76,10 +75,10 @@ def parsed(data: bytes) -> Iterator[object]:
             space = _SPACE.match(text, at)
             at = space.end() if space is not None else at
     except (ValueError, RecursionError) as problem:
-        raise UnreadableError(f"its JSON is damaged: {_said(problem)}") from None
+        raise UnreadableError(f"its JSON is damaged: {_reason(problem)}") from None
 
 
-def _said(problem: Exception) -> str:
+def _reason(problem: Exception) -> str:
     return " ".join(str(problem).split())[:80] or type(problem).__name__
 
 
@@ -90,8 +89,8 @@ def is_dump(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def rank_of(path: str) -> int | None:
     """The number at the end of a file's name: torch adds the rank to the name that it was given."""
-    found = _RANK.search(os.path.basename(path))
-    return int(found[1]) if found is not None else None
+    match = _RANK.search(os.path.basename(path))
+    return int(match[1]) if match is not None else None
 
 
 def account(dump: Mapping[str, Any], path: str) -> Account:
@@ -103,13 +102,13 @@ def account(dump: Mapping[str, Any], path: str) -> Account:
     try:
         return _account(dump, path)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as problem:
-        raise UnreadableError(f"its entries are not as torch writes them: {_said(problem)}") from None
+        raise UnreadableError(f"its entries are not as torch writes them: {_reason(problem)}") from None
 
 
 def _account(dump: Mapping[str, Any], path: str) -> Account:
     entries = [_plain(entry) for entry in dump["entries"]]
     config = _config(dump.get("pg_config") or {})
-    tail, calls, issued = flight.told(_met(entries), _is_user)
+    tail, calls, issued = flight.told(_collectives(entries), _is_user)
     groups = _groups(entries, config)
     world = next((group["ranks"] for group in groups if group["name"] == "default"), [])
     since = max((entry["created"] for entry in tail), default=0)
@@ -129,14 +128,14 @@ def _plain(entry: object) -> dict[str, Any]:
     """An entry whose numbers are numbers: JSON has some of them as texts."""
     if not isinstance(entry, dict):
         raise TypeError("an entry is not a dictionary")
-    found = dict(entry)
+    plain = dict(entry)
     for key in ("collective_seq_id", "p2p_seq_id", "time_created_ns"):
-        found[key] = int(found.get(key) or 0)
-    found["process_group"] = (*map(str, found.get("process_group") or ()), "", "")[:2]
-    return found
+        plain[key] = int(plain.get(key) or 0)
+    plain["process_group"] = (*map(str, plain.get("process_group") or ()), "", "")[:2]
+    return plain
 
 
-def _met(entries: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _collectives(entries: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The collectives, each with its parts: those that are issued as one have one number."""
     for _, parts in itertools.groupby(
         (entry for entry in entries if not entry.get("is_p2p")),
@@ -157,24 +156,24 @@ def _is_user(file: str) -> bool:
 def _config(config: Mapping[str, Any]) -> dict[str, list[int]]:
     """Id of each group -> its members, as far as the recorder tells: gloo's does not."""
     return {
-        str(name): [int(number) for number in re.findall(r"\d+", str(told.get("ranks") or ""))]
-        for name, told in config.items()
+        str(name): [int(number) for number in re.findall(r"\d+", str(facts.get("ranks") or ""))]
+        for name, facts in config.items()
     }
 
 
 def _groups(entries: Sequence[Mapping[str, Any]], config: Mapping[str, list[int]]) -> list[Group]:
     """The groups in which the rank has issued something."""
-    found: dict[str, Group] = {}
+    by_id: dict[str, Group] = {}
     for entry in entries:
         name, description = entry["process_group"]
-        if name not in found:
+        if name not in by_id:
             backend, _ = flight.operation(entry)
             label = "default" if description == WORLD else description
             label = name if label in ("", "undefined") else label
             # gloo's recorder has one entry, without a name, which tells the members of no other group.
             members = config.get(name) or (config.get("", []) if label == "default" else [])
-            found[name] = {"name": label, "id": name, "ranks": members, "backend": backend}
-    return list(found.values())
+            by_id[name] = {"name": label, "id": name, "ranks": members, "backend": backend}
+    return list(by_id.values())
 
 
 def _waiting(entries: Sequence[Mapping[str, Any]], groups: Sequence[Group]) -> Iterator[Thread]:
@@ -186,7 +185,7 @@ def _waiting(entries: Sequence[Mapping[str, Any]], groups: Sequence[Group]) -> I
             pending.setdefault(entry["process_group"][0], entry)
     by_time = sorted(pending.values(), key=lambda entry: entry["time_created_ns"])
     for number, entry in enumerate(by_time):
-        group = next(one for one in groups if one["id"] == entry["process_group"][0])
+        group = next(group for group in groups if group["id"] == entry["process_group"][0])
         yield {
             "name": "MainThread" if number == 0 else str(entry.get("thread_name") or "thread"),
             "main": number == 0,
@@ -207,7 +206,7 @@ def _frame(frame: Mapping[str, Any]) -> FrameEntry:
 def _call(entry: Mapping[str, Any], group: Group) -> Call:
     _, op = flight.operation(entry)
     peers = _PEERS.search(op)
-    found: Call = {
+    call: Call = {
         "kind": "p2p" if peers is not None else "collective",
         "op": peers[1] if peers is not None else op,
         **NOTHING,
@@ -219,5 +218,5 @@ def _call(entry: Mapping[str, Any], group: Group) -> Call:
         # `send 0->1` and `recv 1<-0`, both numbered in the group; the other end comes last.
         number = int(peers[4])
         members = group["ranks"]
-        found["peers"] = [members[number] if number < len(members) else number]
-    return found
+        call["peers"] = [members[number] if number < len(members) else number]
+    return call

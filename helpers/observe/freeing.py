@@ -13,7 +13,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..beacon.record import FrameEntry, Record, Thread
@@ -64,35 +64,36 @@ class Effects(NamedTuple):
     Attributes:
         methods: the names of what it calls, `__exit__` for a `with` that may be for a lock; `wait()` for
             a `wait` without a time limit, by which a barrier opens.
-        changed: the names that it binds, and those of which it calls a method, but for modules.
-        named: all names in it, but for modules.
+        mutations: the names that it binds, and those of which it calls a method, but for modules.
+        names: all names in it, but for modules.
     """
 
     methods: frozenset[str]
-    changed: frozenset[str]
-    named: frozenset[str]
+    mutations: frozenset[str]
+    names: frozenset[str]
 
 
 def freeing(wait: Wait, waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
     """The threads beside `waiter` that could end a wait of its for something inside the process."""
-    return [one for one in record["threads"] if one is not waiter and _could_end(wait, one, sources)]
+    threads = (thread for thread in record["threads"] if thread is not waiter)
+    return [thread for thread in threads if _could_end(wait, thread, sources)]
 
 
 def sharing(waiter: Thread, record: Record, sources: Sources) -> list[Thread]:
-    """The threads beside `waiter` that know something which the line names that it waits in.
+    """The threads beside `waiter` that share a name with the line that it waits in.
 
     Where nothing tells for what it waits, they could end that.
     """
     file, line, _, _ = next((frame for frame in waiter["frames"] if frame[3]), ("", 0, "", False))
     tree = sources.tree(file)
     at_line = [node for node in ast.walk(tree) if getattr(node, "lineno", None) == line]
-    known = frozenset(name for node in at_line for name in _named(node)) - _imported(tree)
-    others = (thread for thread in record["threads"] if thread is not waiter)
+    names = _union(map(_names, at_line)) - _imported(tree)
+    threads = (thread for thread in record["threads"] if thread is not waiter)
     return [
         thread
-        for thread in others
+        for thread in threads
         if _is_given_work(thread["frames"])
-        or any(known & effects.named for effects in _effects_of(thread, sources))
+        or any(names & effects.names for effects in _effects_of(thread, sources))
     ]
 
 
@@ -120,13 +121,10 @@ def _is_given_work(frames: Sequence[FrameEntry]) -> bool:
 def _could_end(wait: Wait, thread: Thread, sources: Sources) -> bool:
     if _is_given_work(thread["frames"]):
         return True
-    for effects in _effects_of(thread, sources):
-        if isinstance(wait, OnCondition):
-            if not effects.changed.isdisjoint(_NAME.findall(wait.op)):
-                return True
-        elif not effects.methods.isdisjoint(_ending(wait)):
-            return True
-    return False
+    if isinstance(wait, OnCondition):
+        names = frozenset(_NAME.findall(wait.op))
+        return any(names & effects.mutations for effects in _effects_of(thread, sources))
+    return any(_ending(wait) & effects.methods for effects in _effects_of(thread, sources))
 
 
 def _ending(wait: Wait) -> frozenset[str]:
@@ -147,20 +145,24 @@ def _effects_of(thread: Thread, sources: Sources) -> Iterator[Effects]:
 def _effects(tree: ast.AST, name: str, line: int) -> Effects:
     """What the innermost function of that name around a line does."""
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-    around = [f for f in functions if f.name == name and holds(f, line)]
-    if not around:
+    candidates = [f for f in functions if f.name == name and holds(f, line)]
+    if not candidates:
         return Effects(frozenset(), frozenset(), frozenset())
     by_name = {function.name: function for function in functions}
-    reached = [max(around, key=lambda function: function.lineno)]
+    reachable = [max(candidates, key=lambda function: function.lineno)]
     for _ in range(DEEPEST):
-        called = {name for function in reached for name in _methods(function)}
-        reached += [by_name[name] for name in called & by_name.keys() if by_name[name] not in reached]
+        callees = by_name.keys() & _union(map(_methods, reachable))
+        reachable += [by_name[name] for name in callees if by_name[name] not in reachable]
     modules = _imported(tree)
     return Effects(
-        frozenset(name for function in reached for name in _methods(function)),
-        frozenset(name for function in reached for name in _changed(function)) - modules,
-        frozenset(name for function in reached for name in _named(function)) - modules,
+        _union(map(_methods, reachable)),
+        _union(map(_mutations, reachable)) - modules,
+        _union(map(_names, reachable)) - modules,
     )
+
+
+def _union(names: Iterable[Iterable[str]]) -> frozenset[str]:
+    return frozenset(itertools.chain.from_iterable(names))
 
 
 def _methods(function: ast.AST) -> Iterator[str]:
@@ -174,7 +176,7 @@ def _methods(function: ast.AST) -> Iterator[str]:
             yield "__exit__"
 
 
-def _changed(function: ast.AST) -> Iterator[str]:
+def _mutations(function: ast.AST) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(
             node.ctx, ast.Load
@@ -184,7 +186,7 @@ def _changed(function: ast.AST) -> Iterator[str]:
             yield from _NAME.findall(ast.unparse(node.func.value))
 
 
-def _named(node: ast.AST) -> Iterator[str]:
+def _names(node: ast.AST) -> Iterator[str]:
     """The names and attributes in a part of a program, but for what every program has."""
     for part in ast.walk(node):
         name = part.id if isinstance(part, ast.Name) else getattr(part, "attr", None)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NotRequired, TypedDict
 
 from ..beacon.membership import ranks_of
-from ..beacon.record import FlightEntry, Members, Record
+from ..beacon.record import CallHistory, FlightEntry, Members, Record
 from ..beacon.record import Group as JoinedGroup
 from ..beacon.torch_names import P2P_CALLS
 from ..model.facts import Collective, Group
@@ -87,11 +87,22 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
     dist, history = record["dist"], record.get("call_history")
     if dist is None or history is None or not history.get("whole"):
         return ()
-    noted = [call for call in history["newest"] if call["op"] not in P2P_CALLS]
-    asynchronous = {call["op"] for call in noted if call.get("handle")}
-    operations = {(call["group"], call["number"]): call["op"] for call in noted}
+    entries = _entries(history, open_handles)
+    return tuple(
+        entries.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True, logged=True)
+        for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
+        for newest in (history["collectives"].get(name, 0),)
+        for number in range(max(1, newest - LOGGED + 1), newest + 1)
+    )
+
+
+def _entries(history: CallHistory, open_handles: Collection[Place]) -> dict[Place, Collective]:
+    """The newest collectives of a log, as `logged` gives them."""
+    calls = [call for call in history["newest"] if call["op"] not in P2P_CALLS]
+    asynchronous = {call["op"] for call in calls if call.get("handle")}
+    operations = {(call["group"], call["number"]): call["op"] for call in calls}
     order = history.get("order") or [(*place, op) for place, op in operations.items()]
-    known = {
+    return {
         (group, number): Collective(
             group,
             number,
@@ -105,12 +116,6 @@ def logged(record: Record, open_handles: Collection[Place] = ()) -> tuple[Collec
         )
         for turn, (group, number, op) in enumerate(order)
     }
-    return tuple(
-        known.get((name, number)) or Collective(name, number, UNKNOWN_CALL, done=True, logged=True)
-        for name in (group["name"] for group in dist["groups"] if _is_counted(group["backend"]))
-        for newest in (history["collectives"].get(name, 0),)
-        for number in range(max(1, newest - LOGGED + 1), newest + 1)
-    )
 
 
 def calls(record: Record) -> int:
@@ -119,7 +124,7 @@ def calls(record: Record) -> int:
     return sum((*history["collectives"].values(), *history["p2p"].values())) if history else 0
 
 
-def made(record: Record) -> int | None:
+def group_count(record: Record) -> int | None:
     """How many groups the process has made; None when unknown."""
     return record["dist"]["made"] if record["dist"] is not None else None
 
@@ -129,26 +134,27 @@ def groups(record: Record) -> tuple[Group, ...]:
 
     torch numbers the groups that a process makes, and names them by that number.
     """
-    found = [
-        Group(one["id"], one["name"], members(one), one.get("guessed", False)) for one in joined(record)
+    listed = [
+        Group(group["id"], group["name"], members(group), group.get("guessed", False))
+        for group in joined(record)
     ]
     for call in (thread["call"] for thread in record["threads"]):
-        if call is not None and call["counted"] and members(call) and (number := made(record)):
+        if call is not None and call["counted"] and members(call) and (number := group_count(record)):
             name = str(number - 1)
-            if name not in [group.id for group in found]:
-                found.append(Group(name, name, members(call)))
-    return tuple(found)
+            if name not in [group.id for group in listed]:
+                listed.append(Group(name, name, members(call)))
+    return tuple(listed)
 
 
 def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
     """Every collective that the Flight Recorder has as enqueued and not completed, oldest first."""
     labels = labels_of(record)
-    found = []
+    pending = []
     for entry in _flight(record):
         if entry["done"]:
             continue
         label, ranks = labels.get(entry["group"], ("group " + entry["group"], ()))
-        found.append(
+        pending.append(
             InCollective(
                 op=entry["op"],
                 group=label,
@@ -160,7 +166,7 @@ def pending_waits(record: Record, common: Waiting) -> list[InCollective]:
                 **common,
             )
         )
-    return found
+    return pending
 
 
 def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -168,13 +174,13 @@ def labels_of(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {group["id"]: (group["name"], members(group)) for group in joined(record)}
 
 
-def members(told: Members) -> tuple[int, ...]:
+def members(group: Members) -> tuple[int, ...]:
     """The members of a group: one object wherever they are equal, since they may be many."""
-    return _same(tuple(ranks_of(told)))
+    return _interned(tuple(ranks_of(group)))
 
 
 @functools.lru_cache(maxsize=64)
-def _same(members: tuple[int, ...]) -> tuple[int, ...]:
+def _interned(members: tuple[int, ...]) -> tuple[int, ...]:
     return members
 
 

@@ -35,7 +35,8 @@ class History:
 
     Attributes:
         wanted: what the next look is to find out, once a snapshot has been made of the newest one.
-        held: what was read in processes whose beacons cannot run, see `interpreter_lock.is_held`.
+        dumps: what py-spy has read where a beacon cannot run, see `interpreter_lock.is_held`.
+        server_pending: whether torch's debug server was asked in the newest look and may yet answer.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -51,13 +52,13 @@ class History:
         self.limit: LimitView | None = None
         self.kills = 0
         self.stores: dict[str, StoreView] = {}
-        self.held: dict[int, Record] = {}
-        self.interfaces = tuple(Interface(watched.host, *one) for one in watched.interfaces)
+        self.dumps: dict[int, Record] = {}
+        self.interfaces = tuple(Interface(watched.host, *pair) for pair in watched.interfaces)
         self.wanted: set[AnyQuestion] = set()
         self.answers: dict[AnyQuestion, Any] = {}
         self.newest: Look | None = None
-        self.asked = False
-        self._asked_at: float | None = None
+        self.server_pending = False
+        self._request_time: float | None = None
         self.recorder = False
         self._counts_wakes = False
 
@@ -69,6 +70,22 @@ class History:
         self.outside.take(look)
         self.limit = look.limit
         self.inbox.take(look.told)
+        self._update_table(look)
+        self._look_where_no_beacon_is(look.time)
+        self._look_where_no_beacon_can_run(look.time)
+        self._update_identities(look.time)
+        self.server_pending = self._look_at_recorders(look.time)
+        self._name_first()
+        if self.limit is not None or any(row.signal == SIGKILL for row in self.table.rows.values()):
+            self.kills = look.memory_kills
+        for question, answer in look.answers:
+            if isinstance(question, Store) and answer is not None:
+                address = question.address
+                self.stores[address] = store_view(address, self.watched.host, answer)
+        self._look_at_threads(look.time)
+
+    def _update_table(self, look: Look) -> None:
+        """Bring the process table up to date, and with it when the command has ended."""
         root = self.watched.pid
         if all(usage.pid != root for usage in look.alive):
             self.table.ensure(root, 0, self.watched.command, self.start, look.time)
@@ -78,32 +95,25 @@ class History:
         self.table.take(look, self._statuses(look))
         for pid in [pid for pid in self.inbox.beacons if self._has_replaced(pid)]:
             self.inbox.forget(pid)
-        gone = self.attached and self.table.rows[root].ended is not None
-        if self.ended is None and (look.status is not None or gone):
+        root_ended = self.attached and self.table.rows[root].ended is not None
+        if self.ended is None and (look.status is not None or root_ended):
             self.ended = look.time - self.start
-        self._look_where_no_beacon_is(look.time)
-        self._look_where_no_beacon_can_run(look.time)
+
+    def _update_identities(self, now: float) -> None:
+        """Take over who each process says it is."""
         for pid, row in self.table.rows.items():
             identity = self.identities.setdefault(pid, Identity(self.watched.host))
-            seen, environment = self.records.get(pid), row.environment or {}
-            identity.update(seen, environment, look.time, alive=row.ended is None)
+            identity.update(self.records.get(pid), row.environment or {}, now, alive=row.ended is None)
             if identity.rank is None and pid in self.inbox.spawned:
                 identity.rank = identity.local_rank = self.inbox.spawned[pid]
-        self.asked = self._look_at_recorders(look.time)
-        first = (
-            None
-            if self.inbox.beacons
-            else ranks.unnamed_first(self.table, self.identities, self.records)
-        )
+
+    def _name_first(self) -> None:
+        """Give the program that has started the other ranks its number, where no beacon tells it."""
+        if self.inbox.beacons:
+            return
+        first = ranks.unnamed_first(self.table, self.identities, self.records)
         if first is not None:
             self.identities[first].rank = self.identities[first].local_rank = 0
-        if self.limit is not None or any(row.signal == SIGKILL for row in self.table.rows.values()):
-            self.kills = look.memory_kills
-        for question, answer in look.answers:
-            if isinstance(question, Store) and answer is not None:
-                address = question.address
-                self.stores[address] = store_view(address, self.watched.host, answer)
-        self._look_at_threads(look.time)
 
     @property
     def hurt(self) -> bool:
@@ -147,17 +157,17 @@ class History:
             dump = self.ask(Dump(row.pid)) if row.ended is None else None
             if not isinstance(dump, dict):
                 continue
-            self.records[row.pid] = record = self._named(row.pid, _record(dump))
+            self.records[row.pid] = record = self._with_cells(row.pid, _record(dump))
             child = record["process"]
             if child is not None and child["target"] == MP_SPAWN and child["index"] is not None:
                 self.inbox.spawned[row.pid] = child["index"]
 
-    def _named(self, pid: int, record: Record) -> Record:
+    def _with_cells(self, pid: int, record: Record) -> Record:
         """What was read from outside, with cells as the beacon, else the notebook's file, names them."""
         if pid not in self.inbox.beacons:
-            asked = {file: self.ask(Cell(pid, file)) for file in sorted(files(record))}
-            self.inbox.cells[pid] = Cells({file: cell for file, cell in asked.items() if cell})
-        return self.inbox.cells[pid].named(record)
+            cells = ((file, self.ask(Cell(pid, file))) for file in sorted(files(record)))
+            self.inbox.cells[pid] = Cells({file: cell for file, cell in cells if cell})
+        return self.inbox.cells[pid].in_record(record)
 
     def _look_where_no_beacon_can_run(self, now: float) -> None:
         """Have the stacks of processes in a C call that holds the interpreter lock read from outside.
@@ -168,22 +178,22 @@ class History:
             row, record, written = self.table.rows[pid], self.records[pid], self.inbox.written.get(pid)
             row.starved = self._is_starved(pid, now)
             if not interpreter_lock.is_held(row, record, written, now):
-                self.held.pop(pid, None)
+                self.dumps.pop(pid, None)
                 continue
             if isinstance(dump := self.answers.get(Dump(pid)), dict):
-                self.held[pid] = self._named(pid, _record(dump))
-            outside = self.held.get(pid)
+                self.dumps[pid] = self._with_cells(pid, _record(dump))
+            outside = self.dumps.get(pid)
             if outside is None or not interpreter_lock.is_held(row, record, written, now, outside):
                 self.wanted.add(Dump(pid))
 
     def _is_starved(self, pid: int, now: float) -> bool:
         """True where the beacon of a process is late because its thread gets no processor."""
         thread = self.records[pid].get("beacon_thread")
-        late = interpreter_lock.is_late(self.inbox.written.get(pid), now)
-        if thread is None or not late or self.table.rows[pid].stopped:
+        overdue = interpreter_lock.is_late(self.inbox.written.get(pid), now)
+        if thread is None or not overdue or self.table.rows[pid].stopped:
             return False
-        seen = self.ask(Movement(pid, (thread,)))
-        return self._counts_wakes if seen is None else any(runs for _, runs, _ in seen)
+        movement = self.ask(Movement(pid, (thread,)))
+        return self._counts_wakes if movement is None else any(runs for _, runs, _ in movement)
 
     def _look_at_recorders(self, now: float) -> bool:
         """Where the job has started torch's debug server, take in what the ranks have issued.
@@ -193,16 +203,16 @@ class History:
         address = self._debug_server() if self.attached else None
         if address is None:
             return False
-        told = self.ask(Issued(address))
-        self._asked_at = now if self._asked_at is None else self._asked_at
+        answer = self.ask(Issued(address))
+        self._request_time = now if self._request_time is None else self._request_time
         for pid, identity in self.identities.items():
             record, rank = self.records.get(pid), identity.rank
-            if told is None or record is None or rank is None:
+            if answer is None or record is None or rank is None:
                 continue
-            found = debug_server.recorded(record, told, rank, identity.world_size or 0)
-            self.recorder = self.recorder or found is not record
-            self.records[pid] = found
-        return told is None and now - self._asked_at < debug_server.ANSWERS
+            recorded = debug_server.recorded(record, answer, rank, identity.world_size or 0)
+            self.recorder = self.recorder or recorded is not record
+            self.records[pid] = recorded
+        return answer is None and now - self._request_time < debug_server.ANSWERS
 
     def _look_at_threads(self, now: float) -> None:
         """Of processes whose main thread stands, take in what each thread does.
@@ -211,33 +221,35 @@ class History:
         """
         self._counts_wakes = self._counts_wakes or any(isinstance(q, Movement) for q in self.answers)
         for pid, row in self.table.rows.items():
-            record = self.held.get(pid) or self.records.get(pid)
-            program = record is None and pid != self.watched.pid and not row.is_python
-            held = row.stopped or pid in self.held  # whatever its main thread does for the lock
-            stands = held or program or (record is not None and _stands(record))
-            if row.ended is not None or not stands:
+            record = self.dumps.get(pid) or self.records.get(pid)
+            foreign = record is None and pid != self.watched.pid and not row.is_python
+            halted = row.stopped or pid in self.dumps  # whatever its main thread does for the lock
+            stands = halted or foreign or (record is not None and _stands(record))
+            if row.ended is None and stands:
+                self._take_movement(row, record, now)
+                if foreign:
+                    row.native = self.ask(SystemCall(pid))
+            else:
                 row.threads.clear()
                 row.motions.clear()
                 row.roused = now if self._counts_wakes else row.roused
                 self.answers.pop(Threads(pid), None)
-                continue
-            if record is not None:
-                row.take_threads(now, self.ask(Threads(pid)) or ())
-            if program:
-                row.native = self.ask(SystemCall(pid))
-            polls = {pid: 0.0} if record is None else _polling(record)
-            if (seen := self.ask(Movement(pid, tuple(sorted(polls))))) is not None:
-                row.take_motions(now, seen, polls)
+
+    def _take_movement(self, row: Row, record: Record | None, now: float) -> None:
+        """Take in what the threads of a process have used, and how often they were scheduled."""
+        if record is not None:
+            row.take_threads(now, self.ask(Threads(row.pid)) or ())
+        polls = {row.pid: 0.0} if record is None else _polling(record)
+        if (movement := self.ask(Movement(row.pid, tuple(sorted(polls))))) is not None:
+            row.take_motions(now, movement, polls)
 
     def _debug_server(self) -> str | None:
         """Where the debug server of the job listens, which is a child of a rank."""
-        servers = (
-            self.table.rows[pid] for pid, seen in self.records.items() if debug_server.is_server(seen)
-        )
-        for row in servers:
+        servers = (pid for pid, record in self.records.items() if debug_server.is_server(record))
+        for row in (self.table.rows[pid] for pid in servers):
             rank = self.table.rows.get(row.parent)
-            own = set(row.sockets) - set(rank.sockets if rank is not None else ())
-            return next((f"localhost:{port}" for _, port in sorted(own)), None)
+            unshared = set(row.sockets) - set(rank.sockets if rank is not None else ())
+            return next((f"localhost:{port}" for _, port in sorted(unshared)), None)
         return None
 
     def has_no_beacon(self, row: Row, now: float) -> bool:
@@ -252,13 +264,11 @@ class History:
         return matters and no_beacon.is_certain(row)
 
     def _statuses(self, look: Look) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for record in self.records.values():
-            found.update(record["reaped"])
-        found.update(look.reaped)
+        tables = [*(record["reaped"] for record in self.records.values()), look.reaped]
+        statuses = {pid: status for table in tables for pid, status in table.items()}
         if look.status is not None:
-            found[self.watched.pid] = look.status
-        return found
+            statuses[self.watched.pid] = look.status
+        return statuses
 
 
 def _record(dump: Mapping[Any, Any]) -> Record:
@@ -274,5 +284,5 @@ def _stands(record: Record) -> bool:
 def _polling(record: Record) -> dict[int, float]:
     """The kernel's id of each thread -> wake-ups a second that are its place's own."""
     main_first = sorted(record["threads"], key=lambda thread: not thread["main"])
-    found = ((thread.get("native_id"), thread) for thread in main_first[:MOST_WATCHED])
-    return {number: polling.wakes(thread) for number, thread in found if number is not None}
+    pairs = ((thread.get("native_id"), thread) for thread in main_first[:MOST_WATCHED])
+    return {number: polling.wakes(thread) for number, thread in pairs if number is not None}

@@ -125,10 +125,10 @@ class Identity(msgspec.Struct):
                 self.rank = self.rank if call["rank"] is None else call["rank"]
                 self.world_size = call["world_size"] or self.world_size
                 self._from_method(call["key"] or "")
-        found = record.get("rpc")
-        self.rpc = self.rpc or found is not None
-        if found is not None and record["dist"] is None:
-            self.rank, self.world_size = found
+        rpc = record.get("rpc")
+        self.rpc = self.rpc or rpc is not None
+        if rpc is not None and record["dist"] is None:
+            self.rank, self.world_size = rpc
 
     def _from_environment(self, env: Mapping[str, str]) -> None:
         self.together = "TORCHELASTIC_RESTART_COUNT" in env
@@ -145,16 +145,17 @@ class Identity(msgspec.Struct):
             self.rank = _int(env.get("RANK"))
         elif not self.joined and self.rank is None and self.local_rank is not None:
             self.rank = self.local_rank
-        local_world = _int(env.get("LOCAL_WORLD_SIZE"))
+        self.single_node = self._is_single_node(env)
+
+    def _is_single_node(self, env: Mapping[str, str]) -> bool:
+        """True where all ranks are on this machine, as far as the launch variables tell."""
         nodes = _int(env.get("GROUP_WORLD_SIZE"))
-        world = _int(env.get("WORLD_SIZE"))
-        address = env.get("MASTER_ADDR", "localhost")
+        local_world, world = _int(env.get("LOCAL_WORLD_SIZE")), _int(env.get("WORLD_SIZE"))
         if nodes is not None:
-            self.single_node = nodes == 1
-        elif local_world is not None and world is not None:
-            self.single_node = local_world >= world
-        else:
-            self.single_node = address in (*LOOPBACK, self.host)
+            return nodes == 1
+        if local_world is not None and world is not None:
+            return local_world >= world
+        return env.get("MASTER_ADDR", "localhost") in (*LOOPBACK, self.host)
 
     def _from_method(self, method: str) -> None:
         match = re.match(r"tcp://(\[[^\]]+\]|[^/:]+):(\d+)", method)
@@ -193,8 +194,8 @@ def spawned_number(record: Record) -> int | None:
 
 def _in_a_group(record: Record) -> bool:
     """True for a process seen from outside that is in a call which only a member can make."""
-    seen = record["source"] == "py-spy"
-    return seen and any(call["kind"] in ("collective", "p2p") for call in _calls(record))
+    from_outside = record["source"] == "py-spy"
+    return from_outside and any(call["kind"] in ("collective", "p2p") for call in _calls(record))
 
 
 def _calls(record: Record) -> list[Call]:

@@ -38,43 +38,38 @@ class Inbox:
         self.workers: dict[int, int] = {}
         self.spawned: dict[int, int] = {}
 
-    def take(self, told: Iterable[Told]) -> None:
+    def take(self, reports: Iterable[Told]) -> None:
         """Take in what is new."""
-        for one in told:
-            self.written[one.pid] = one.written
-            if one.stacks is not None:
-                self.stacks[one.pid] = one.stacks
-            if one.samples is not None:
-                newest = self.samples.setdefault(one.pid, deque(maxlen=SAMPLES))
-                places = one.samples["places"]
-                for sample in one.samples["samples"]:
+        for report in reports:
+            self.written[report.pid] = report.written
+            if report.stacks is not None:
+                self.stacks[report.pid] = report.stacks
+            if report.samples is not None:
+                newest = self.samples.setdefault(report.pid, deque(maxlen=SAMPLES))
+                places = report.samples["places"]
+                for sample in report.samples["samples"]:
                     newest.append((sample, places[sample["place"]] if sample["place"] >= 0 else None))
-            if one.failed:
-                self.failures[one.pid] = one.failed
-            if one.lost:
-                self.beacons.discard(one.pid)
-                self.records.pop(one.pid, None)
-                self.failures[one.pid] = "its record cannot be written, as on a full disk"
-            if one.record is not None:
-                cells = one.record.get("cells", {})
-                self.cells[one.pid] = Cells({file: ([no], text) for file, (no, text) in cells.items()})
-                self.records[one.pid] = self.cells[one.pid].named(one.record)
-                self.beacons.add(one.pid)
-                self.workers.update(one.record["workers"])
-                self.spawned.update(one.record["spawned"])
+            if report.failed:
+                self.failures[report.pid] = report.failed
+            if report.lost:
+                self.beacons.discard(report.pid)
+                self.records.pop(report.pid, None)
+                self.failures[report.pid] = "its record cannot be written, as on a full disk"
+            if report.record is not None:
+                cells = report.record.get("cells", {})
+                self.cells[report.pid] = Cells(
+                    {file: ([no], text) for file, (no, text) in cells.items()}
+                )
+                self.records[report.pid] = self.cells[report.pid].in_record(report.record)
+                self.beacons.add(report.pid)
+                self.workers.update(report.record["workers"])
+                self.spawned.update(report.record["spawned"])
 
     def forget(self, pid: int) -> None:
         """Drop what is known of a process that runs another program by now, or that has ended."""
         self.beacons.discard(pid)
-        for known in (
-            self.records,
-            self.written,
-            self.stacks,
-            self.samples,
-            self.failures,
-            self.cells,
-        ):
-            known.pop(pid, None)
+        for by_pid in (self.records, self.written, self.stacks, self.samples, self.failures, self.cells):
+            by_pid.pop(pid, None)
 
     def child(self, pid: int) -> Child | None:
         """What `multiprocessing` knows of a process; None where it knows nothing."""

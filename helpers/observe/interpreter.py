@@ -59,11 +59,11 @@ def _path(process: psutil.Process, environment: Mapping[str, str]) -> str:
     Followed to its end, the link leads to a Python without the environment's packages.
     """
     real = process.exe()
-    cwd, (named, *_) = process.cwd(), process.cmdline() or [real]
+    cwd, (argv0, *_) = process.cwd(), process.cmdline() or [real]
 
     def started_by(real: str) -> str:
-        inside = os.path.join(cwd, named) if os.sep in named else None
-        found = inside or shutil.which(named, path=environment.get("PATH"))
-        return found if found and os.path.realpath(found) == os.path.realpath(real) else real
+        inside = os.path.join(cwd, argv0) if os.sep in argv0 else None
+        program = inside or shutil.which(argv0, path=environment.get("PATH"))
+        return program if program and os.path.realpath(program) == os.path.realpath(real) else real
 
     return ask(started_by, real)

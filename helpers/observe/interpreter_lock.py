@@ -26,9 +26,9 @@ def is_held(
         return False
     if record["source"] == "beacon":
         return is_late(written, now) and not (outside is not None and _gave_it_up(outside))
-    read = now if written is None else written
+    read_time = now if written is None else written
     return any(
-        thread.get("holds_gil", False) and read - thread.get("scheduled", read) > STALE
+        thread.get("holds_gil", False) and read_time - thread.get("scheduled", read_time) > STALE
         for thread in record["threads"]
     )
 
@@ -46,7 +46,7 @@ def is_over(record: Record) -> bool:
 def holder(outside: Record) -> Thread | None:
     """The thread that holds the interpreter lock, else the main one."""
     threads = outside["threads"]
-    return max(threads, key=lambda item: (item.get("holds_gil", False), item["main"]), default=None)
+    return max(threads, key=lambda t: (t.get("holds_gil", False), t["main"]), default=None)
 
 
 def _gave_it_up(outside: Record) -> bool:

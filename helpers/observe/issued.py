@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ..beacon.call_log import USERS_FRAMES
-from ..beacon.record import FrameEntry, LoggedCall, Record
+from ..beacon.record import CallHistory, FrameEntry, LoggedCall, Record
 from ..beacon.torch_names import P2P_CALLS
 from ..model.frames import Frame
 from ..model.issued import NEW_GROUP, CallValues, Issued, IssuedCall
-from .groups import labels_of, logged, made
+from .groups import group_count, labels_of, logged
 from .source import Sources, frame_of, literals
 
 
@@ -26,42 +26,42 @@ def issued(record: Record, sources: Sources) -> tuple[Issued, ...]:
         frames = tuple((file, line, function, user) for file, line, function, user in call["frames"])
         texts = tuple(sources.text(file) if user else "" for file, _, _, user in frames)
         calls.append(_call(call["op"], frames, texts, sources.cwd))
-    known = []
-    for one in flight.get("issued", ()):
-        group = labels.get(one["group"], ("group " + one["group"], ()))[0]
-        made = tuple(calls[number] for number in one["calls"])
-        known.append(Issued(group, one["first"], made, _values(record, group, made, sources)))
-    return tuple(known)
+    tails = []
+    for tail in flight.get("issued", ()):
+        group = labels.get(tail["group"], ("group " + tail["group"], ()))[0]
+        newest = tuple(calls[number] for number in tail["calls"])
+        tails.append(Issued(group, tail["first"], newest, _values(record, group, newest, sources)))
+    return tuple(tails)
 
 
 def _values(
-    record: Record, group: str, made: Sequence[IssuedCall], sources: Sources
+    record: Record, group: str, calls: Sequence[IssuedCall], sources: Sources
 ) -> tuple[CallValues, ...]:
-    """What was kept of each call of a group: the newest that two lines have made is one and the same."""
+    """The values of each call of a group: the newest that two lines have made is one and the same."""
     history = record.get("call_history")
-    noted = [
-        call
-        for call in (history["newest"] if history is not None else ())
-        if call["group"] == group and call["op"] not in P2P_CALLS
-    ]
-    numbers = [call["number"] for call in noted]
-    if history is None or not noted or numbers != [*range(numbers[0], numbers[-1] + 1)]:
-        return ()
-    if numbers[-1] != history["collectives"].get(group):
+    if history is None:
         return ()
     places = [
         tuple(frame_of((file, line, name, user), sources.cwd) for file, line, name, user in place)
         for place in history["places"]
     ]
-    kept: dict[tuple[str, tuple[Frame, ...]], list[CallValues]] = {}
-    for call in noted:
-        kept.setdefault((call["op"], places[call["place"]]), []).append(_held(call))
-    found: list[CallValues] = []
-    for one in reversed(made):
-        users = tuple(frame for frame in one.stack if frame.user)[:USERS_FRAMES]
-        values = kept.get((one.op, users))
-        found.append(values.pop() if values else ())
-    return tuple(reversed(found)) if any(found) else ()
+    by_place: dict[tuple[str, tuple[Frame, ...]], list[CallValues]] = {}
+    for entry in _complete_log(history, group):
+        by_place.setdefault((entry["op"], places[entry["place"]]), []).append(_frame_values(entry))
+    newest_first: list[CallValues] = []
+    for call in reversed(calls):
+        users = tuple(frame for frame in call.stack if frame.user)[:USERS_FRAMES]
+        values = by_place.get((call.op, users))
+        newest_first.append(values.pop() if values else ())
+    return tuple(reversed(newest_first)) if any(newest_first) else ()
+
+
+def _complete_log(history: CallHistory, group: str) -> list[LoggedCall]:
+    """The log of a group's collectives, up to its newest one; empty where one of them is not in it."""
+    calls = [c for c in history["newest"] if c["group"] == group and c["op"] not in P2P_CALLS]
+    newest = history["collectives"].get(group, 0)
+    numbers = [call["number"] for call in calls]
+    return calls if numbers == [*range(newest - len(calls) + 1, newest + 1)] else []
 
 
 def _logged(record: Record, sources: Sources) -> Iterator[Issued]:
@@ -75,7 +75,7 @@ def _logged(record: Record, sources: Sources) -> Iterator[Issued]:
                 run = [*run, call] if run and call["number"] == run[-1]["number"] + 1 else [call]
         if run:
             calls = tuple(_of_log(call, history["places"], sources) for call in run)
-            yield Issued(name, run[0]["number"], calls, tuple(map(_held, run)))
+            yield Issued(name, run[0]["number"], calls, tuple(map(_frame_values, run)))
 
 
 def messages(record: Record, sources: Sources) -> tuple[IssuedCall, ...]:
@@ -89,17 +89,17 @@ def messages(record: Record, sources: Sources) -> tuple[IssuedCall, ...]:
 
 def new_groups(record: Record, sources: Sources) -> Issued | None:
     """The calls that have created groups, besides the default one; None where not all are known."""
-    history, count = record.get("call_history"), made(record)
-    found = (
-        [call for call in history["newest"] if call["op"] == NEW_GROUP] if history is not None else []
-    )
-    if history is None or not found or count != 1 + len(found):
+    history = record.get("call_history")
+    if history is None:
         return None
-    calls = tuple(_of_log(call, history["places"], sources) for call in found)
-    return Issued(NEW_GROUP, 1, calls, tuple(map(_held, found)))
+    log = [call for call in history["newest"] if call["op"] == NEW_GROUP]
+    if not log or group_count(record) != 1 + len(log):
+        return None
+    calls = tuple(_of_log(call, history["places"], sources) for call in log)
+    return Issued(NEW_GROUP, 1, calls, tuple(map(_frame_values, log)))
 
 
-def _held(call: LoggedCall) -> CallValues:
+def _frame_values(call: LoggedCall) -> CallValues:
     """What the frames of a call held."""
     return tuple(map(literals, call["values"]))
 
@@ -111,5 +111,5 @@ def _of_log(call: LoggedCall, places: Sequence[Sequence[FrameEntry]], sources: S
 
 @functools.lru_cache(maxsize=8192)
 def _call(op: str, frames: tuple[FrameEntry, ...], texts: tuple[str, ...], cwd: str) -> IssuedCall:
-    known = zip(frames, texts, strict=True)
-    return IssuedCall(op, tuple(replace(frame_of(entry, cwd), text=text) for entry, text in known))
+    pairs = zip(frames, texts, strict=True)
+    return IssuedCall(op, tuple(replace(frame_of(entry, cwd), text=text) for entry, text in pairs))

@@ -23,12 +23,13 @@ from ..model.waits import (
     OnThread,
     Wait,
 )
-from . import threads, waits
 from .evidence import Evidence, Source
 from .freeing import freeing, given_task, sharing
 from .groups import Waiting, on_device, pending_waits
 from .source import Sources, frame_of, literals
 from .system_call import asleep
+from .threads import awaited
+from .waits import thread_waits
 
 NOTHING: Mapping[int, Mapping[str, str]] = {}
 
@@ -40,138 +41,139 @@ def judged(record: Record, at: float, sources: Sources, *, alive: bool = True) -
         at: monotonic time for which the record holds.
         sources: of the program.
     """
-    thread, found = _waiting_thread(record, sources)
+    thread, waits = _judged_thread(record, sources)
     if thread is None:
         return None
     stack = frames(thread, sources.cwd)
     if alive and (thread["native"] is not None or thread.get("spins")):
         stack = explained(stack, sources, thread.get("values", NOTHING))
-    helping = _helping(record, thread, found, sources)
-    first_waits = (waits.thread_waits(other, record, sources) for other in helping)
-    flight, first = record["flight"], found[0] if found else None
+    helping = _helping(record, thread, waits, sources)
+    flight, first = record["flight"], waits[0] if waits else None
     pending = isinstance(first, InCollective) and first.seq is not None
     return Evidence(
         Source.RECORD,
         at,
         since=max(thread["since"], flight["since"] if flight is not None and pending else 0.0),
         stack=stack,
-        waits=tuple(found),
+        waits=tuple(waits),
         thread=thread,
         freeing=tuple(
-            (other, own[0] if own else None) for other, own in zip(helping, first_waits, strict=True)
+            (helper, next(iter(thread_waits(helper, record, sources)), None)) for helper in helping
         ),
-        through=tuple(_through_libraries(record, thread, found, sources)),
-        apart=tuple(_threads_apart(record, thread, helping, inside=_in_process(found))),
+        through=tuple(_through_libraries(record, thread, waits, sources)),
+        bystanders=tuple(_bystanders(record, thread, helping, inside=_in_process(waits))),
         asleep=asleep(thread["native"]),
-        driven=_is_driven(thread, found, record),
+        driven=_is_driven(thread, waits, record),
     )
 
 
-def _is_driven(thread: Thread, found: Sequence[Wait], record: Record) -> bool:
+def _is_driven(thread: Thread, waits: Sequence[Wait], record: Record) -> bool:
     """True for a thread that asks a device again and again whether it is done."""
-    waits_for_it = bool(found) and isinstance(found[0], OnDevice | Communication)
-    return waits_for_it and bool(thread.get("spins")) and on_device(record)
+    on_wait = bool(waits) and isinstance(waits[0], OnDevice | Communication)
+    return on_wait and bool(thread.get("spins")) and on_device(record)
 
 
 class _Threads(msgspec.Struct, frozen=True):
     """The threads of a process that were seen, and what each of them waits for.
 
     Attributes:
-        others: all but the main one.
-        inside: `id` of a thread -> what it waits for.
+        secondary: all but the main one.
+        waits_by_id: `id` of a thread -> what it waits for.
     """
 
-    others: Sequence[Thread]
-    inside: Mapping[int, list[Wait]]
+    secondary: Sequence[Thread]
+    waits_by_id: Mapping[int, list[Wait]]
 
     def waits(self, thread: Thread) -> list[Wait]:
         """What a thread waits for."""
-        return self.inside[id(thread)]
+        return self.waits_by_id[id(thread)]
 
-    def communicating(self) -> list[Thread]:
+    def callers(self) -> list[Thread]:
         """Those beside the main one that are in a call of torch's for other ranks."""
-        called = [thread for thread in self.others if thread["call"] is not None]
-        return [one for one in called if any(isinstance(w, Communication) for w in self.waits(one))]
+        in_call = [thread for thread in self.secondary if thread["call"] is not None]
+        return [t for t in in_call if any(isinstance(wait, Communication) for wait in self.waits(t))]
 
     def merged(self, first: Sequence[Wait] = (), last: Sequence[Wait] = ()) -> list[Wait]:
         """The waits of the threads that communicate, between others."""
-        return _merged([first, *map(self.waits, self.communicating()), last])
+        return _merged([first, *map(self.waits, self.callers()), last])
 
 
 Judged = tuple[Thread, list[Wait]]
 """The thread to show, and the waits of the process, oldest first."""
 
 
-def _waiting_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
+def _judged_thread(record: Record, sources: Sources) -> tuple[Thread | None, list[Wait]]:
     """The thread to show, None where none was seen, and the waits of the process, oldest first.
 
     The main thread, unless it is a host's that runs the user's code in others, or only waits for other
     threads of its own process, which then count, or while it waits another thread runs what a rank has
     called by `rpc`: for that thread others wait.
     """
-    seen = [thread for thread in record["threads"] if thread["frames"] or thread["call"]]
-    main = next((thread for thread in seen if thread["main"]), None)
-    inside = {id(thread): waits.thread_waits(thread, record, sources) for thread in seen}
-    every = _Threads([thread for thread in seen if not thread["main"]], inside)
+    visible = [thread for thread in record["threads"] if thread["frames"] or thread["call"]]
+    main = next((thread for thread in visible if thread["main"]), None)
+    waits_by_id = {id(thread): thread_waits(thread, record, sources) for thread in visible}
+    threads = _Threads([thread for thread in visible if not thread["main"]], waits_by_id)
     if main is None:
-        return next(iter(every.communicating()), None), every.merged()
+        return next(iter(threads.callers()), None), threads.merged()
     return (
-        _awaited(every, main, record, sources)
-        or _hosted(every, main)
-        or _communicating(every, main)
-        or _serving(every, main)
-        or _by_itself(every, main, record, sources)
+        _awaited(threads, main, record, sources)
+        or _hosted(threads, main)
+        or _communicating(threads, main)
+        or _serving(threads, main)
+        or _by_itself(threads, main, record, sources)
     )
 
 
-def _awaited(every: _Threads, main: Thread, record: Record, sources: Sources) -> Judged | None:
+def _awaited(threads: _Threads, main: Thread, record: Record, sources: Sources) -> Judged | None:
     """Where the main thread waits for a thread: the last one of those that wait for each other."""
-    found = every.waits(main)
-    if not _in_process(found):
+    waits = threads.waits(main)
+    if not _in_process(waits):
         return None
-    chain, circular = threads.awaited(main, record, sources)
+    chain, circular = awaited(main, record, sources)
     if circular:
-        return main, [_never(found[0], own=not chain)]
-    needed = every.inside.get(id(chain[-1])) if chain else None
-    return _through(main, chain[-1], found, needed) if needed else None
+        return main, [_never(waits[0], self_locked=not chain)]
+    last_waits = threads.waits_by_id.get(id(chain[-1])) if chain else None
+    return _through(main, chain[-1], waits, last_waits) if last_waits else None
 
 
-def _hosted(every: _Threads, main: Thread) -> Judged | None:
+def _hosted(threads: _Threads, main: Thread) -> Judged | None:
     """Where the main thread is a host's (an event loop of Ray's, a server's): one in the user's code.
 
     That is the one in a call of torch's, else one that waits, else the first.
     """
-    users = [thread for thread in every.others if _has_users(thread)]
+    users = [thread for thread in threads.secondary if _has_users(thread)]
     if _has_users(main) or not users:
         return None
-    shown = max(users, key=lambda thread: (thread["call"] is not None, bool(every.waits(thread))))
-    others = [thread for thread in every.communicating() if thread is not shown]
-    return shown, _merged([every.waits(thread) for thread in (shown, *others)])
+    shown = max(users, key=lambda thread: (thread["call"] is not None, bool(threads.waits(thread))))
+    callers = [thread for thread in threads.callers() if thread is not shown]
+    return shown, _merged([threads.waits(thread) for thread in (shown, *callers)])
 
 
-def _communicating(every: _Threads, main: Thread) -> Judged | None:
+def _communicating(threads: _Threads, main: Thread) -> Judged | None:
     """Where the main thread waits inside the process, for whichever: those that communicate count."""
-    found, calls = every.waits(main), every.communicating()
-    return _through(main, calls[0], found, every.merged()) if calls and _in_process(found) else None
-
-
-def _serving(every: _Threads, main: Thread) -> Judged | None:
-    """Where the main thread rests while another one runs what a rank has called by `rpc`."""
-    found = every.waits(main)
-    serving = next((thread for thread in every.others if _serves(thread)), None)
-    if serving is None or not (found or asleep(main["native"])):
+    waits, callers = threads.waits(main), threads.callers()
+    if not callers or not _in_process(waits):
         return None
-    return serving, [*every.waits(serving), *(replace(wait, blocking=False) for wait in found)]
+    return _through(main, callers[0], waits, threads.merged())
 
 
-def _by_itself(every: _Threads, main: Thread, record: Record, sources: Sources) -> Judged:
+def _serving(threads: _Threads, main: Thread) -> Judged | None:
+    """Where the main thread rests while another one runs what a rank has called by `rpc`."""
+    waits = threads.waits(main)
+    serving = next((thread for thread in threads.secondary if _serves(thread)), None)
+    if serving is None or not (waits or asleep(main["native"])):
+        return None
+    return serving, [*threads.waits(serving), *(replace(wait, blocking=False) for wait in waits)]
+
+
+def _by_itself(threads: _Threads, main: Thread, record: Record, sources: Sources) -> Judged:
     """The main thread; calls of other threads are pending in the same groups, and do not block it."""
-    found = every.waits(main)
-    if any(wait.blocking for wait in found):
-        return main, every.merged(found)
+    waits = threads.waits(main)
+    if any(wait.blocking for wait in waits):
+        return main, threads.merged(waits)
     where = innermost_user(frames(main, sources.cwd))
     pending = pending_waits(record, Waiting(thread="MainThread", where=where))
-    return main, [replace(wait, blocking=False) for wait in every.merged(found, pending)]
+    return main, [replace(wait, blocking=False) for wait in threads.merged(waits, pending)]
 
 
 def _has_users(thread: Thread) -> bool:
@@ -179,64 +181,64 @@ def _has_users(thread: Thread) -> bool:
     return any(user for _, _, _, user in thread["frames"])
 
 
-def _never(wait: Wait, *, own: bool) -> Wait:
+def _never(wait: Wait, *, self_locked: bool) -> Wait:
     """The wait for a thread that waits for this one, or for a lock that this thread has itself."""
     if isinstance(wait, OnLock):
-        return replace(wait, holder="this thread" if own else "a waiting thread")
+        return replace(wait, holder="this thread" if self_locked else "a waiting thread")
     return replace(wait, circular=True) if isinstance(wait, OnThread) else wait
 
 
 def _through(
-    main: Thread, last: Thread, found: Sequence[Wait], needed: Sequence[Wait]
+    main: Thread, last: Thread, main_waits: Sequence[Wait], last_waits: Sequence[Wait]
 ) -> tuple[Thread, list[Wait]]:
     """The main thread waits for another one of its process, and so for what that one waits for.
 
     A thread of a library's has no line of the user's: then it is the line that waits for the thread.
     """
     if _has_users(last):
-        return last, list(needed)
-    waits_here = [replace(wait, where=found[0].where) for wait in needed]
-    return main, [*(replace(wait, blocking=False) for wait in found), *waits_here]
+        return last, list(last_waits)
+    at_main = [replace(wait, where=main_waits[0].where) for wait in last_waits]
+    return main, [*(replace(wait, blocking=False) for wait in main_waits), *at_main]
 
 
-def _helping(record: Record, shown: Thread, found: Sequence[Wait], sources: Sources) -> list[Thread]:
+def _helping(record: Record, shown: Thread, waits: Sequence[Wait], sources: Sources) -> list[Thread]:
     """The threads of a process that could end what the one that is shown waits for."""
-    first = found[0] if found else None
-    chain, _ = threads.awaited(shown, record, sources) if _in_process(found) else ([], False)
+    first = waits[0] if waits else None
+    chain, _ = awaited(shown, record, sources) if _in_process(waits) else ([], False)
     if chain:
         return chain
-    own = [one for one in record["threads"] if one is shown or not _is_hosts(one, shown)]
-    record = {**record, "threads": own}
-    if _in_process(found):
-        return freeing(found[0], shown, record, sources)
-    if _is_unknown(shown, found):
+    threads = [t for t in record["threads"] if t is shown or not _is_hosts(t, shown)]
+    record = {**record, "threads": threads}
+    if _in_process(waits):
+        return freeing(waits[0], shown, record, sources)
+    if _is_unknown(shown, waits):
         return sharing(shown, record, sources)
-    reads = isinstance(first, OnIO) and first.target != READER
-    memory = isinstance(first, OnLock) and first.shared
-    known = reads or memory or isinstance(first, OnCondition)
-    return freeing(found[0], shown, record, sources) if known else []
+    io = isinstance(first, OnIO) and first.target != READER
+    shared = isinstance(first, OnLock) and first.shared
+    endable = io or shared or isinstance(first, OnCondition)
+    return freeing(waits[0], shown, record, sources) if endable else []
 
 
-def _is_unknown(shown: Thread, found: Sequence[Wait]) -> bool:
+def _is_unknown(shown: Thread, waits: Sequence[Wait]) -> bool:
     """True for a thread that waits inside the process, and nothing tells for what."""
-    return not found and shown["native"] is not None and shown["native"]["call"] == "futex"
+    return not waits and shown["native"] is not None and shown["native"]["call"] == "futex"
 
 
 def _through_libraries(
-    record: Record, shown: Thread, found: Sequence[Wait], sources: Sources
+    record: Record, shown: Thread, waits: Sequence[Wait], sources: Sources
 ) -> Iterator[Wait]:
     """What the threads of libraries wait for, which may set, put or return what this one waits for.
 
     A pool's thread waits for what its workers send, one of a client for its server.
     """
-    asks_threads = bool(found) and isinstance(found[0], OnThread) and not found[0].circular
-    if not asks_threads and not _is_unknown(shown, found):
+    asks_threads = bool(waits) and isinstance(waits[0], OnThread) and not waits[0].circular
+    if not asks_threads and not _is_unknown(shown, waits):
         return
     for thread in record["threads"]:
         if thread is shown or thread["main"] or _has_users(thread) or _is_hosts(thread, shown):
             continue
         polled = thread["native"].get("polled", ()) if thread["native"] is not None else ()
-        for wait in waits.thread_waits(thread, record, sources):
+        for wait in thread_waits(thread, record, sources):
             if isinstance(wait, OnIO):
                 yield from [replace(wait, op="read", target=target) for target in polled] or [wait]
 
@@ -257,7 +259,7 @@ def _packages(thread: Thread, *, outside: bool = False) -> frozenset[str]:
     return frozenset(part.partition(os.sep)[0] for part in parts if part)
 
 
-def _threads_apart(
+def _bystanders(
     record: Record, shown: Thread | None, helping: Sequence[Thread], *, inside: bool
 ) -> list[int]:
     """The kernel's ids of threads whose work is not that of the thread that is shown.
@@ -269,11 +271,10 @@ def _threads_apart(
         inside: whether it waits for something inside the process: what a library's thread computes may
             be for that.
     """
-    counted = [shown, *helping]
-    others = [one for one in record["threads"] if not any(one is thread for thread in counted)]
-    others = [one for one in others if _has_users(one)] if inside else others
-    known = [one.get("native_id") for one in others]
-    return [number for number in (*known, record.get("beacon_thread")) if number is not None]
+    related = [id(thread) for thread in (shown, *helping)]
+    unrelated = [thread for thread in record["threads"] if id(thread) not in related]
+    native_ids = [t.get("native_id") for t in unrelated if not inside or _has_users(t)]
+    return [number for number in (*native_ids, record.get("beacon_thread")) if number is not None]
 
 
 def acting_thread(record: Record, sources: Sources) -> str | None:
@@ -285,8 +286,8 @@ def acting_thread(record: Record, sources: Sources) -> str | None:
     for thread in record["threads"]:
         if thread["main"] or not (_has_users(thread) or given_task(thread["frames"])):
             continue
-        found = waits.thread_waits(thread, record, sources)
-        if not found or found[0].limited or isinstance(found[0], ForOutside):
+        waits = thread_waits(thread, record, sources)
+        if not waits or waits[0].limited or isinstance(waits[0], ForOutside):
             return thread["name"]
     return None
 
@@ -298,30 +299,30 @@ def _serves(thread: Thread) -> bool:
     ) and _has_users(thread)
 
 
-def _in_process(found: Sequence[Wait]) -> bool:
+def _in_process(waits: Sequence[Wait]) -> bool:
     """True for the wait for another thread of the same process, however long that takes."""
-    first = found[0] if found else None
-    lock = isinstance(first, OnLock) and not (first.on_file or first.shared)
-    inside = isinstance(first, OnThread) or lock
-    return inside and first is not None and not first.limited
+    first = waits[0] if waits else None
+    if isinstance(first, OnLock) and (first.on_file or first.shared):
+        return False
+    return isinstance(first, OnThread | OnLock) and not first.limited
 
 
 def _merged(groups: Sequence[Sequence[Wait]]) -> list[Wait]:
     """The waits of several threads; a collective is listed once, with the thread that it blocks."""
     merged: list[Wait] = []
     for wait in (wait for group in groups for wait in group):
-        same = [other for other in merged if _same_collective(wait, other)]
-        if not same:
+        at = next((at for at, listed in enumerate(merged) if _same_collective(wait, listed)), None)
+        if at is None:
             merged.append(wait)
-        elif wait.blocking and not same[0].blocking:
-            merged[merged.index(same[0])] = wait
+        elif wait.blocking and not merged[at].blocking:
+            merged[at] = wait
     return merged
 
 
-def _same_collective(one: Wait, other: Wait) -> bool:
-    if not (isinstance(one, InCollective) and isinstance(other, InCollective)):
+def _same_collective(first: Wait, second: Wait) -> bool:
+    if not (isinstance(first, InCollective) and isinstance(second, InCollective)):
         return False
-    return one.seq is not None and (one.group, one.seq) == (other.group, other.seq)
+    return first.seq is not None and (first.group, first.seq) == (second.group, second.seq)
 
 
 def frames(thread: Thread, cwd: str) -> tuple[Frame, ...]:

@@ -21,7 +21,7 @@ def readable(views: Sequence[RankView], sources: Sources) -> list[RankView]:
         for view in views
         if view.process is not None and view.process.alive and view.process.still >= RESTS_AFTER
     ]
-    at = _apart(resting)
+    at = _divergence(resting)
     if at is None:
         return list(views)
     return [
@@ -32,12 +32,13 @@ def readable(views: Sequence[RankView], sources: Sources) -> list[RankView]:
     ]
 
 
-def _apart(processes: Sequence[ProcessView]) -> int | None:
+def _divergence(processes: Sequence[ProcessView]) -> int | None:
     """How far out, counted from the end of a stack, the frames differ in nothing but their lines."""
-    for at, frames in enumerate(zip(*(reversed(one.stack) for one in processes), strict=False), start=1):
+    stacks = [reversed(process.stack) for process in processes]
+    for at, frames in enumerate(zip(*stacks, strict=False), start=1):
         if len({*frames}) > 1:
-            told: set[tuple[object, ...]] = {(one.file, one.function, one.user) for one in frames}
-            return at if len(told) == 1 and not frames[0].user else None
+            functions = {(frame.file, frame.function, frame.user) for frame in frames}
+            return at if len(functions) == 1 and not frames[0].user else None
     return None
 
 

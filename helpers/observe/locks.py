@@ -30,7 +30,6 @@ OWN_FILE = "existing file"
 TIMED_FILE = "existing file, maybe for a time"
 """The same in a loop that may give up, or remove the file when it is old."""
 
-
 ASKED_AGAIN = frozenset((*POLLED, OWN_FILE, TIMED_FILE, "lock file"))
 """Operations in which a program or a library looks again and again whether the lock is free."""
 
@@ -58,10 +57,10 @@ def holder(op: str, path: str, waiter: int) -> int | None:
     """
     if op in KERNEL_LOCKS:
         return holder_of_lock(path, waiter)
-    found = holder_of_file(path, waiter)
-    if found == 0 and op in (OWN_FILE, TIMED_FILE):
-        return 0 if op == OWN_FILE and _is_lock(path) and _named(path) is not None else None
-    return found
+    pid = holder_of_file(path, waiter)
+    if pid == 0 and op in (OWN_FILE, TIMED_FILE):
+        return 0 if op == OWN_FILE and _is_lock(path) and _owner_in(path) is not None else None
+    return pid
 
 
 def holder_of_lock(path: str, waiter: int) -> int | None:
@@ -82,35 +81,35 @@ def holder_of_lock(path: str, waiter: int) -> int | None:
     for fields in (line.split() for line in lines):
         if "->" in fields:
             if int(fields[5]) == waiter:
-                return _seen(holders.get(fields[0]))
+                return _visible(holders.get(fields[0]))
         elif len(fields) > 5:
             holders[fields[0]] = int(fields[4])
             of_file += [int(fields[4])] if fields[5] == file else []
-    return next((pid for pid in map(_seen, of_file) if pid is not None), None)
+    return next((pid for pid in map(_visible, of_file) if pid is not None), None)
 
 
 def held_against(waiter: int) -> list[tuple[str, int]]:
     """(path, pid) of each file that a process has open and another has locked, from `/proc/locks`."""
     try:
-        holders = {file: pid for file, pid in _granted() if pid not in (waiter, 0, -1)}
+        holders = {file: pid for file, pid in _kernel_locks() if pid not in (waiter, 0, -1)}
     except OSError:
         return []
-    found = []
+    locked = []
     for path in _open_files(waiter) if holders else ():
         with suppress(OSError):
             if (pid := holders.get(_number(ask(os.stat, path)))) is not None:
-                found.append((path, pid))
-    return found
+                locked.append((path, pid))
+    return locked
 
 
 def lock_files(pids: Iterable[int]) -> list[str]:
     """The lock files whose existence is the lock that some processes have open."""
-    found = {path for pid in pids for path in _open_files(pid) if _LOCK_NAME.search(path)}
-    of_kernel = {file for file, _ in _granted()} if found else set()
-    return sorted(path for path in found if _is_existing(path, of_kernel))
+    paths = {path for pid in pids for path in _open_files(pid) if _LOCK_NAME.search(path)}
+    of_kernel = {file for file, _ in _kernel_locks()} if paths else set()
+    return sorted(path for path in paths if _is_existing(path, of_kernel))
 
 
-def _granted() -> list[tuple[str, int]]:
+def _kernel_locks() -> list[tuple[str, int]]:
     """The locks that processes have, from `/proc/locks`: (file as `_number` has it, pid)."""
     with suppress(OSError):
         lines = map(str.split, Path("/proc/locks").read_text().splitlines())
@@ -147,20 +146,15 @@ def holder_of_file(path: str, waiter: int) -> int | None:
         status, path = ask(os.stat, path), ask(os.path.realpath, path)
     except OSError:
         return None
-    named = _named(path) if _is_lock(path) else None
-    if named is not None:
-        pid, here = named
-        return (pid if _older(pid, status.st_mtime) else 0) if here else None
+    owner = _owner_in(path) if _is_lock(path) else None
+    if owner is not None:
+        pid, local = owner
+        return (pid if _older(pid, status.st_mtime) else 0) if local else None
     for pid in psutil.pids():
-        if pid != waiter and _has_open(pid, path):
+        if pid != waiter and path in _open_files(pid):
             return int(pid)
-    mine = os.geteuid() in (0, status.st_uid)
-    return 0 if mine and not _shared(path) else None
-
-
-def _has_open(pid: int, path: str) -> bool:
-    """True for a process that has a file open, as far as we may look."""
-    return path in _open_files(pid)
+    may_look = os.geteuid() in (0, status.st_uid)
+    return 0 if may_look and not _shared(path) else None
 
 
 def _open_files(pid: int) -> Iterator[str]:
@@ -181,7 +175,7 @@ def _is_lock(path: str) -> bool:
     return "lock" in name or "pid" in name
 
 
-def _named(path: str) -> tuple[int, bool] | None:
+def _owner_in(path: str) -> tuple[int, bool] | None:
     """The pid that a lock file names, and whether it means a process of this machine."""
     try:
         words = text(path)[0].split(maxsplit=2)
@@ -209,6 +203,6 @@ def _shared(path: str) -> bool:
     return mount is not None and bool(_NETWORK.match(mount.fstype))
 
 
-def _seen(pid: int | None) -> int | None:
+def _visible(pid: int | None) -> int | None:
     """None for a holder that has no pid here, as one in another container."""
     return pid if pid is not None and pid > 0 else None

@@ -25,7 +25,7 @@ END = 20_000
 """Bytes in which the last words of a process are looked for."""
 
 
-class _Kept:
+class _Output:
     """The end of what a process has printed.
 
     Attributes:
@@ -90,7 +90,7 @@ class Logs:
 
     def __init__(self, root: int = 0) -> None:
         self.root = root
-        self._kept: dict[int, _Kept] = {}
+        self._outputs: dict[int, _Output] = {}
         self._size = 0
         self._names: Mapping[int, str] = {}
         self._lock, self._reading = threading.Lock(), threading.Lock()
@@ -99,13 +99,13 @@ class Logs:
         """Keep what a process has printed; None is the command."""
         pid = self.root if pid is None else pid
         with self._lock:
-            kept = self._kept.pop(pid, None) or _Kept()
-            self._kept[pid] = kept  # the last one is the one that has printed last
-            before = len(kept.data)
-            kept.add(data)
-            self._size += len(kept.data) - before
+            output = self._outputs.pop(pid, None) or _Output()
+            self._outputs[pid] = output  # the last one is the one that has printed last
+            before = len(output.data)
+            output.add(data)
+            self._size += len(output.data) - before
             while self._size > ALL:
-                self._size -= len(self._kept.pop(next(iter(self._kept))).data)
+                self._size -= len(self._outputs.pop(next(iter(self._outputs))).data)
 
     def take(self, snapshot: Snapshot) -> None:
         """Learn which process is which rank."""
@@ -118,37 +118,38 @@ class Logs:
     def labels(self) -> list[str]:
         """The names of those that have printed something, ranks first."""
         with self._lock:
-            return sorted({self._names.get(pid, "job") for pid in self._kept}, key=_natural)
+            return sorted({self._names.get(pid, "job") for pid in self._outputs}, key=_natural)
 
     def tail(self, label: str, lines: int = 200) -> list[str]:
         """The last lines of one name, without what may be a secret, as a terminal would show them."""
         with self._reading:
             with self._lock:
-                kept = [kept for pid, kept in self._kept.items() if self._names.get(pid, "job") == label]
-                fresh = [one.take_fresh() for one in kept]
-                count = sum(one.count for one in kept)
+                pids = [pid for pid in self._outputs if self._names.get(pid, "job") == label]
+                outputs = [self._outputs[pid] for pid in pids]
+                fresh = [output.take_fresh() for output in outputs]
+                count = sum(output.count for output in outputs)
             newest: list[str] = []
-            for one, text in zip(kept, fresh, strict=True):
-                newest += one.shown(text)
-        dropped = count - sum(len(one.lines) for one in kept)
+            for output, text in zip(outputs, fresh, strict=True):
+                newest += output.shown(text)
+        dropped = count - sum(len(output.lines) for output in outputs)
         if not dropped or lines + 1 < len(newest):
             return newest[-lines:]
         dropped += max(0, len(newest) - lines + 1)
         return [f"... {dropped} lines before these are not kept ...", *newest[1 - lines :]]
 
-    def own(self, pid: int) -> list[str] | None:
+    def newest(self, pid: int) -> list[str] | None:
         """The newest lines of a process; None of one that has printed nothing into a pipe of its own."""
         with self._reading:
             with self._lock:
-                kept = self._kept.get(pid)
-                fresh = b"" if kept is None else kept.take_fresh()
-            return None if kept is None else kept.shown(fresh)[-NEWEST:]
+                output = self._outputs.get(pid)
+                fresh = b"" if output is None else output.take_fresh()
+            return None if output is None else output.shown(fresh)[-NEWEST:]
 
     def end(self, pid: int) -> str:
         """The last words of a process; of the command where the process had no pipe of its own."""
         with self._lock:
-            kept = self._kept.get(pid) or self._kept.get(self.root)
-            return "" if kept is None else kept.data[-END:].decode("utf-8", "replace")
+            output = self._outputs.get(pid) or self._outputs.get(self.root)
+            return "" if output is None else output.data[-END:].decode("utf-8", "replace")
 
 
 def _as_shown(line: bytes) -> str:
@@ -163,21 +164,21 @@ def _natural(label: str) -> tuple[bool, list[tuple[bool, int, str]]]:
 
 
 def _names(snapshot: Snapshot, root: int) -> dict[int, str]:
-    found = {}
+    names = {}
     alone = snapshot.job.world_size in (None, 1)
     for view in snapshot.ranks:
         if view.process is None:
             continue
         unnamed = view.rank is None or (alone and view.local_rank is None and not view.joined)
         name = "job" if unnamed else f"rank {view.rank}"
-        found[view.process.pid] = name
+        names[view.process.pid] = name
         for child in view.children:
             number = "" if child.worker_id is None else f" {child.worker_id}"
             kind = "worker" if child.process.kind == "dataloader-worker" else "child"
-            found[child.process.pid] = f"{name} {kind}{number}"
+            names[child.process.pid] = f"{name} {kind}{number}"
     for launcher in snapshot.launchers:
         is_program = launcher.pid == root and not is_launcher(launcher.command)
-        found[launcher.pid] = "job" if is_program else "launcher"
+        names[launcher.pid] = "job" if is_program else "launcher"
         if launcher.wraps is not None:
-            found[launcher.pid] = f"rank {launcher.wraps}"
-    return found
+            names[launcher.pid] = f"rank {launcher.wraps}"
+    return names

@@ -328,26 +328,26 @@ def merged(earlier: Look, later: Look) -> Look:
     programs = {(program.pid, program.number): program for program in earlier.programs + later.programs}
     before = {usage.pid: usage for usage in earlier.alive}
     alive = (
-        replace(usage, sockets=known.sockets, unanswered=known.unanswered)
-        if usage.sockets is None and (known := before.get(usage.pid)) is not None
+        replace(usage, sockets=previous.sockets, unanswered=previous.unanswered)
+        if usage.sockets is None and (previous := before.get(usage.pid)) is not None
         else usage
         for usage in later.alive
     )
-    told = {one.pid: one for one in earlier.told}
-    for one in later.told:
-        first = told.get(one.pid)
-        told[one.pid] = one if first is None else _told(first, one)
+    reports = {report.pid: report for report in earlier.told}
+    for report in later.told:
+        first = reports.get(report.pid)
+        reports[report.pid] = report if first is None else _merged_report(first, report)
     return replace(
         later,
         reaped={**earlier.reaped, **later.reaped},
         programs=tuple(programs.values()),
         alive=tuple(alive),
-        told=tuple(told.values()),
+        told=tuple(reports.values()),
         answers=tuple({**dict(earlier.answers), **dict(later.answers)}.items()),
     )
 
 
-def _told(earlier: Told, later: Told) -> Told:
+def _merged_report(earlier: Told, later: Told) -> Told:
     return replace(
         later,
         record=earlier.record if later.record is None and not later.lost else later.record,
@@ -366,7 +366,4 @@ def _samples(earlier: Samples | None, later: Samples | None) -> Samples | None:
         {**sample, "place": sample["place"] + moved if sample["place"] >= 0 else -1}
         for sample in later["samples"]
     ]
-    return {
-        "samples": [*earlier["samples"], *shifted],
-        "places": [*earlier["places"], *later["places"]],
-    }
+    return {"samples": [*earlier["samples"], *shifted], "places": [*earlier["places"], *later["places"]]}

@@ -19,13 +19,13 @@ class Kills:
 
     def __init__(self, pid: int, root: Path = ROOT, proc: Path = PROC) -> None:
         self._groups = memory_groups(pid, root, proc)
-        self._newest = self._before = 0
-        self._before = self.count()
+        self._newest = self._initial = 0
+        self._initial = self.count()
 
     def count(self) -> int:
         """How many there have been so far; the last that was read, once the group has gone."""
         self._newest = max([self._newest, *(group.kills() for group in self._groups)])
-        return self._newest - self._before
+        return self._newest - self._initial
 
 
 def is_stalled(pid: int) -> bool:

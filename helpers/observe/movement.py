@@ -9,7 +9,6 @@ from pathlib import Path
 MOST_THREADS = 256
 """Threads of a process that are looked at: each takes 0.02 ms."""
 
-
 TELLS = Path("/proc/self/task").is_dir()
 """Whether this system tells how often a thread has been scheduled."""
 
@@ -33,7 +32,7 @@ def movements(pid: int, threads: Sequence[int] = ()) -> list[tuple[int, bool, in
             threads = sorted(int(task.name) for task in Path(f"/proc/{pid}/task").iterdir())[
                 :MOST_THREADS
             ]
-    return [found for thread in threads if (found := _movement(pid, thread)) is not None]
+    return [movement for thread in threads if (movement := _movement(pid, thread)) is not None]
 
 
 def _movement(pid: int, thread: int) -> tuple[int, bool, int] | None:

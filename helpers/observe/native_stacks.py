@@ -33,24 +33,24 @@ class NativeStacks:
     def __init__(self) -> None:
         self._tool = find_tool()
         self._running: dict[NativeStack, tuple[subprocess.Popen[bytes], float]] = {}
-        self._read: dict[NativeStack, Sequence[str]] = {}
+        self._answers: dict[NativeStack, Sequence[str]] = {}
 
     def answer(self, question: NativeStack) -> Sequence[str] | None:
         """The functions of the main thread, innermost first; empty where unreadable, None so far."""
-        if question not in self._read and question not in self._running:
+        if question not in self._answers and question not in self._running:
             self._begin(question)
         if question in self._running:
-            process, begun = self._running[question]
-            if process.poll() is None and time.monotonic() - begun < LIMIT:
+            process, start = self._running[question]
+            if process.poll() is None and time.monotonic() - start < LIMIT:
                 return None
             del self._running[question]
             process.kill()
-            self._read[question] = _functions(process.communicate()[0], question.pid)
-        return self._read[question]
+            self._answers[question] = _functions(process.communicate()[0], question.pid)
+        return self._answers[question]
 
     def _begin(self, question: NativeStack) -> None:
         if self._tool is None:
-            self._read[question] = ()
+            self._answers[question] = ()
             return
         command = [str(self._tool), "dump", "--json", "--native", "--pid", str(question.pid)]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
@@ -64,14 +64,14 @@ class NativeStacks:
             process.communicate()
 
 
-def _functions(dump: bytes, thread: int) -> Sequence[str]:
+def _functions(dump: bytes, thread_id: int) -> Sequence[str]:
     """The names of the native functions above the innermost frame of Python's."""
     try:
         threads = msgspec.json.decode(dump, type=list[_Thread])
     except msgspec.MsgspecError:
         return ()
     names = []
-    for frame in next((one.frames for one in threads if one.os_thread_id == thread), ()):
+    for frame in next((thread.frames for thread in threads if thread.os_thread_id == thread_id), ()):
         if frame.filename.endswith(".py"):
             break
         names.append(frame.name)

@@ -51,18 +51,18 @@ class NcclDumps:
 
     def answer(self, question: Entries) -> Mapping[str, Any] | str | None:
         """What a rank has dumped, why it has not, or None as long as it may yet do so."""
-        now, known = time.monotonic(), self._requests.get(question.dump)
-        if known is None or (known.question != question and now - known.at > EVERY):
-            known = self._requests[question.dump] = _request(question, now)
-        if known.question != question:
+        now, request = time.monotonic(), self._requests.get(question.dump)
+        if request is None or (request.question != question and now - request.at > EVERY):
+            request = self._requests[question.dump] = _request(question, now)
+        if request.question != question:
             return None
-        if known.answer is None:
-            known.answer = _dumped(question.dump)
-            if known.answer is None and now - known.at > ANSWERS:
-                known.answer = NO_DUMP
-            if known.answer is not None:
-                _put_back(known)
-        return known.answer
+        if request.answer is None:
+            request.answer = _read_dump(question.dump)
+            if request.answer is None and now - request.at > ANSWERS:
+                request.answer = NO_DUMP
+            if request.answer is not None:
+                _put_back(request)
+        return request.answer
 
 
 def _request(question: Entries, now: float) -> _Request:
@@ -88,7 +88,7 @@ def _request(question: Entries, now: float) -> _Request:
     return request
 
 
-def _dumped(path: str) -> Mapping[str, Any] | None:
+def _read_dump(path: str) -> Mapping[str, Any] | None:
     """What a rank has dumped, as the record of a beacon has it; None while it is not whole."""
     try:
         facts = os.lstat(path)

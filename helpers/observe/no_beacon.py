@@ -59,50 +59,52 @@ def name(row: Row, rank: int | None) -> str:
     return f"rank {rank}" if rank is not None else f"the process `{' '.join(row.command[:3])}`"
 
 
-def why(row: Row, who: str, failure: str, *, begun: bool = False) -> str:
+def why(row: Row, subject: str, failure: str, *, begun: bool = False) -> str:
     """Why a process has no beacon, and what to do.
 
     Args:
-        who: the process, as the sentence names it.
+        subject: the process, as the sentence names it.
         failure: what its beacon said when it could not start; empty when it never tried.
         begun: whether its beacon has started, and has not come to a look since.
     """
     if failure:
-        return f"{who} has no beacon: it failed there ({failure})"
+        return f"{subject} has no beacon: it failed there ({failure})"
     if begun:
-        return f"{who} has a beacon that never ran: a C call holds the interpreter lock from the start"
+        return (
+            f"{subject} has a beacon that never ran: a C call holds the interpreter lock from the start"
+        )
     flag = _flag(row)
     if flag:
-        return f"{who} runs with {flag}: no beacon"
+        return f"{subject} runs with {flag}: no beacon"
     if row.environment is not None and "STUCK_RANKS_PATH" not in row.environment:
         return (
-            f"{who} has no beacon: its environment was emptied (`env -i`, sudo, a container); start "
+            f"{subject} has no beacon: its environment was emptied (`env -i`, sudo, a container); start "
             "stuck-ranks behind that, as in `env -i NAME=VALUE ... stuck-ranks diagnose -- COMMAND`"
         )
     if row.environment is not None and _on_path(row.environment):
         return (
-            f"{who} has no beacon, although PYTHONPATH leads there: it runs as another user, who cannot "
-            "open the run's folder, or in a namespace of its own (a container), or a `sitecustomize` "
-            "before it hides it; start stuck-ranks as the job's user, in its container"
+            f"{subject} has no beacon, although PYTHONPATH leads there: it runs as another user, who "
+            "cannot open the run's folder, or in a namespace of its own (a container), or a "
+            "`sitecustomize` before it hides it; start stuck-ranks as the job's user, in its container"
         )
-    return f"{who} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
+    return f"{subject} has no beacon: something resets PYTHONPATH; add `{EXPORT}` after it"
 
 
-def instead(who: str, seen: bool, problem: str | None) -> list[str]:
+def instead(subject: str, is_read: bool, problem: str | None) -> list[str]:
     """What is seen of a process that has no beacon; nothing before the first look."""
     if problem is not None:
-        return [f"the stack of {who} cannot be seen: {problem}"]
-    if seen:
+        return [f"the stack of {subject} cannot be seen: {problem}"]
+    if is_read:
         return [
-            f"the stack of {who} is read from outside, by py-spy; sequence numbers, sizes and "
+            f"the stack of {subject} is read from outside, by py-spy; sequence numbers, sizes and "
             "asynchronous operations cannot be seen there"
         ]
     return []
 
 
-def old(who: str, age: float, why: str) -> str:
+def old(subject: str, age: float, why: str) -> str:
     """What is seen of a process whose beacon has not run for some seconds, and why it has not."""
-    return f"what is shown of {who} is {age:.0f} s old, as its beacon last saw it: {why}"
+    return f"what is shown of {subject} is {age:.0f} s old, as its beacon last saw it: {why}"
 
 
 HELD = "a call in C holds the interpreter lock"
@@ -128,7 +130,7 @@ def _on_path(environment: Mapping[str, str]) -> bool:
 EDITED = "{file} was changed after the job was started: what its lines say is not looked at"
 """A source that no longer shows what runs."""
 
-FAULT = "{who}: {part} cannot be read: {why}"
+FAULT = "{subject}: {part} cannot be read: {why}"
 """What is said where a part of a beacon's look fails."""
 
 UNSEEN: dict[Unseen, str] = {

@@ -25,7 +25,7 @@ EVERY = 5.0
 MOST_NOTEBOOKS, MOST_NAMES = 16, 1000
 """Notebooks of a folder that are read, the newest first, and names in it that are looked at."""
 
-Index = Mapping[int, cells.Found]
+Index = Mapping[int, cells.NumberedSource]
 """Hash of what IPython may compile -> the cell of it."""
 
 
@@ -33,56 +33,57 @@ class Notebooks:
     """Finds cells. What was found stays; a notebook is read again only when it has changed."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[int, str], cells.Found] = {}
-        self._searched: dict[int, tuple[float, list[list[Index]]]] = {}
-        self._read: dict[str, tuple[float, Index]] = {}
+        self._cells: dict[tuple[int, str], cells.NumberedSource] = {}
+        self._searches: dict[int, tuple[float, list[list[Index]]]] = {}
+        self._index_cache: dict[str, tuple[float, Index]] = {}
 
-    def cell(self, pid: int, file: str) -> cells.Found | None:
+    def cell(self, pid: int, file: str) -> cells.NumberedSource | None:
         """The cell that a process runs as `file`; None where no notebook has it."""
-        if (pid, file) not in self._found:
+        if (pid, file) not in self._cells:
             now, digest = time.monotonic(), cells.hash_of(file) or 0
-            if now - self._searched.get(pid, (-EVERY, []))[0] >= EVERY:
+            if now - self._searches.get(pid, (-EVERY, []))[0] >= EVERY:
                 try:
                     groups = [list(self._indexes(paths)) for paths in _candidates(pid)]
                 except TimeoutError:
                     return None  # a notebook that has not answered yet may be the right one
-                self._searched[pid] = now, groups
-            for group in self._searched[pid][1]:
-                if same := [index[digest] for index in group if digest in index]:
-                    numbers, source = cells.merged(same)
-                    self._found[pid, file] = numbers, cells.compiled(source)
+                self._searches[pid] = now, groups
+            for group in self._searches[pid][1]:
+                if matches := [index[digest] for index in group if digest in index]:
+                    numbers, source = cells.merged(matches)
+                    self._cells[pid, file] = numbers, cells.compiled(source)
                     break
-        return self._found.get((pid, file))
+        return self._cells.get((pid, file))
 
     def _indexes(self, paths: Sequence[str]) -> Iterator[Index]:
         for path in paths:
             try:
-                known = self._read.get(path)
-                if known is None or known[0] != ask(os.stat, path).st_mtime:
+                entry = self._index_cache.get(path)
+                if entry is None or entry[0] != ask(os.stat, path).st_mtime:
                     content, changed = notebook(path)
-                    self._read[path] = known = changed, cells.index(content)
+                    self._index_cache[path] = entry = changed, cells.index(content)
             except TimeoutError:
                 raise
             except OSError:
                 continue
-            yield known[1]
+            yield entry[1]
 
 
 def _candidates(pid: int) -> Iterator[list[str]]:
     """The notebook that a process's environment names, then those in its folder, the newest first."""
     with suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
-        folder, named = process.cwd(), process.environ().get("JPY_SESSION_NAME", "")
-        if named:  # Jupyter Server 1 gave a path relative to its own root
-            yield [os.path.join(folder, named), os.path.join(folder, os.path.basename(named))]
+        folder, session_name = process.cwd(), process.environ().get("JPY_SESSION_NAME", "")
+        if session_name:  # Jupyter Server 1 gave a path relative to its own root
+            paths = session_name, os.path.basename(session_name)
+            yield [os.path.join(folder, path) for path in paths]
         yield ask(_in_folder, folder)
 
 
 def _in_folder(folder: str) -> list[str]:
     """The newest notebooks in a folder."""
     with os.scandir(folder) as entries:
-        named = [entry for entry in islice(entries, MOST_NAMES) if entry.name.endswith(".ipynb")]
-        return [entry.path for entry in nlargest(MOST_NOTEBOOKS, named, _changed)]
+        notebooks = [entry for entry in islice(entries, MOST_NAMES) if entry.name.endswith(".ipynb")]
+        return [entry.path for entry in nlargest(MOST_NOTEBOOKS, notebooks, _changed)]
 
 
 def _changed(entry: os.DirEntry[str]) -> float:

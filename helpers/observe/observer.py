@@ -23,5 +23,5 @@ class Observer(History):
         """
         assert self.newest is not None, "a look comes before a snapshot"
         snapshot = Picture(self, self.newest).snapshot()
-        self.answers = {asked: answer for asked, answer in self.answers.items() if asked in self.wanted}
+        self.answers = {asks: answer for asks, answer in self.answers.items() if asks in self.wanted}
         return snapshot

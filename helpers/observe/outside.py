@@ -49,9 +49,9 @@ class Outside:
                 port = question.port
                 self.strangers.setdefault(port, Blocker(answer[0], f"owns port {port}", answer[1]))
             elif isinstance(question, Movement) and question.pid in self._motions:
-                known = self._motions[question.pid]
+                motions = self._motions[question.pid]
                 for thread, runs, switches in answer or ():
-                    motion = known.setdefault(thread, Motion(look.time, switches))
+                    motion = motions.setdefault(thread, Motion(look.time, switches))
                     motion.take(look.time, runs, switches, polls=0.0)
         for pid in self._motions:
             self._ask(Movement(pid, ()))
@@ -95,27 +95,36 @@ class Outside:
                 blocking=wait.blocking,
                 limited=wait.limited,
             )
-        if isinstance(wait, OnIO) and wait.target == READER:
+        if isinstance(wait, OnIO):
+            return self._with_ends(wait, pid)
+        return self._with_holder(wait, pid, rows) if isinstance(wait, OnLock) else wait
+
+    def _with_ends(self, wait: OnIO, pid: int) -> OnIO:
+        """A wait with the processes at the other end, and of a connection with its address."""
+        if not wait.target or wait.target == READER:
             return wait
-        if isinstance(wait, OnIO) and wait.target:
-            reads, writes = wait.op in READS, wait.op in WRITES
-            ends = self._ask(Ends(pid, wait.target, reads)) if reads or writes else None
-            named = self._ask(Peer(pid, wait.target)) if wait.target.startswith("socket:") else None
-            return replace(wait, ends=tuple(ends or ()), target=named or wait.target)
-        if isinstance(wait, OnLock) and wait.path is None and wait.op in locks.POLLED:
-            held = dict(self._ask(Held(pid)) or ())
-            path = next((path for path, owner in held.items() if owner in rows), next(iter(held), None))
+        reads, writes = wait.op in READS, wait.op in WRITES
+        ends = self._ask(Ends(pid, wait.target, reads)) if reads or writes else None
+        peer = self._ask(Peer(pid, wait.target)) if wait.target.startswith("socket:") else None
+        return replace(wait, ends=tuple(ends or ()), target=peer or wait.target)
+
+    def _with_holder(self, wait: OnLock, pid: int, rows: Collection[int]) -> OnLock | None:
+        """A wait with who holds the lock; None where a lock that is polled turns out to be free."""
+        if wait.path is None and wait.op in locks.POLLED:
+            holders: dict[str, int] = dict(self._ask(Held(pid)) or ())
+            in_job = (path for path, holder in holders.items() if holder in rows)
+            path = next(in_job, next(iter(holders), None))
             if path is None:
                 return None
-            return replace(wait, path=relative(path, self._cwd), holder=held[path])
-        if isinstance(wait, OnLock) and wait.path:
-            found: int | None = self._ask(Holder(wait.op, os.path.join(self._cwd, wait.path), pid))
-            return replace(wait, holder="unknown" if found is None else found or "no process")
-        return wait
+            return replace(wait, path=relative(path, self._cwd), holder=holders[path])
+        if not wait.path:
+            return wait
+        holder: int | None = self._ask(Holder(wait.op, os.path.join(self._cwd, wait.path), pid))
+        return replace(wait, holder="unknown" if holder is None else holder or "no process")
 
     def _look_for_stranger(self, port: int | None, rows: Mapping[int, Row]) -> None:
         if port is None or port in self.strangers:
             return
-        if any(port == own for row in rows.values() for _, own in row.all_sockets):
+        if any(port == listening for row in rows.values() for _, listening in row.all_sockets):
             return
         self._ask(Owner(port))

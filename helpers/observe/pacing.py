@@ -32,27 +32,27 @@ class RankSamples:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._ranks: dict[int, RankView] = {}  # by pid
-        self._taken: dict[int, int] = {}
+        self._newest_ticks: dict[int, int] = {}
         self._due = 0.0
 
     def new(self) -> dict[int, tuple[Sample, ...]]:
         """Those that the newest look has brought, by rank; empty where it has brought none."""
         newest, watched = self._observer.newest, self._observer.watched
-        if newest is None or all(one.samples is None for one in newest.told):
+        if newest is None or all(report.samples is None for report in newest.told):
             return {}
         now = newest.time - watched.start
         if now >= self._due:
             self._ranks = _sampled(self._observer.snapshot())
             self._due = now * (1.0 + AGAIN) + 1.0
-        found: dict[int, tuple[Sample, ...]] = {}
+        by_rank: dict[int, tuple[Sample, ...]] = {}
         for pid, view in self._ranks.items():
-            after = self._taken.get(pid, -1)
-            known = self._observer.inbox.samples.get(pid, ())
-            noted = [(sample, place) for sample, place in known if sample["tick"] > after]
-            if noted and view.rank is not None:
-                self._taken[pid] = noted[-1][0]["tick"]
-                found[view.rank] = of_beacon(noted, view.children, watched.cwd, watched.start)
-        return found
+            after = self._newest_ticks.get(pid, -1)
+            samples = self._observer.inbox.samples.get(pid, ())
+            newer = [(sample, place) for sample, place in samples if sample["tick"] > after]
+            if newer and view.rank is not None:
+                self._newest_ticks[pid] = newer[-1][0]["tick"]
+                by_rank[view.rank] = of_beacon(newer, view.children, watched.cwd, watched.start)
+        return by_rank
 
 
 class Pacing:
@@ -71,24 +71,24 @@ class Pacing:
         Args:
             samples: by rank; now: seconds since the command was started.
         """
-        for rank, its in samples.items():
+        for rank, newest in samples.items():
             lines = self._lines.setdefault(rank, Counter())
-            for sample in self._alignment.take(rank, its):
+            for sample in self._alignment.take(rank, newest):
                 if sample.line is not None and sample.doing != "waits":
                     lines[sample.line] += 1
-            _bound(lines, MOST_LINES)
+            _trim(lines, MOST_LINES)
         for tick in self._alignment.due(now):
             self._count(tick, now)
 
     def _count(self, tick: int, now: float) -> None:
-        done = self._alignment.at(tick)
-        if done is None:
+        activities = self._alignment.at(tick)
+        if activities is None:
             return
         at = self._alignment.time_of(tick, now)
         self._times = [*self._times[:1], at]
         self._ticks += 1
         issued = self._alignment.issued(tick)
-        acting = {rank for rank, what in done.items() if what != "waits"}
+        acting = {rank for rank, activity in activities.items() if activity != "waits"}
         for group in sorted({group for numbers in issued.values() for group in numbers}):
             if group in self._groups or len(self._groups) < MOST_GROUPS:
                 blocks = self._groups.setdefault(group, _Blocks())
@@ -116,17 +116,17 @@ class _Blocks:
         while len(self._counts) > MOST_BLOCKS:
             earlier, self._counts = self._counts, {}
             self._width *= 2
-            for block, counted in earlier.items():
-                self._count(block // 2, counted)
+            for block, counter in earlier.items():
+                self._count(block // 2, counter)
 
     def _count(self, block: int, counted: Counter[Ranks]) -> None:
         counts = self._counts.setdefault(block, Counter())
         counts.update(counted)
-        _bound(counts, MOST_SETS)
+        _trim(counts, MOST_SETS)
 
     def numbered(self) -> Numbered:
         """All that was counted."""
-        return Numbered(self._width, {block: dict(counted) for block, counted in self._counts.items()})
+        return Numbered(self._width, {block: dict(counter) for block, counter in self._counts.items()})
 
 
 def _next_of(group: str, issued: Mapping[int, Mapping[str, int]], acting: set[int]) -> tuple[int, Ranks]:
@@ -136,18 +136,18 @@ def _next_of(group: str, issued: Mapping[int, Mapping[str, int]], acting: set[in
         rank: numbers[group] + (rank in acting) for rank, numbers in issued.items() if group in numbers
     }
     number = min(next_of.values())
-    return number, frozenset(rank for rank, its in next_of.items() if its == number and rank in acting)
+    return number, frozenset(rank for rank in acting if next_of.get(rank) == number)
 
 
 def _sampled(snapshot: Snapshot) -> dict[int, RankView]:
     """The ranks by pid; empty unless all that are seen here take samples."""
     views = [view for view in snapshot.ranks if view.rank is not None and view.process is not None]
-    found = {view.process.pid: view for view in views if view.process and view.process.samples}
+    by_pid = {view.process.pid: view for view in views if view.process and view.process.samples}
     alive = all(view.process is not None and view.process.alive for view in views)
-    return found if alive and len(found) == len(views) else {}
+    return by_pid if alive and len(by_pid) == len(views) else {}
 
 
-def _bound(counted: Counter[Ranks] | Counter[Line], most: int) -> None:
-    if len(counted) > 2 * most:
-        for item, _ in counted.most_common()[most:]:
-            del counted[item]
+def _trim(counter: Counter[Ranks] | Counter[Line], most: int) -> None:
+    if len(counter) > 2 * most:
+        for key, _ in counter.most_common()[most:]:
+            del counter[key]

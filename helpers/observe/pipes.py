@@ -31,9 +31,9 @@ def other_ends(pid: int, target: str, *, reads: bool) -> tuple[int, ...] | None:
         target = end
     elif not target.startswith("pipe:") and not ask(_is_fifo, target):
         return None
-    others = (int(other) for other in psutil.pids() if other != pid)
-    found = tuple(sorted(other for other in others if _holds(other, target, writes=reads)))
-    return found or ((pid,) if _holds(pid, target, writes=reads) else None)
+    pids = (int(number) for number in psutil.pids() if number != pid)
+    holders = tuple(sorted(number for number in pids if _holds(number, target, writes=reads)))
+    return holders or ((pid,) if _holds(pid, target, writes=reads) else None)
 
 
 def _is_fifo(path: str) -> bool:
@@ -41,16 +41,16 @@ def _is_fifo(path: str) -> bool:
 
 
 def _holds(pid: int, target: str, *, writes: bool) -> bool:
-    wanted = (os.O_RDWR, os.O_WRONLY if writes else os.O_RDONLY)
-    return any(flags & os.O_ACCMODE in wanted for flags in _opened(pid, target))
+    modes = (os.O_RDWR, os.O_WRONLY if writes else os.O_RDONLY)
+    return any(flags & os.O_ACCMODE in modes for flags in _open_flags(pid, target))
 
 
-def _opened(pid: int, target: str) -> Iterator[int]:
+def _open_flags(pid: int, target: str) -> Iterator[int]:
     """The flags of each descriptor of a process that is open on `target`, as far as we may look."""
     process = Path(f"/proc/{pid}")
     with suppress(OSError):
         for number in os.listdir(process / "fd"):
             with suppress(OSError, ValueError, IndexError):
                 if os.readlink(process / "fd" / number) == target:
-                    told = (process / "fdinfo" / number).read_text()
-                    yield int(told.partition("flags:")[2].split()[0], 8)
+                    info = (process / "fdinfo" / number).read_text()
+                    yield int(info.partition("flags:")[2].split()[0], 8)

@@ -75,37 +75,38 @@ def condition(file: str, line: int, sources: Sources) -> str | None:
 
     It is `True` for a loop that tests nothing. A loop that counts, or looks at a clock, ends by itself.
     """
-    around = (
+    enclosing = (
         node
         for node in ast.walk(sources.tree(file))
         if isinstance(node, ast.While | ast.For | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno <= line <= (node.body[-1].end_lineno or line)
     )
-    loop = max(around, key=lambda node: node.lineno, default=None)
+    loop = max(enclosing, key=lambda node: node.lineno, default=None)
     if not isinstance(loop, ast.While):
         return None
     tests = [*_tests([loop])]
-    said = " or ".join(ast.unparse(test) for test in tests) or ENDLESS
-    counted = {name for node in ast.walk(loop) for name in _counted(node)}
+    text = " or ".join(ast.unparse(test) for test in tests) or ENDLESS
+    counters = {name for node in ast.walk(loop) for name in _counters(node)}
     tested = {name for test in tests for name in _names(test)}
-    if counted & tested or _CLOCKS.search(said) or not all(_is_idle(s, tested) for s in loop.body):
+    if counters & tested or _CLOCKS.search(text) or not _are_idle(loop.body, tested):
         return None
-    return said
+    return text
 
 
-def changed_at(file: str, line: int, said: str, sources: Sources) -> tuple[Frame, ...]:
+def changed_at(file: str, line: int, tests: str, sources: Sources) -> tuple[Frame, ...]:
     """Where functions other than the one around a line change an attribute that a condition asks.
 
     Those that only begin with a value, as `__init__` does, are left out.
     """
-    asked = {name.rpartition(".")[2] for name in _ATTRIBUTES.findall(said)}
+    attributes = {name.rpartition(".")[2] for name in _ATTRIBUTES.findall(tests)}
     functions = (node for node in ast.walk(sources.tree(file)) if isinstance(node, _FUNCTIONS))
-    others = (one for one in functions if one.name != "__init__" and not holds(one, line))
     stores = (
         Frame(file, node.lineno, function.name)
-        for function in others
+        for function in functions
+        if function.name != "__init__" and not holds(function, line)
         for node in own_nodes(function)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in asked
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if node.attr in attributes
     )
     first = {store.function: store for store in reversed([*stores])}
     return tuple(reversed(first.values()))[:MOST_CHANGES]
@@ -139,16 +140,9 @@ def _is_idle(statement: ast.stmt, tested: Iterable[str]) -> bool:
         case ast.Pass() | ast.Continue() | ast.Break() | ast.Return() | ast.Raise():
             return True
         case ast.If():
-            return all(_is_idle(part, tested) for part in [*statement.body, *statement.orelse])
+            return _are_idle([*statement.body, *statement.orelse], tested)
         case ast.Try():
-            rest = [*statement.orelse, *statement.finalbody]
-            rest += [part for handler in statement.handlers for part in handler.body]
-            decides = _leaves([*statement.body, *statement.orelse])
-            return all(_is_idle(part, tested) for part in rest) and all(
-                (decides and isinstance(getattr(part, "value", None), ast.Call))
-                or _is_idle(part, tested)
-                for part in statement.body
-            )
+            return _try_is_idle(statement, tested)
         case ast.Expr(value=ast.Call() as call):
             name, limited = called_name(call), bool(call.args or call.keywords)
             return name in _IDLE or (limited and name in _IDLE_FOR_A_TIME)
@@ -158,7 +152,23 @@ def _is_idle(statement: ast.stmt, tested: Iterable[str]) -> bool:
             return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _counted(node: ast.AST) -> set[str]:
+def _are_idle(body: Iterable[ast.stmt], tested: Iterable[str]) -> bool:
+    return all(_is_idle(statement, tested) for statement in body)
+
+
+def _try_is_idle(statement: ast.Try, tested: Iterable[str]) -> bool:
+    """The same of a `try`, in which a call may decide whether the loop is left."""
+    decides = _leaves([*statement.body, *statement.orelse])
+    attempt = [
+        part
+        for part in statement.body
+        if not (decides and isinstance(getattr(part, "value", None), ast.Call))
+    ]
+    handlers = [part for handler in statement.handlers for part in handler.body]
+    return _are_idle([*attempt, *handlers, *statement.orelse, *statement.finalbody], tested)
+
+
+def _counters(node: ast.AST) -> set[str]:
     """The names to which a statement gives a value that is made of the one they have."""
     if isinstance(node, ast.AugAssign):
         return _names(node.target)
@@ -183,28 +193,26 @@ def lock_file(site: Site, sources: Sources) -> str | None:
     loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
     if loop is None:
         return None
-    for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
-        if not any(_catches(handler) for handler in attempt.handlers):
-            continue
-        for call in (node for part in attempt.body for node in ast.walk(part)):
-            path = _made(call) if isinstance(call, ast.Call) else None
-            if path is not None:
-                return _told(path, site, sources)
-    looked_at = _looked_at(loop.test)
-    return _told(looked_at, site, sources) if looked_at is not None else None
+    for call in _attempts(loop):
+        if (path := _created(call)) is not None:
+            return _path_value(path, site, sources)
+    tested = _tested_path(loop.test)
+    return _path_value(tested, site, sources) if tested is not None else None
 
 
-def _told(path: ast.expr, site: Site, sources: Sources) -> str:
+def _path_value(path: ast.expr, site: Site, sources: Sources) -> str:
     """A path by the names that are seen, else by those that the module gives a value once."""
     tree = sources.tree(site["file"])
-    given = [
+    assignments = [
         (target.id, node.value)
         for node in (tree.body if isinstance(tree, ast.Module) else ())
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     ]
-    constants = {name: text for name, value in given if (text := source.text(value, {})) is not None}
+    constants = {
+        name: text for name, value in assignments if (text := source.text(value, {})) is not None
+    }
     return source.text(path, {**constants, **site["strings"]}) or ""
 
 
@@ -214,14 +222,15 @@ def asks_again(site: Site, sources: Sources) -> bool:
     That is a call of `flock` or `lockf` with `LOCK_NB`, whose refusal the loop catches.
     """
     loop = innermost(sources.tree(site["file"]), site["position"][0], ast.While)
-    attempts = [node for node in ast.walk(loop) if isinstance(node, ast.Try)] if loop else []
-    return any(
-        isinstance(call, ast.Call) and _locks_at_once(call)
-        for attempt in attempts
-        if any(_catches(handler) for handler in attempt.handlers)
-        for part in attempt.body
-        for call in ast.walk(part)
-    )
+    return loop is not None and any(map(_locks_at_once, _attempts(loop)))
+
+
+def _attempts(loop: ast.While) -> Iterator[ast.Call]:
+    """The calls in a loop whose refusal it catches."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Try) and any(map(_catches, node.handlers)):
+            calls = (call for part in node.body for call in ast.walk(part))
+            yield from (call for call in calls if isinstance(call, ast.Call))
 
 
 def gives_up(site: Site, sources: Sources) -> bool:
@@ -243,32 +252,31 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def _looked_at(test: ast.expr) -> ast.expr | None:
+def _tested_path(test: ast.expr) -> ast.expr | None:
     """The path of `exists(path)` or `path.exists()`, as the whole condition."""
     if not isinstance(test, ast.Call) or called_name(test) not in _LOOKS:
         return None
     return test.args[0] if test.args else _owner(test)
 
 
-def _made(call: ast.Call) -> ast.expr | None:
+def _created(call: ast.Call) -> ast.expr | None:
     """The path that a call creates and that must not exist before."""
-    name, path = called_name(call), call.args[0] if call.args else None
-    given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-    given |= {str(number): ast.unparse(argument) for number, argument in enumerate(call.args)}
-    method = _owner(call) is not None and ast.unparse(call.func) not in (
-        "os.open",
-        "os.mkdir",
-        "io.open",
-    )
-    if name == "open":
-        mode = given.get("mode") or given.get("0" if method else "1") or ""
-        exclusive = "O_EXCL" in mode or "O_EXCL" in given.get("flags", "") or mode[1:2] == "x"
-        return (_owner(call) if method else path) if exclusive else None
-    if name == "touch" and given.get("exist_ok") == "False":
-        return _owner(call)
-    if name == "mkdir" and given.get("exist_ok") != "True":
-        return _owner(call) if method else path
-    return None
+    arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    arguments |= {str(number): ast.unparse(argument) for number, argument in enumerate(call.args)}
+    owner = _owner(call)
+    of_path = owner is not None and ast.unparse(call.func) not in ("os.open", "os.mkdir", "io.open")
+    match called_name(call):
+        case "open":
+            mode = arguments.get("mode") or arguments.get("0" if of_path else "1") or ""
+            creates = "O_EXCL" in mode + arguments.get("flags", "") or mode[1:2] == "x"
+        case "touch":
+            creates = of_path and arguments.get("exist_ok") == "False"
+        case "mkdir":
+            creates = arguments.get("exist_ok") != "True"
+        case _:
+            creates = False
+    path = owner if of_path else next(iter(call.args), None)
+    return path if creates else None
 
 
 def _locks_at_once(call: ast.Call) -> bool:

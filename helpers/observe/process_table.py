@@ -17,7 +17,6 @@ WORK, FORGIVEN = 0.05, 0.01
 each second: what wakes up from time to time to look around uses less than 1 % of a core. The kernel
 counts in steps of 0.01 s."""
 
-
 SPINNING = ("TP_SHM_reactor", "TP_IBV_reactor", "pt_tcpstore", "NCCL ")
 """Threads whose work is none of their process's, by how their names begin. Those of
 `torch.distributed.rpc` look for messages all the time (TensorPipe by shared memory and InfiniBand:
@@ -99,11 +98,12 @@ class Row:
 
     Attributes:
         started: monotonic time at which it was started.
-        number: distinguishes it from others that had the same pid before; None while only its beacon,
+        look_time: monotonic time at which `cpu_seconds`, which it had used by then, were read.
+        number: distinguishes it from earlier processes with the same pid; None while only its beacon,
             or the guardian, has reported it.
         status: wait status once the process has ended and it is known, else None.
         ended: monotonic time at which it was seen to have ended.
-        found: monotonic time at which it was first seen.
+        first_look: monotonic time of the look that first showed it.
         work: what it uses of the processor; threads: the same of its threads, by the kernel's ids, from
             when on that was asked for; motions: what they do, likewise.
         users_threads: those beside the main one that have run the user's code: the kernel's id -> name
@@ -116,7 +116,7 @@ class Row:
         starved: True while the thread of its beacon could run and gets no processor.
         waits_for_child: True while its main thread sleeps in a wait for a child.
         forked: True while it runs the program of its parent.
-        apart: True where it is in another session than the command.
+        detached: True where it is in another session than the command.
         exe: path of what it runs; empty when unknown.
         environment: what its program was given at its start; None where we may not look.
         sockets: (address, port) of its listening TCP sockets; all_sockets: those it ever had.
@@ -127,7 +127,7 @@ class Row:
     parent: int
     started: float
     command: tuple[str, ...]
-    seen: float
+    look_time: float
     number: int | None = None
     stopped: bool = False
     traced: bool = False
@@ -146,18 +146,18 @@ class Row:
     cpu: float = 0.0
     memory: int = 0
     private: int | None = None
-    found: float = 0.0
+    first_look: float = 0.0
     sockets: tuple[tuple[str, int], ...] = ()
     all_sockets: set[tuple[str, int]] = field(default_factory=set)
     unanswered: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
     forked: bool = False
-    apart: bool = False
+    detached: bool = False
     exe: str = ""
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
-        self.work = Work(self.seen, 0.0, self.seen)
+        self.work = Work(self.look_time, 0.0, self.look_time)
 
     @property
     def exit_code(self) -> int | None:
@@ -173,13 +173,13 @@ class Row:
             return None
         return os.WTERMSIG(self.status)
 
-    def idle(self, now: float, apart: Collection[int] = ()) -> float:
-        """Seconds since it was last at work; threads that are set apart do not count."""
-        counted = [work.active for thread, work in self.threads.items() if thread not in apart]
+    def idle(self, now: float, bystanders: Collection[int] = ()) -> float:
+        """Seconds since it was last at work; the threads that are bystanders do not count."""
+        counted = [work.active for thread, work in self.threads.items() if thread not in bystanders]
         if not self.threads:
             return max(0.0, now - self.work.active)
         if not counted:
-            return max(0.0, now - self.found)
+            return max(0.0, now - self.first_look)
         return max(0.0, now - min(self.work.active, max(counted)))
 
     def take_threads(self, now: float, used: Sequence[tuple[int, float, str]]) -> None:
@@ -188,17 +188,17 @@ class Row:
         What those that were there before the first look did then is not known. Threads that are known
         to use the processor just to wait are left out.
         """
-        known = self.threads
+        previous = self.threads
         self.threads = {}
         for thread, seconds, name in used:
             if name.startswith(SPINNING):
                 continue
-            new = Work(now, 0.0, self.started) if known else Work(now, seconds, now)
-            self.threads[thread] = work = known.get(thread, new)
+            new = Work(now, 0.0, self.started) if previous else Work(now, seconds, now)
+            self.threads[thread] = work = previous.get(thread, new)
             work.take(now, seconds)
 
     def take_motions(
-        self, now: float, seen: Sequence[tuple[int, bool, int]], polls: Mapping[int, float]
+        self, now: float, movements: Sequence[tuple[int, bool, int]], polls: Mapping[int, float]
     ) -> None:
         """Take in whether each thread runs, and how often it has been scheduled.
 
@@ -208,9 +208,9 @@ class Row:
         Args:
             polls: thread that was to be looked at -> wake-ups a second that are its place's own.
         """
-        known, self.motions = self.motions, {thread: Motion(now, 0) for thread in polls}
-        for thread, runs, switches in seen:
-            self.motions[thread] = motion = known.get(thread) or Motion(now, switches)
+        previous, self.motions = self.motions, {thread: Motion(now, 0) for thread in polls}
+        for thread, runs, switches in movements:
+            self.motions[thread] = motion = previous.get(thread) or Motion(now, switches)
             motion.take(now, runs or self.frozen, switches, polls.get(thread, 0.0))
 
     def moved(self, thread: int | None) -> float:
@@ -218,9 +218,9 @@ class Row:
         motion = self.motions.get(self.pid if thread is None else thread)
         return self.roused if motion is None else max(self.roused, motion.moved)
 
-    def precedes(self, other: Row) -> bool:
-        """True when this process had ended before the other one was there."""
-        return self.ended is not None and self.ended <= other.found
+    def precedes(self, row: Row) -> bool:
+        """True when this process had ended before the other one was first seen."""
+        return self.ended is not None and self.ended <= row.first_look
 
     @property
     def is_python(self) -> bool:
@@ -239,11 +239,11 @@ class Table:
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
 
-    def take(self, look: Look, known: Mapping[int, int]) -> None:
+    def take(self, look: Look, statuses: Mapping[int, int]) -> None:
         """Take in a look.
 
         Args:
-            known: pid -> wait status of processes whose end was seen.
+            statuses: pid -> wait status of processes whose end was seen.
         """
         for program in look.programs:
             self._program(program, look.time)
@@ -254,8 +254,8 @@ class Table:
             self._usage(self.rows[usage.pid], usage, look.time)
         present = {usage.pid for usage in look.alive}
         for row in self.rows.values():
-            if row.status is None and row.pid in known:
-                row.status = known[row.pid]
+            if row.status is None and row.pid in statuses:
+                row.status = statuses[row.pid]
             if row.ended is None and row.pid not in present:
                 row.ended = look.time
 
@@ -268,19 +268,19 @@ class Table:
         """
         row = self.rows.get(pid)
         if row is None:
-            self.rows[pid] = Row(pid, parent, started, command, seen=now, found=now)
+            self.rows[pid] = Row(pid, parent, started, command, look_time=now, first_look=now)
         elif not row.command:
             row.command = command
 
     def ancestors(self, pid: int) -> list[Row]:
         """Rows above `pid`, nearest first."""
-        found: list[Row] = []
+        above: list[Row] = []
         row = self.rows.get(pid)
-        while row is not None and len(found) < 64:
+        while row is not None and len(above) < 64:
             row = self.rows.get(row.parent)
             if row is not None:
-                found.append(row)
-        return found
+                above.append(row)
+        return above
 
     def _program(self, program: Program, now: float) -> None:
         row = self.rows.get(program.pid)
@@ -290,12 +290,12 @@ class Table:
                 parent=program.parent,
                 started=program.started,
                 command=program.command,
-                seen=now,
+                look_time=now,
                 number=program.number,
-                found=now,
+                first_look=now,
             )
         row.command, row.environment = program.command, program.environment
-        row.apart, row.exe = program.apart, program.exe
+        row.detached, row.exe = program.apart, program.exe
 
     def _usage(self, row: Row, usage: Usage, now: float) -> None:
         if row.stopped and not usage.stopped:  # it could do nothing until now
@@ -306,10 +306,10 @@ class Table:
         row.waits_for_child = usage.waits_for_child
         row.memory, row.private = usage.memory, usage.private
         row.work.take(now, usage.cpu)
-        elapsed = now - row.seen
+        elapsed = now - row.look_time
         if elapsed > 0.05:
             row.cpu = 100.0 * (usage.cpu - row.cpu_seconds) / elapsed
-            row.cpu_seconds, row.seen = usage.cpu, now
+            row.cpu_seconds, row.look_time = usage.cpu, now
         if usage.sockets is not None:
             row.sockets = usage.sockets
             row.all_sockets |= set(usage.sockets)

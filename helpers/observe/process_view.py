@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..beacon.record import Record
-from ..model.facts import ProcessView, State
+from ..model.facts import ErrorView, ProcessView, State
 from ..model.frames import innermost_user
 from ..model.waits import ANY_CHILD, AtRendezvous, Communication, OnChild, Wait
 from . import ends, groups, interpreter_lock, system_call
@@ -49,7 +49,7 @@ class Readings(msgspec.Struct, frozen=True):
     traceback: str = ""
     log: str = ""
 
-    def held(self, row: Row, now: float) -> bool:
+    def gil_held(self, row: Row, now: float) -> bool:
         """Whether a call in C holds the interpreter lock of the process."""
         return interpreter_lock.is_held(row, self.record, self.written, now, self.outside)
 
@@ -97,32 +97,54 @@ def evidence_of(
         now, start: monotonic seconds of this sample and of the command's start.
         sources: of the program.
     """
-    record, written, held = readings.record, readings.written, readings.held(row, now)
-    late = written is not None and now - written > FRESH and not (held or row.stopped)
-    seen = min(written if written is not None and late else now, row.ended or now)
+    record, gil_held = readings.record, readings.gil_held(row, now)
+    at = _record_time(row, readings.written, now, gil_held=gil_held)
     yield from ends.errors(row, record, sources, start, readings.traceback, readings.log)
     if record is None:
-        yield _kernel(row, now, seen)
-        return
-    if interpreter_lock.is_over(record):
-        leaves = max(now - row.idle(now), written or 0.0)
-        yield ends.exit_call(record, seen, sources, leaves)
-        return
-    place = judged(record, seen, sources, alive=row.ended is None)
-    yield place or Evidence(Source.KERNEL, seen, now - row.idle(now))
-    read = record if record["source"] == "py-spy" else readings.outside
-    if held and read is not None and (thread := interpreter_lock.holder(read)) is not None:
-        since = thread["since"] if read is record else None  # others may wake, to ask for the lock
+        yield _kernel(row, now, at)
+    elif interpreter_lock.is_over(record):
+        leaves = max(now - row.idle(now), readings.written or 0.0)
+        yield ends.exit_call(record, at, sources, leaves)
+    else:
+        place = judged(record, at, sources, alive=row.ended is None)
+        place = place or Evidence(Source.KERNEL, at, now - row.idle(now))
+        yield place
+        if gil_held:
+            yield from _holder(record, readings.outside, now, sources)
+        yield from _end(row, record, readings.crash, place, sources)
+
+
+def _record_time(row: Row, written: float | None, now: float, *, gil_held: bool) -> float:
+    """Monotonic time for which the record of a process holds: that of its last writing if it is old."""
+    old = written is not None and now - written > FRESH and not (gil_held or row.stopped)
+    return min(written if written is not None and old else now, row.ended or now)
+
+
+def _holder(record: Record, outside: Record | None, now: float, sources: Sources) -> Iterator[Evidence]:
+    """What py-spy tells of the thread that holds the interpreter lock.
+
+    Args:
+        outside: what py-spy has read beside the record of a beacon.
+    """
+    dump = record if record["source"] == "py-spy" else outside
+    thread = interpreter_lock.holder(dump) if dump is not None else None
+    if thread is not None:
+        since = thread["since"] if dump is record else None  # others may wake, to ask for the lock
         stack = frames(thread, sources.cwd) or None
         yield Evidence(Source.OUTSIDE, now, since, stack=stack, waits=(), thread=thread)
-    if row.ended is not None and record["cut_off"] and record["error"] is None:
+
+
+def _end(row: Row, record: Record, crash: str, place: Evidence, sources: Sources) -> Iterator[Evidence]:
+    """The call by which a process has ended, and the stack at its fatal signal."""
+    if row.ended is None:
+        return
+    if record["cut_off"] and record["error"] is None:
         yield ends.exit_call(record, row.ended, sources)
-    if row.ended is not None and row.signal is not None and readings.crash:
-        before = place.stack if place is not None else None
-        yield ends.crash(readings.crash, before or (), row.ended, sources)
+    if row.signal is not None and crash:
+        yield ends.crash(crash, place.stack or (), row.ended, sources)
 
 
-def _kernel(row: Row, now: float, seen: float) -> Evidence:
+def _kernel(row: Row, now: float, at: float) -> Evidence:
     """What the kernel tells of a process that nothing else tells of."""
     asleep: str | None = None
     pending: Sequence[Wait] = ()
@@ -130,7 +152,7 @@ def _kernel(row: Row, now: float, seen: float) -> Evidence:
         pending = (OnChild(op=ANY_CHILD),)
     elif row.native is not None:
         asleep, pending = system_call.asleep(row.native), system_call.of_program(row.native)
-    return Evidence(Source.KERNEL, seen, now - row.idle(now), waits=tuple(pending), asleep=asleep)
+    return Evidence(Source.KERNEL, at, now - row.idle(now), waits=tuple(pending), asleep=asleep)
 
 
 def _communicating(record: Record) -> Iterator[tuple[str, str]]:
@@ -148,25 +170,21 @@ def with_evidence(
     sources: Sources,
     *,
     completed: Completed = lambda wait: wait,
-    held: bool = False,
+    gil_held: bool = False,
 ) -> ProcessView:
     """The view with what the process does, and with what its record tells of its groups.
 
     Args:
         evidence: the merged one of the process.
         sources: of the program.
-        held: whether a call in C holds its interpreter lock.
+        gil_held: whether a call in C holds its interpreter lock.
     """
     over = not view.alive or (record is not None and bool(record["ended"] or record["error"]))
-    known = evidence.waits or ()
-    waits_no_more = over or view.stopped_for_memory
-    pending, through = (
-        () if waits_no_more else tuple(wait for wait in map(completed, each) if wait is not None)
-        for each in (known, evidence.through or ())
-    )
-    in_call = not view.alive and any(isinstance(wait, Communication) for wait in known)
+    halted = over or view.stopped_for_memory
+    pending = () if halted else _all_completed(evidence.waits, completed)
+    through = () if halted else _all_completed(evidence.through, completed)
+    in_call = any(isinstance(wait, Communication) for wait in evidence.waits or ())
     stack = evidence.stack or ()
-    raw = evidence.thread.get("handling") if evidence.thread is not None else None
     view = replace(
         view,
         stack=stack,
@@ -174,16 +192,26 @@ def with_evidence(
         waits=pending,
         through=through,
         error=evidence.error,
-        handling=ends.exception(raw, sources) if raw is not None and not over else None,
+        handling=None if over else _handling(evidence, sources),
         asleep=evidence.asleep,
-        gil_held=held and not view.stopped_for_memory,
-        ended_in_call=in_call and evidence.error is None,
+        gil_held=gil_held and not view.stopped_for_memory,
+        ended_in_call=in_call and not view.alive and evidence.error is None,
     )
-    if record is None:
-        return view
+    return view if record is None else _with_record(view, record, sources, gil_held, over)
+
+
+def _with_record(
+    view: ProcessView, record: Record, sources: Sources, gil_held: bool, over: bool
+) -> ProcessView:
+    """The view with what the record of its process tells.
+
+    Args:
+        view: with what the process waits for.
+        over: whether the process, or its program, has ended.
+    """
     return replace(
         view,
-        state=_state(view.state, record, pending, held=held),
+        state=_state(view.state, record, view.waits, gil_held=gil_held),
         collectives=groups.collectives(record) or groups.logged(record, open_handles(record, sources)),
         issued=issued(record, sources),
         calls=groups.calls(record),
@@ -191,19 +219,29 @@ def with_evidence(
         beacon=record["source"] == "beacon",
         recorded=record["flight"] is not None,
         communicates=() if over else tuple(_communicating(record)),
-        interpreter_finished=record["ended"] and evidence.error is None,
-        acting_thread=acting_thread(record, sources) if pending else None,
+        interpreter_finished=record["ended"] and view.error is None,
+        acting_thread=acting_thread(record, sources) if view.waits else None,
         groups=groups.groups(record),
-        groups_made=groups.made(record),
+        groups_made=groups.group_count(record),
         new_groups=new_groups(record, sources),
     )
 
 
-def _state(state: State, record: Record, pending: Sequence[Wait], *, held: bool) -> State:
+def _handling(evidence: Evidence, sources: Sources) -> ErrorView | None:
+    """The exception that the thread by which the process is judged handles."""
+    error = evidence.thread.get("handling") if evidence.thread is not None else None
+    return ends.exception(error, sources) if error is not None else None
+
+
+def _all_completed(waits: Sequence[Wait] | None, completed: Completed) -> tuple[Wait, ...]:
+    return tuple(wait for wait in map(completed, waits or ()) if wait is not None)
+
+
+def _state(state: State, record: Record, pending: Sequence[Wait], *, gil_held: bool) -> State:
     """The state of a process that has a record; the kernel's word for one that is gone or stopped."""
     if state in ("exited", "stopped"):
         return state
-    if held:
+    if gil_held:
         return "running"
     blocking = [wait for wait in pending if wait.blocking]
     if any(isinstance(wait, AtRendezvous) for wait in blocking):

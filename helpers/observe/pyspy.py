@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +35,8 @@ LIMIT = 5.0
 
 AGAIN_AFTER = 3.0
 """Seconds after a look that failed before the next one."""
+
+_DUMP = ("dump", "--json", "--locals", "--nonblocking", "--full-filenames", "--pid")
 
 MOVING = "it moves too fast to be read"
 
@@ -70,60 +72,54 @@ class Dumps:
 
     def __init__(self) -> None:
         self.tool = find_tool()
-        self._known: dict[int, _Process] = {}
+        self._processes: dict[int, _Process] = {}
         self._next = 0.0
 
-    def look(self, programs: Iterable[Program]) -> None:
+    def look(self, programs: Collection[Program]) -> None:
         """Read these processes, if a look is due, and forget all others."""
-        asked = list(programs)
-        self._known = {one.pid: self._known.get(one.pid) or _Process() for one in asked}
+        previous = self._processes
+        self._processes = {program.pid: previous.get(program.pid) or _Process() for program in programs}
         if self.tool is not None and time.monotonic() >= self._next:
-            begun = time.monotonic()
-            due = [program for program in asked if begun - self._known[program.pid].failed > AGAIN_AFTER]
-            running = [(program, self._start(program.pid)) for program in due]
+            start = time.monotonic()
+            running = [
+                (program, self._start(program.pid))
+                for program in programs
+                if start - self._processes[program.pid].failed > AGAIN_AFTER
+            ]
             for program, process in running:
-                self._take_in(program, process, begun)
+                self._take_dump(program, process, start)
             ended = time.monotonic()
-            self._next = max(begun + EVERY, ended + (ended - begun) * (1 / SHARE - 1))
+            self._next = max(start + EVERY, ended + (ended - start) * (1 / SHARE - 1))
 
     def answer(self, pid: int) -> Record | str | None:
         """The newest record of a process, or why there is none; None before the first look."""
         if self.tool is None:
             return "py-spy, which could read its stack, is not installed"
-        known = self._known.get(pid)
-        return None if known is None else known.record or known.problem
+        entry = self._processes.get(pid)
+        return None if entry is None else entry.record or entry.problem
 
     def _start(self, pid: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [
-                str(self.tool),
-                "dump",
-                "--json",
-                "--locals",
-                "--nonblocking",
-                "--full-filenames",
-                "--pid",
-                str(pid),
-            ],
+            [str(self.tool), *_DUMP, str(pid)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
-    def _take_in(self, program: Program, process: subprocess.Popen[bytes], begun: float) -> None:
-        known = self._known[program.pid]
+    def _take_dump(self, program: Program, process: subprocess.Popen[bytes], start: float) -> None:
+        entry = self._processes[program.pid]
         try:
-            out, problem = process.communicate(timeout=max(0.1, begun + LIMIT - time.monotonic()))
+            out, problem = process.communicate(timeout=max(0.1, start + LIMIT - time.monotonic()))
             dump = msgspec.json.decode(out, type=list[dumped.DumpedThread])
         except (subprocess.TimeoutExpired, ValueError) as failure:
-            late = isinstance(failure, subprocess.TimeoutExpired)
-            if late:
+            timed_out = isinstance(failure, subprocess.TimeoutExpired)
+            if timed_out:
                 process.kill()
                 process.communicate()
-            known.problem = (
-                "py-spy does not answer" if late else reason(problem.decode("utf-8", "replace"))
+            entry.problem = (
+                "py-spy does not answer" if timed_out else reason(problem.decode("utf-8", "replace"))
             )
-            known.failed = time.monotonic()
+            entry.failed = time.monotonic()
             return
         cwd = "/"
         with suppress(psutil.Error):
@@ -138,32 +134,32 @@ class Dumps:
             environment=program.environment or {},
             cwd=cwd,
         )
-        record["read"], record["asked"] = now, begun
-        before, known.threads = known.threads, {}
-        for one, thread in zip(dump, record["threads"], strict=True):
+        record["read"], record["asked"] = now, start
+        previous, entry.threads = entry.threads, {}
+        for dumped_thread, thread in zip(dump, record["threads"], strict=True):
             native_id = thread.get("native_id")
             if native_id is not None:
                 thread["native"] = native.blocking_call(native_id, str(program.pid))
                 thread["schedule"] = native.schedule(native_id, str(program.pid))
             signature = _signature(program.pid, native_id, thread)
-            seen = before.get(one["thread_id"])
-            if seen is None or seen.signature != signature:
-                seen = _Thread(signature, now)
-            known.threads[one["thread_id"]] = seen
-            thread["since"] = seen.since
+            newest = previous.get(dumped_thread["thread_id"])
+            if newest is None or newest.signature != signature:
+                newest = _Thread(signature, now)
+            entry.threads[dumped_thread["thread_id"]] = newest
+            thread["since"] = newest.since
             switches = _switches(program.pid, native_id) if thread["holds_gil"] else None
-            if switches != seen.switches:
-                seen.switches, seen.scheduled = switches, now
+            if switches != newest.switches:
+                newest.switches, newest.scheduled = switches, now
             if switches is not None:
-                thread["scheduled"] = seen.scheduled
-        known.record, known.problem = record, None
+                thread["scheduled"] = newest.scheduled
+        entry.record, entry.problem = record, None
 
 
 def find_tool() -> Path | None:
     """The `py-spy` beside this interpreter, else the first on PATH."""
     beside = Path(sys.executable).with_name("py-spy")
-    found = str(beside) if beside.exists() else shutil.which("py-spy")
-    return Path(found) if found else None
+    path = str(beside) if beside.exists() else shutil.which("py-spy")
+    return Path(path) if path else None
 
 
 def reason(text: str) -> str:

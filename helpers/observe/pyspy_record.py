@@ -115,8 +115,8 @@ class DumpedFrame:
         """
         if self._caller is None or not torch_names.is_call_wrapper(self._caller["filename"]):
             return False
-        given = _locals(self._caller)
-        words = [given.get(name, "...").replace('"group": None', "") for name in ("args", "kwargs")]
+        arguments = _locals(self._caller)
+        words = [arguments.get(name, "...").replace('"group": None', "") for name in ("args", "kwargs")]
         return not any(
             sign in word for word in words for sign in ("...", torch_names.GROUP_CLASS, '"group"')
         )
@@ -145,29 +145,12 @@ def record(
     """
     main = next((thread["frames"] for thread in dump if _is_main(thread, pid)), [])
     target = main_file(main)
-    idents = {own: thread["thread_id"] for thread in dump if (own := _own_object(thread["frames"]))}
-    threads: list[Thread] = [
-        {
-            "name": thread["thread_name"] or f"thread {thread['thread_id']}",
-            "main": _is_main(thread, pid),
-            "since": 0.0,
-            "frames": entries,
-            "call": calls.torch_call(_called(thread["frames"], entries)),
-            "native": None,
-            "site": _site(thread["frames"][0], entries[0]) if entries and entries[0][3] else None,
-            "values": _plain(thread["frames"], entries),
-            "ident": thread["thread_id"],
-            "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
-            "joins": idents.get(_joined(thread["frames"])),
-            "holds_gil": thread.get("owns_gil", False),
-            "spins": thread.get("active", False) and not thread.get("owns_gil", True),
-        }
-        for thread in dump
-        for entries in [[_entry(frame, cwd, target, argv) for frame in thread["frames"]]]
-    ]
+    entries = [[_entry(frame, cwd, target, argv) for frame in thread["frames"]] for thread in dump]
+    idents = {_thread_object(thread["frames"]): thread["thread_id"] for thread in dump}
+    idents.pop("", None)
+    threads = [_thread(thread, stack, pid, idents) for thread, stack in zip(dump, entries, strict=True)]
     env = {key: environment[key] for key in ENVIRONMENT if key in environment}
-    files = [frame["filename"] for frame in main]
-    importing = any(file.startswith("<frozen importlib") for file in files)
+    importing = any(frame["filename"].startswith("<frozen importlib") for frame in main)
     ran = any(entry[3] for thread in threads if thread["main"] for entry in thread["frames"])
     return {
         **blank(),
@@ -175,19 +158,45 @@ def record(
         "started": started,
         "argv": list(argv),
         "env": {**env, **_address(main)},
-        "process": _own_part(main),
+        "process": _child(main),
         "phase": "importing" if importing else "running" if ran else "starting",
         "threads": threads,
     }
 
 
-def _own_object(frames: Sequence[Frame]) -> str:
+def _thread(
+    thread: DumpedThread, entries: list[FrameEntry], pid: int, idents: Mapping[str, int]
+) -> Thread:
+    """A thread as a record has it.
+
+    Args:
+        entries: its frames; idents: `threading.Thread`, as py-spy prints it -> Python's id of it.
+    """
+    frames = thread["frames"]
+    return {
+        "name": thread["thread_name"] or f"thread {thread['thread_id']}",
+        "main": _is_main(thread, pid),
+        "since": 0.0,
+        "frames": entries,
+        "call": calls.torch_call(_library_frames(frames, entries)),
+        "native": None,
+        "site": _site(frames[0], entries[0]) if entries and entries[0][3] else None,
+        "values": _plain(frames, entries),
+        "ident": thread["thread_id"],
+        "native_id": pid if _is_main(thread, pid) else thread["os_thread_id"],
+        "joins": idents.get(_join_target(frames)),
+        "holds_gil": thread.get("owns_gil", False),
+        "spins": thread.get("active", False) and not thread.get("owns_gil", True),
+    }
+
+
+def _thread_object(frames: Sequence[Frame]) -> str:
     """The `threading.Thread` that runs these frames, as py-spy prints it; empty for the main thread."""
     outermost = frames[-1:]
     return next((_locals(frame).get("self", "") for frame in outermost if _is_threading(frame)), "")
 
 
-def _joined(frames: Sequence[Frame]) -> str:
+def _join_target(frames: Sequence[Frame]) -> str:
     """The thread for whose end a thread waits, as py-spy prints it; empty for none."""
     joins = (frame for frame in frames[:3] if _function(frame) == "join" and _is_threading(frame))
     return next((_locals(frame).get("self", "") for frame in joins), "")
@@ -235,7 +244,7 @@ def _is_main(thread: DumpedThread, pid: int) -> bool:
     return bool(thread["frames"]) and thread["frames"][-1]["name"] == "<module>"
 
 
-def _called(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> list[DumpedFrame]:
+def _library_frames(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> list[DumpedFrame]:
     """The library frames below the innermost line of the user's code."""
     first = next((index for index, entry in enumerate(entries) if entry[3]), len(entries))
     callers = [*frames[1:], None]
@@ -269,12 +278,12 @@ def joining(frames: Sequence[Frame]) -> tuple[int | None, int | None]:
     return None, None
 
 
-def _own_part(frames: Sequence[Frame]) -> Child | None:
+def _child(frames: Sequence[Frame]) -> Child | None:
     """The part of a child of `multiprocessing`, from the frame of torch that runs it."""
     for frame in reversed(frames):
         for target, (file, variable) in torch_names.INDEX_VARIABLE.items():
-            named = _function(frame) == target.rpartition(".")[2]
-            if named and frame["filename"].endswith(file):
+            runs_it = _function(frame) == target.rpartition(".")[2]
+            if runs_it and frame["filename"].endswith(file):
                 index = _number(_locals(frame).get(variable))
                 return {"target": target, "index": index, "error_file": None}
     return None
@@ -315,8 +324,8 @@ def _is_imported(name: str) -> bool:
     if module in sys.stdlib_module_names or module in stacks.LIBRARIES:
         return True
     with suppress(ValueError, ImportError):
-        found = importlib.util.find_spec(module) if module.isidentifier() else None
-        return found is not None and bool(LIBRARY.search(found.origin or ""))
+        spec = importlib.util.find_spec(module) if module.isidentifier() else None
+        return spec is not None and bool(LIBRARY.search(spec.origin or ""))
     return False
 
 
@@ -347,11 +356,11 @@ def _plain(frames: Sequence[Frame], entries: Sequence[FrameEntry]) -> dict[int, 
     """The variables of the user's frames that are plain values, as a beacon tells them."""
     return {
         place: {
-            name: said
-            for name, said in _locals(frame).items()
-            if _PLAIN.fullmatch(said)
-            and not said.endswith('..."')
-            and not is_secret(name, said.strip("'\""))
+            name: text
+            for name, text in _locals(frame).items()
+            if _PLAIN.fullmatch(text)
+            and not text.endswith('..."')
+            and not is_secret(name, text.strip("'\""))
         }
         for place, (frame, entry) in enumerate(zip(frames, entries, strict=True))
         if entry[3]
@@ -364,7 +373,7 @@ def _function(frame: Frame) -> str:
 
 
 def _locals(frame: Frame) -> dict[str, str]:
-    return {one["name"]: one["repr"] or "" for one in frame["locals"] or ()}
+    return {variable["name"]: variable["repr"] or "" for variable in frame["locals"] or ()}
 
 
 def _value(text: str | None) -> Any:

@@ -25,10 +25,10 @@ def unnamed_first(
 
     It sets its own variables after its start, so they cannot be read from outside.
     """
-    known = [pid for pid, identity in identities.items() if identity.rank is not None]
-    parents = {table.rows[pid].parent for pid in known}
+    numbered = [pid for pid, identity in identities.items() if identity.rank is not None]
+    parents = {table.rows[pid].parent for pid in numbered}
     parents = {pid for pid in parents if pid in table.rows and identities[pid].rank is None}
-    if any(identities[pid].rank == 0 for pid in known) or len(parents) != 1:
+    if any(identities[pid].rank == 0 for pid in numbered) or len(parents) != 1:
         return None
     first = parents.pop()
     spawns = first in records and spawned_number(records[first]) is not None
@@ -54,11 +54,7 @@ class Roles(msgspec.Struct, frozen=True):
 
 
 def assign(
-    table: Table,
-    identities: Mapping[int, Identity],
-    attempt: int | None = None,
-    *,
-    ended: bool = False,
+    table: Table, identities: Mapping[int, Identity], attempt: int | None = None, *, ended: bool = False
 ) -> Roles:
     """Say which process is which rank.
 
@@ -78,50 +74,73 @@ def assign(
     if attempt is None:
         attempt = max((identity.attempt for identity in identities.values()), default=0)
     rows = sorted(table.rows.values(), key=lambda row: (row.is_helper, row.started))
-    carriers, over = _carriers(table, identities, rows, attempt)
-    ranks: dict[int, int] = {}
-    duplicates: dict[int, int] = {}
-    for number, same in carriers.items():
-        bearer, doubles = _bearer(table, identities, same)
-        ranks[number] = bearer.pid
-        duplicates.update({row.pid: number for row in doubles})
-    children: dict[int, list[int]] = {}
+    by_rank, finished = _carriers(table, identities, rows, attempt)
+    ranks, duplicates = _bearers(table, identities, by_rank)
+    carrying = {row for carriers in by_rank.values() for row in carriers}
+    bearers = set(ranks.values())
+    children: dict[int, tuple[int, ...]] = {}
     launchers: list[int] = []
-    wrappers: dict[int, int] = {}
-    taken = set(ranks.values())
     for row in rows:
-        chain = [row, *table.ancestors(row.pid)]
-        carried = identities[row.pid].rank
-        same = [] if carried is None else carriers.get(carried, [])
-        if row.pid in taken or (row not in same and any(above.pid in over for above in chain)):
+        lineage = [row, *table.ancestors(row.pid)]
+        if row.pid in bearers or (row not in carrying and not finished.isdisjoint(lineage)):
             continue
-        owner = next((above.pid for above in chain if above.pid in taken), None)
-        if owner is None and carried is not None and same:
-            rank = table.rows[ranks[carried]]
-            if row.pid in duplicates or _belongs(table, identities, row, rank, same):
-                owner = rank.pid
-            elif row in same and row in table.ancestors(rank.pid):
-                wrappers[row.pid] = carried
+        owner = _owner(table, identities, row, by_rank, bearers, duplicates)
         if owner is None:
             launchers.append(row.pid)
         else:
-            children.setdefault(owner, []).append(row.pid)
+            children[owner] = (*children.get(owner, ()), row.pid)
     if not ranks and (main := _main_program(table, launchers, ended=ended)) is not None:
         return _single(table, main.pid)
-    found = {pid: tuple(below) for pid, below in children.items()}
-    return Roles(ranks, found, duplicates, tuple(launchers), wrappers)
+    wrappers = {
+        row.pid: number
+        for number, carriers in by_rank.items()
+        for row in carriers
+        if row.pid in launchers and row in table.ancestors(ranks[number])
+    }
+    return Roles(ranks, children, duplicates, tuple(launchers), wrappers)
 
 
-def _belongs(
-    table: Table, identities: Mapping[int, Identity], row: Row, rank: Row, same: Sequence[Row]
-) -> bool:
-    """True for a helper of a rank, or for another process that carries its number on the same machine.
+def _owner(
+    table: Table,
+    identities: Mapping[int, Identity],
+    row: Row,
+    by_rank: Mapping[int, Sequence[Row]],
+    bearers: Collection[int],
+    duplicates: Collection[int],
+) -> int | None:
+    """Pid of the rank above a process, else of the rank whose number it carries, and that it belongs to.
+
+    It belongs to that as its double, its helper, or another carrier of the number on the same machine.
 
     Args:
-        same: all that carry the number of the rank.
+        by_rank: all that carry a rank's number.
+        bearers: pids of the ranks; duplicates: of their doubles.
     """
-    apart = row in same and _outermost(table, row, same) != _outermost(table, rank, same)
-    return row.is_helper or (apart and not _elsewhere(identities[rank.pid], identities[row.pid]))
+    owner = next((above.pid for above in table.ancestors(row.pid) if above.pid in bearers), None)
+    number = identities[row.pid].rank
+    if owner is not None or number is None or number not in by_rank:
+        return owner
+    carriers = by_rank[number]
+    rank = next(carrier for carrier in carriers if carrier.pid in bearers)
+    double = row.pid in duplicates or (
+        row in carriers
+        and _outermost(table, row, carriers) != _outermost(table, rank, carriers)
+        and not _elsewhere(identities[rank.pid], identities[row.pid])
+    )
+    return rank.pid if double or row.is_helper else None
+
+
+def _bearers(
+    table: Table, identities: Mapping[int, Identity], by_rank: Mapping[int, Sequence[Row]]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Rank -> pid of the carrier that it is; pid of each of its doubles -> rank."""
+    ranks: dict[int, int] = {}
+    duplicates: dict[int, int] = {}
+    for number, carriers in by_rank.items():
+        bearer, doubles = _bearer(table, identities, carriers)
+        ranks[number] = bearer.pid
+        duplicates.update({row.pid: number for row in doubles})
+    return ranks, duplicates
 
 
 def tell_ends(table: Table, roles: Roles) -> None:
@@ -166,12 +185,12 @@ def _main_program(table: Table, launchers: Sequence[int], *, ended: bool) -> Row
     plain = [row for pid in launchers if _is_plain_program(row := table.rows[pid])]
     kernels = [row for row in plain if is_kernel(row.command) and (ended or row.ended is None)]
     fronts = [above for row in kernels for above in table.ancestors(row.pid)]
-    plain = [row for row in plain if row not in fronts]
-    plain = [row for row in plain if not any(above in plain for above in table.ancestors(row.pid))]
+    programs = {row: None for row in plain if row not in fronts}
+    outermost = [row for row in programs if programs.keys().isdisjoint(table.ancestors(row.pid))]
     if ended:
-        plain = [row for row in plain if not row.apart] or plain
-    alive = [row for row in plain if row.ended is None]
-    return next(iter(alive or (plain[-1:] if ended else ())), None)
+        outermost = [row for row in outermost if not row.detached] or outermost
+    alive = [row for row in outermost if row.ended is None]
+    return next(iter(alive or (outermost[-1:] if ended else ())), None)
 
 
 def _single(table: Table, main: int) -> Roles:
@@ -181,62 +200,62 @@ def _single(table: Table, main: int) -> Roles:
         for row in table.rows.values()
         if main in [above.pid for above in table.ancestors(row.pid)]
     )
-    rest = tuple(pid for pid in table.rows if pid != main and pid not in below)
-    return Roles({-1: main}, {main: below}, {}, rest)
+    launchers = tuple(pid for pid in table.rows if pid != main and pid not in below)
+    return Roles({-1: main}, {main: below}, {}, launchers)
 
 
 def _carriers(
     table: Table, identities: Mapping[int, Identity], rows: Sequence[Row], attempt: int
-) -> tuple[dict[int, list[Row]], set[int]]:
-    """Rank -> the processes that carry its number, in the order of their start; and what is over.
+) -> tuple[dict[int, list[Row]], set[Row]]:
+    """Rank -> the processes that carry its number, in the order of their start; and those that are over.
 
     When a carrier begins after the first one has ended, and not below it, then all that had ended by
     then is a job, or a launch, before this one: it is over, as are other attempts of the launcher.
     """
-    found: dict[int, list[Row]] = {}
-    over: set[int] = set()
-    begun: list[Row] = []
+    by_rank: dict[int, list[Row]] = {}
+    finished: set[Row] = set()
+    restarted: list[Row] = []
     for row in _numbered(table, identities, rows):
         identity = identities[row.pid]
         if identity.attempt != attempt or identity.rank is None:
-            over.add(row.pid)
+            finished.add(row)
             continue
-        same = found.setdefault(identity.rank, [])
-        if same and same[0].precedes(row) and same[0] not in table.ancestors(row.pid):
-            over.update(before.pid for before in same)
-            same.clear()
-            begun.append(row)
-        same.append(row)
-    for number, same in list(found.items()):
-        if any(same[0].precedes(row) for row in begun):
-            over.update(row.pid for row in found.pop(number))
-    return found, over
+        carriers = by_rank.setdefault(identity.rank, [])
+        if carriers and carriers[0].precedes(row) and carriers[0] not in table.ancestors(row.pid):
+            finished.update(carriers)
+            carriers.clear()
+            restarted.append(row)
+        carriers.append(row)
+    for number, carriers in list(by_rank.items()):
+        if any(carriers[0].precedes(row) for row in restarted):
+            finished.update(by_rank.pop(number))
+    return by_rank, finished
 
 
 def _bearer(
-    table: Table, identities: Mapping[int, Identity], same: Sequence[Row]
+    table: Table, identities: Mapping[int, Identity], carriers: Sequence[Row]
 ) -> tuple[Row, list[Row]]:
     """Of all carriers of one number the process that is the rank, and those that are its doubles.
 
     The rank is the first member, or the next one that joined after it had left. Before any has joined
     it is the outermost carrier, or the one that this hands its number down to.
     """
-    rank = same[0]
-    joined = [row for row in same if identities[row.pid].since is not None]
+    rank = carriers[0]
+    joined = [row for row in carriers if identities[row.pid].since is not None]
     members = [row for row in joined if _meet(table, identities, rank, row)]
     if not members:
-        while (heir := _heir(table, identities, rank, same)) is not None:
+        while (heir := _heir(table, identities, rank, carriers)) is not None:
             rank = heir
         return rank, []
     members.sort(key=lambda row: identities[row.pid].since or 0.0)
     rank = members[0]
     doubles: list[Row] = []
     for row in members[1:]:
-        before, came = identities[rank.pid], identities[row.pid].since or 0.0
-        left = before.until or 0.0
+        previous, joins = identities[rank.pid], identities[row.pid].since or 0.0
+        leaves = previous.until or 0.0
         # Seen to leave in the very look that found the other one: it may have been started after that.
-        may_follow = not before.member and left <= row.found
-        if rank.precedes(row) or left < came or may_follow:
+        may_follow = not previous.member and leaves <= row.first_look
+        if rank.precedes(row) or leaves < joins or may_follow:
             rank = row
             doubles.clear()
         else:
@@ -250,36 +269,43 @@ def _meet(table: Table, identities: Mapping[int, Identity], first: Row, row: Row
     return not (beside and _elsewhere(identities[first.pid], identities[row.pid]))
 
 
-def _heir(table: Table, identities: Mapping[int, Identity], row: Row, same: Sequence[Row]) -> Row | None:
+def _heir(
+    table: Table, identities: Mapping[int, Identity], row: Row, carriers: Sequence[Row]
+) -> Row | None:
     """The one program below `row` that does the rank's work before it joins, if `row` cannot.
 
     A shell never joins, nor does a program without torch. Another may, unless it only waits for the one
     process it has started. Between two programs a shell has its number back: it may go on to another.
     Once it has ended, its last program shows how the rank has ended.
     """
-    programs = [other for other in same if _is_plain_program(other)]
-    below = [other for other in programs if _nearest(table, other, programs, row)]
-    alive = [other for other in below if other.ended is None]
+    programs = [carrier for carrier in carriers if _is_plain_program(carrier)]
+    below = [program for program in programs if _nearest(table, program, programs, row)]
+    alive = [program for program in below if program.ended is None]
     loaded = identities[row.pid].loaded
     if row.is_python if loaded is None else loaded:
-        started = [other for other in table.rows.values() if other.parent == row.pid]
-        started = [other for other in started if other.ended is None and not other.is_helper]
-        waits = row.ended is None and row.waits_for_child and len(started) == 1
-        return alive[0] if waits and alive else None
+        return alive[0] if alive and _waits_for_only_child(table, row) else None
     if row.ended is not None and below and not alive:
         return below[-1]
     return alive[0] if len(alive) == 1 else None
 
 
+def _waits_for_only_child(table: Table, row: Row) -> bool:
+    """True for a live process that only waits for the one process it has started."""
+    if row.ended is not None or not row.waits_for_child:
+        return False
+    children = [child for child in table.rows.values() if child.parent == row.pid]
+    return sum(child.ended is None and not child.is_helper for child in children) == 1
+
+
 def _nearest(table: Table, row: Row, programs: Sequence[Row], top: Row) -> bool:
     """True when `row` is below `top`, and no other of `programs` is between them."""
     chain = table.ancestors(row.pid)
-    return top in chain and not any(other in programs for other in chain[: chain.index(top)])
+    return top in chain and not any(program in programs for program in chain[: chain.index(top)])
 
 
-def _outermost(table: Table, row: Row, same: Sequence[Row]) -> Row:
+def _outermost(table: Table, row: Row, carriers: Sequence[Row]) -> Row:
     """The outermost of the carriers that a carrier descends from, or itself."""
-    return next((above for above in reversed(table.ancestors(row.pid)) if above in same), row)
+    return next((above for above in reversed(table.ancestors(row.pid)) if above in carriers), row)
 
 
 def _numbered(table: Table, identities: Mapping[int, Identity], rows: Sequence[Row]) -> list[Row]:
@@ -290,42 +316,42 @@ def _numbered(table: Table, identities: Mapping[int, Identity], rows: Sequence[R
     number, or another size, or a host that has joined; if not, its host has chosen a port for its rank.
     """
     launchers = {row for row in rows if is_launcher(row.command)}
-    around: set[Row] = set()
+    wrappers: set[Row] = set()
     for row in launchers:
         above = set(table.ancestors(row.pid))
         if not above & launchers:
-            around |= {other for other in above if not other.is_python}
+            wrappers |= {wrapper for wrapper in above if not wrapper.is_python}
     carry = [row for row in rows if identities[row.pid].rank is not None and not row.is_helper]
-    named = {row: None for row in carry if row not in launchers and row not in around}
+    carriers = {row: None for row in carry if row not in launchers and row not in wrappers}
     guests: set[Row] = set()
-    for row in named:
+    for row in carriers:
         above = set(table.ancestors(row.pid))
-        hosts = (other for other in above if other in named)
-        if above & guests or any(_is_guest(table, identities, named, host, row) for host in hosts):
+        hosts = above & carriers.keys()
+        if above & guests or any(_is_guest(table, identities, carriers, host, row) for host in hosts):
             guests.add(row)
-    return [row for row in named if row not in guests]
+    return [row for row in carriers if row not in guests]
 
 
 def _is_guest(
-    table: Table, identities: Mapping[int, Identity], named: Collection[Row], above: Row, row: Row
+    table: Table, identities: Mapping[int, Identity], carriers: Collection[Row], above: Row, row: Row
 ) -> bool:
     host, guest = identities[above.pid], identities[row.pid]
     if not _elsewhere(host, guest):
         return False
-    inside = [other for other in named if above in table.ancestors(other.pid)]
+    inside = [carrier for carrier in carriers if above in table.ancestors(carrier.pid)]
     if host.rank == guest.rank:
-        others = any(
-            identities[other.pid].rank != guest.rank and not _elsewhere(identities[other.pid], guest)
-            for other in inside
-        )
-        return host.since is not None or others or host.world_size != guest.world_size
-    taken = any(identities[o.pid].rank == guest.rank for o in named if o not in inside)
-    return taken or (host.world_size is not None and (guest.rank or 0) >= host.world_size)
+        peers = (identities[carrier.pid] for carrier in inside)
+        in_job = any(peer.rank != guest.rank and not _elsewhere(peer, guest) for peer in peers)
+        return host.since is not None or in_job or host.world_size != guest.world_size
+    outside = (identities[carrier.pid].rank for carrier in carriers if carrier not in inside)
+    return guest.rank in outside or (
+        host.world_size is not None and (guest.rank or 0) >= host.world_size
+    )
 
 
-def _elsewhere(one: Identity, other: Identity) -> bool:
+def _elsewhere(first: Identity, second: Identity) -> bool:
     """True for two processes that look for their store at different ports."""
-    ports = {(who.master or "").rpartition(":")[2] for who in (one, other)}
+    ports = {(identity.master or "").rpartition(":")[2] for identity in (first, second)}
     return len(ports) == 2 and "" not in ports
 
 
@@ -334,13 +360,13 @@ def with_absent(views: Iterable[RankView], world: int, state: State) -> tuple[Ra
 
     There may be thousands out of sight, of which each look has to tell.
     """
-    seen = {view.rank: view for view in views if view.rank is not None}
+    by_rank = {view.rank: view for view in views if view.rank is not None}
     absent = _absent(world, state)
-    beyond = sorted(rank for rank in seen if rank >= world)
+    beyond = sorted(rank for rank in by_rank if rank >= world)
     nameless = (view for view in views if view.rank is None)
     return (
-        *(seen.get(rank, view) for rank, view in enumerate(absent)),
-        *(seen[rank] for rank in beyond),
+        *(by_rank.get(rank, view) for rank, view in enumerate(absent)),
+        *(by_rank[rank] for rank in beyond),
         *nameless,
     )
 

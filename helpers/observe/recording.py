@@ -39,7 +39,6 @@ MOST, MOST_PROCESSES = 1000, 16_000
 NEWEST = 32
 """Looks at the end that a tape keeps one by one: a verdict needs half of them."""
 
-
 GZIP = 16 + zlib.MAX_WBITS
 """How zlib is told to write and to expect the head of a gzip file."""
 
@@ -121,10 +120,10 @@ class Recorder:
     def __init__(self, path: Path) -> None:
         self.problem: str | None = None
         self._path = path / _own_name() if path.is_dir() else path
-        opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        if stat.S_ISREG(os.fstat(opened).st_mode):
-            os.fchmod(opened, 0o600)  # one that was there before
-        self._file = open(opened, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, 0o600)  # one that was there before
+        self._file = open(descriptor, "wb", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._packer = zlib.compressobj(wbits=GZIP)
 
     def begin(self, watched: Watched) -> None:
@@ -152,8 +151,8 @@ class Recorder:
         try:
             action()
         except OSError as problem:
-            said = f"the recording {self._path} is not complete: {problem.strerror}"
-            self.problem = self.problem or said
+            message = f"the recording {self._path} is not complete: {problem.strerror}"
+            self.problem = self.problem or message
 
 
 def _own_name() -> str:
@@ -237,8 +236,8 @@ def _redacted(value: object) -> object:
         return {key: _field(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         # The answer to a question for a source: it is parsed again where the recording is read.
-        asked = value[0] if len(value) == 2 and type(value[0]) is list else []
-        source = asked[:1] in (["Source"], ["Cell"])
+        question = value[0] if len(value) == 2 and type(value[0]) is list else []
+        source = question[:1] in (["Source"], ["Cell"])
         return [_source(part) if source else _redacted(part) for part in value]
     return redacted(value) if isinstance(value, str) else value
 
@@ -262,18 +261,18 @@ def provenance() -> dict[str, str]:
     """Machine, system, versions and date, for the label of a recording."""
     from importlib import metadata  # it takes 10 ms, and only a recording needs it
 
-    found = {
+    facts = {
         "machine": f"{platform.machine()}, {os.cpu_count()} CPU cores",
         "system": platform.platform(),
         "python": platform.python_version(),
     }
     for name in ("torch", "lightning"):
         try:
-            found[name] = metadata.version(name)
+            facts[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    found["date"] = datetime.now(UTC).isoformat(timespec="seconds")
-    return found
+    facts["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    return facts
 
 
 def load(path: Path) -> Recording:
@@ -310,7 +309,7 @@ class Stream:
     """
 
     def __init__(self, path: Path) -> None:
-        with _refused():
+        with _as_recording_error():
             self._lines = _lines(path)
             label = json.loads(next(self._lines, b"null"))
             if not isinstance(label, dict) or label.get("recording") != VERSION:
@@ -328,7 +327,7 @@ class Stream:
         """
         number, newest = 0, -FURTHEST
         over = _line(OVER).encode().rstrip(b"\n")
-        with _refused():
+        with _as_recording_error():
             for line in self._lines:
                 if line == over:
                     self.over = True
@@ -343,7 +342,7 @@ class Stream:
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _as_recording_error() -> Iterator[None]:
     """Says of whatever is wrong with a file that it is no recording."""
     try:
         yield

@@ -36,7 +36,7 @@ class Beacons:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._seen: dict[str, tuple[int, int, int]] = {}
+        self._states: dict[str, tuple[int, int, int]] = {}
         self._written: dict[int, float] = {}
         self._records: dict[int, bytes] = {}
         self._ticks: dict[int, int] = {}
@@ -50,7 +50,7 @@ class Beacons:
         except OSError:
             return
         self._make_room(entries)
-        changed: dict[int, set[str]] = {}
+        kinds_by_pid: dict[int, set[str]] = {}
         for entry in entries:
             number, _, kind = entry.name.partition(".")
             ours = kind in ("record", "stacks", "samples") and number.isdigit()
@@ -60,57 +60,58 @@ class Beacons:
                 stat = entry.stat()
             except FileNotFoundError:  # room was made
                 continue
-            seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
-            if seen != self._seen.get(entry.name):
+            state = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+            if state != self._states.get(entry.name):
                 if time.time() - stat.st_mtime > COARSEST:
-                    self._seen[entry.name] = seen
-                changed.setdefault(int(number), set()).add(kind)
+                    self._states[entry.name] = state
+                kinds_by_pid.setdefault(int(number), set()).add(kind)
                 if kind == "record":
                     self._written[int(number)] = time.monotonic() - (time.time() - stat.st_mtime)
-        for pid, kinds in changed.items():
+        for pid, kinds in kinds_by_pid.items():
             stacks = self._text(stacks_path, pid) if "stacks" in kinds else None
             samples = self._new_samples(pid) if "samples" in kinds else None
-            told = Told(pid, self._written.get(pid, 0.0), stacks=stacks, samples=samples)
-            yield self._with_record(told) if "record" in kinds else told
+            report = Told(pid, self._written.get(pid, 0.0), stacks=stacks, samples=samples)
+            yield self._with_record(report) if "record" in kinds else report
 
     def _make_room(self, entries: Sequence[os.DirEntry[str]]) -> None:
         """Remove the files of processes that ended long ago, of which a long job may have many."""
         if len(entries) <= MOST:
             return
-        for name, (written, _, _) in sorted(self._seen.items(), key=lambda seen: seen[1][0])[:-MOST]:
+        by_age = sorted(self._states.items(), key=lambda entry: entry[1][0])
+        for name, (written, _, _) in by_age[:-MOST]:
             pid = int(name.partition(".")[0])
             if time.time() - written / 1e9 > OLD and not psutil.pid_exists(pid):
                 (self._folder or Path()).joinpath("records", name).unlink(missing_ok=True)
-                self._seen.pop(name)
+                self._states.pop(name)
                 self._records.pop(pid, None)
                 self._ticks.pop(pid, None)
 
-    def _with_record(self, told: Told) -> Told:
+    def _with_record(self, report: Told) -> Told:
         try:
-            content = read(record_path(str(self._folder), told.pid))
+            content = read(record_path(str(self._folder), report.pid))
         except OSError:
             content = b""
-        if content is None or (content and content == self._records.get(told.pid)):
-            return told  # only the time of its writing is new
-        self._records[told.pid] = content
+        if content is None or (content and content == self._records.get(report.pid)):
+            return report  # only the time of its writing is new
+        self._records[report.pid] = content
         record = parsed(content)
         if isinstance(record, str):
-            return replace(told, failed=record)
-        return replace(told, record=record, lost=record is None)
+            return replace(report, failed=record)
+        return replace(report, record=record, lost=record is None)
 
     def _new_samples(self, pid: int) -> Samples | None:
         """The samples of a process that were taken since the last call; None for none."""
         try:
             content = read(samples_path(str(self._folder), pid))
-            told = msgspec.json.decode(content or b"", type=Samples)
+            batch = msgspec.json.decode(content or b"", type=Samples)
         except (OSError, msgspec.DecodeError):
             return None
         newest = self._ticks.get(pid, -1)
-        samples = [sample for sample in told["samples"] if sample["tick"] > newest]
+        samples = [sample for sample in batch["samples"] if sample["tick"] > newest]
         if not samples:
             return None
         self._ticks[pid] = samples[-1]["tick"]
-        return {"samples": samples, "places": told["places"]}
+        return {"samples": samples, "places": batch["places"]}
 
     def failure(self, pid: int) -> str:
         """What the beacon of a process said when it could not start."""
@@ -127,10 +128,10 @@ def parsed(content: bytes) -> Record | str | None:
         None where there is none; a text where it is not a record, which says why.
     """
     try:
-        found = json.loads(content)  # msgspec's own decoder refuses words that are not UTF-8
-        if isinstance(found, dict) and "failed" in found:
-            return str(found["failed"])
-        record = msgspec.convert(found, Record, str_keys=True)
+        document = json.loads(content)  # msgspec's own decoder refuses words that are not UTF-8
+        if isinstance(document, dict) and "failed" in document:
+            return str(document["failed"])
+        record = msgspec.convert(document, Record, str_keys=True)
         record["argv"] = list(redacted_words(record["argv"]))
         return record
     except msgspec.ValidationError as problem:

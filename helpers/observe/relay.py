@@ -40,9 +40,9 @@ class Relay:
 
     def __init__(self, pipes: OutputPipes, logs: Logs, sink: Sink | None) -> None:
         self._pipes, self._logs, self._sink = pipes, logs, sink
-        self._held: deque[tuple[float, int | None, bytes]] = deque()
+        self._queue: deque[tuple[float, int | None, bytes]] = deque()
         self._size = 0
-        self._final, self._passed, self._over = (threading.Event() for _ in range(3))
+        self._final, self._passed, self._closed = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._run, name="relays output", daemon=True)
 
     def __enter__(self) -> Relay:
@@ -51,7 +51,7 @@ class Relay:
 
     def __exit__(self, *problem: object) -> None:
         self._final.set()
-        self._over.set()
+        self._closed.set()
         self._pipes.wake()
         self._thread.join()
 
@@ -69,25 +69,25 @@ class Relay:
         final = False
         while not final:
             final = self._final.is_set()
-            for pid, data in self._pipes.read(0 if final else TICK if self._held else REST):
+            for pid, data in self._pipes.read(0 if final else TICK if self._queue else REST):
                 self._logs.add(pid, data)
                 if self._sink is not None:
-                    self._held.append((time.monotonic(), pid, data))
+                    self._queue.append((time.monotonic(), pid, data))
                     self._size += len(data)
             self._hand_over(everything=final)
         self._passed.set()
-        while not self._over.is_set():
+        while not self._closed.is_set():
             for _ in self._pipes.read(REST):
                 pass
 
     def _hand_over(self, everything: bool) -> None:
         """Pass on the oldest pieces: nothing overtakes one of a process that is not known yet."""
-        while self._held and self._sink is not None:
-            since, pid, data = self._held[0]
+        while self._queue and self._sink is not None:
+            since, pid, data = self._queue[0]
             label = self._logs.label(pid)
             waits = label is None and time.monotonic() - since < NAMED and self._size < HELD
             if waits and not everything:
                 return
-            self._held.popleft()
+            self._queue.popleft()
             self._size -= len(data)
             self._sink.write(pid, label or "job", data)

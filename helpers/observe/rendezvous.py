@@ -30,13 +30,13 @@ def rendezvous(command: Sequence[str], host: str) -> Rendezvous | None:
         host: name of its machine.
     """
     words = " ".join(command)
-    nodes = _found(_NODES, words)
-    endpoint = _found(_ENDPOINT, words)
+    nodes = _option(_NODES, words)
+    endpoint = _option(_ENDPOINT, words)
     if nodes in ONE_NODE:
         return None
     if endpoint is None:
-        endpoint = f"{_found(_ADDRESS, words) or DEFAULT[0]}:{_found(_PORT, words) or DEFAULT[1]}"
-    node = _found(_NODE, words)
+        endpoint = f"{_option(_ADDRESS, words) or DEFAULT[0]}:{_option(_PORT, words) or DEFAULT[1]}"
+    node = _option(_NODE, words)
     number = int(nodes) if nodes is not None and nodes.isdigit() else None
     return Rendezvous(endpoint, None if node is None else int(node), number, host)
 
@@ -44,11 +44,11 @@ def rendezvous(command: Sequence[str], host: str) -> Rendezvous | None:
 def own_port(command: Sequence[str], host: str) -> int | None:
     """The port on this machine at which a launcher of one node is to meet no other node, or None."""
     words = " ".join(command)
-    address, _, port = (_found(_ENDPOINT, words) or "").rpartition(":")
-    alone = _found(_NODES, words) in ONE_NODE
+    address, _, port = (_option(_ENDPOINT, words) or "").rpartition(":")
+    alone = _option(_NODES, words) in ONE_NODE
     return int(port) if alone and address in (*LOOPBACK, host) else None
 
 
-def _found(pattern: str, words: str) -> str | None:
+def _option(pattern: str, words: str) -> str | None:
     match = re.search(pattern, words)
     return match[1] if match else None

@@ -22,7 +22,7 @@ from ..launch.memory_limit import Enforcer
 from ..launch.processes import port_owner
 from ..model.facts import Stdin
 from ..model.redaction import redacted_words
-from . import locks, memory, pipes, probe, sockets, tracebacks
+from . import locks, memory, pipes, sockets, tracebacks
 from .identity import TASKS
 from .interpreter import Interpreter, with_torch
 from .logs import Logs
@@ -56,6 +56,7 @@ from .movement import movements
 from .native_stacks import NativeStacks
 from .nccl_dumps import NcclDumps
 from .notebooks import Notebooks
+from .probe import Probe
 from .pyspy import Dumps
 from .records import Beacons
 
@@ -75,7 +76,6 @@ STORE_EVERY = 10.0
 
 ENVIRONMENT = frozenset((*OF_LAUNCHERS, *TASKS, "STUCK_RANKS_PATH", "PYTHONPATH", PIPE, *DUMPS))
 """The variables of a process that a look tells; others may be secrets."""
-
 
 FREEZER = ("__refrigerator", "do_freezer_trap")
 """Where the kernel keeps a thread whose control group is frozen: kernel/freezer.c, kernel/signal.c."""
@@ -144,7 +144,7 @@ class Sampler:
         self._logs = logs or Logs()
         self._kills = memory.Kills(launch.pid)
         self._input = ""
-        self._processes: dict[int, _Process] = {}
+        self._trackers: dict[int, _Tracker] = {}
         self._ended: dict[int, int] = {}
         self._sockets = sockets.Sockets()
         self._beacons = Beacons(launch.folder)
@@ -152,17 +152,17 @@ class Sampler:
         self._native_stacks = NativeStacks()
         self._nccl_dumps = NcclDumps()
         self._notebooks = Notebooks()
-        self._probes: dict[Store | Issued, tuple[probe.Probe | None, float]] = {}
+        self._probes: dict[Store | Issued, tuple[Probe | None, float]] = {}
         self._sources: dict[str, tuple[float, tuple[str, float]]] = {}
-        self._searched: dict[AnyQuestion, tuple[float, Any]] = {}
-        self._answered: dict[AnyQuestion, Any] = {}
+        self._searches: dict[AnyQuestion, tuple[float, Any]] = {}
+        self._last_answers: dict[AnyQuestion, Any] = {}
 
     def look(self, wanted: Collection[AnyQuestion] = ()) -> Look:
         """Look once, and find out what is wanted."""
         status = self._launch.poll()
         with suppress(OSError):
             self._input = self._input or os.readlink(f"/proc/{self._launch.pid}/fd/0")
-        told = tuple(self._beacons.read())
+        reports = tuple(self._beacons.read())
         limit = self._limit.view() if self._limit is not None else None
         programs, alive = self._look_at_processes(stalls=limit is not None and limit.full)
         return Look(
@@ -171,7 +171,7 @@ class Sampler:
             reaped=self._ended | self._launch.reaped(),
             programs=tuple(programs),
             alive=tuple(alive),
-            told=told,
+            told=reports,
             answers=tuple(self._answers(wanted)),
             input=self._input,
             memory_kills=limit.kills if limit is not None else self._kills.count(),
@@ -181,9 +181,9 @@ class Sampler:
     def close(self) -> None:
         """End what runs in the background."""
         self._native_stacks.close()
-        for begun, _ in self._probes.values():
-            if begun is not None:
-                begun.close()
+        for probe, _ in self._probes.values():
+            if probe is not None:
+                probe.close()
 
     def _look_at_processes(self, stalls: bool) -> tuple[list[Program], list[Usage]]:
         """Every process that exists, and of those that are new, or have changed, what they run.
@@ -197,33 +197,33 @@ class Sampler:
         opened = self._sockets.look([process.pid for process in processes], now)
         for process in processes:
             with suppress(psutil.Error):
-                known = self._processes.get(process.pid)
-                if known is None or known.process != process:
-                    number = 0 if known is None else known.program.number + 1
-                    known = _Process(process, now, number, self._launch.session)
-                    self._processes[process.pid] = known
-                usage = known.usage(now, None if opened is None else opened.get(process.pid, ()))
+                tracker = self._trackers.get(process.pid)
+                if tracker is None or tracker.process != process:
+                    number = 0 if tracker is None else tracker.program.number + 1
+                    tracker = _Tracker(process, now, number, self._launch.session)
+                    self._trackers[process.pid] = tracker
+                usage = tracker.usage(now, None if opened is None else opened.get(process.pid, ()))
                 if usage is None:
                     continue
-                if not known.told:
-                    known.told = True
-                    programs.append(known.program)
+                if not tracker.reported:
+                    tracker.reported = True
+                    programs.append(tracker.program)
                 stalled = stalls and memory.is_stalled(process.pid)
                 alive.append(replace(usage, stalled=True) if stalled else usage)
         present = {usage.pid for usage in alive}
-        for pid in self._processes.keys() - present - self._ended.keys():
+        for pid in self._trackers.keys() - present - self._ended.keys():
             if (status := zombie_status(pid)) is not None:
                 self._ended[pid] = status
         return programs, alive
 
     def _answers(self, wanted: Collection[AnyQuestion]) -> Iterator[tuple[AnyQuestion, Any]]:
         """Those that are new or have changed since the look before."""
-        self._answered = {asked: answer for asked, answer in self._answered.items() if asked in wanted}
-        self._dumps.look(
-            self._processes[question.pid].program
-            for question in wanted
-            if isinstance(question, Dump) and question.pid in self._processes
-        )
+        previous = self._last_answers
+        self._last_answers = {
+            question: previous[question] for question in wanted if question in previous
+        }
+        pids = [question.pid for question in wanted if isinstance(question, Dump)]
+        self._dumps.look([self._trackers[pid].program for pid in pids if pid in self._trackers])
         for question in wanted:
             try:
                 answer = self._answer(question)
@@ -233,20 +233,14 @@ class Sampler:
                 answer = None
             if answer is PENDING:
                 continue
-            if question not in self._answered or self._answered[question] != answer:
-                self._answered[question] = answer
+            if question not in self._last_answers or self._last_answers[question] != answer:
+                self._last_answers[question] = answer
                 yield question, answer
 
     def _answer(self, question: AnyQuestion) -> Any:
         match question:
-            case Output(pid):
-                return self._logs.end(pid)
-            case Printed(pid):
-                return self._logs.own(pid)
-            case Failure(pid):
-                return self._beacons.failure(pid)
-            case ErrorFile(path):
-                return tracebacks.pickled_text(read(path)[0])
+            case Output() | Printed() | Failure() | ErrorFile():
+                return self._text(question)
             case Source(path):
                 return self._source(path)
             case Cell(pid, file):
@@ -254,21 +248,32 @@ class Sampler:
             case Holder() | Held() | Ends():
                 return self._search(question)
             case Owner(port):
-                return port_owner(port, self._processes)
+                return port_owner(port, self._trackers)
             case Peer(pid, target):
                 return sockets.peer(pid, target)
             case Dump(pid):
                 return self._dumps.answer(pid) or PENDING
             case Entries() | NativeStack() | Store() | Issued():
-                found = self._in_background(question)
-                return PENDING if found is None else found
+                answer = self._in_background(question)
+                return PENDING if answer is None else answer
             case Threads(pid):
-                process = self._processes.get(pid)
-                return process.threads() if process is not None else PENDING
+                return self._trackers[pid].threads() if pid in self._trackers else PENDING
             case SystemCall(pid):
                 return native.blocking_call(pid, str(pid))
             case Movement(pid, threads):
                 return movements(pid, threads)
+
+    def _text(self, question: Output | Printed | Failure | ErrorFile) -> Any:
+        """What a process, or its beacon, has written."""
+        match question:
+            case Output(pid):
+                return self._logs.end(pid)
+            case Printed(pid):
+                return self._logs.newest(pid)
+            case Failure(pid):
+                return self._beacons.failure(pid)
+            case ErrorFile(path):
+                return tracebacks.pickled_text(read(path)[0])
 
     def _in_background(self, question: Entries | NativeStack | Store | Issued) -> Any:
         """What takes longer than a look; None until it is there."""
@@ -282,55 +287,55 @@ class Sampler:
 
     def _source(self, path: str) -> tuple[str, float]:
         """What is in a file, read again only when it has been changed."""
-        known = self._sources.get(path)
-        if known is None or known[0] != ask(os.stat, path).st_mtime:
+        entry = self._sources.get(path)
+        if entry is None or entry[0] != ask(os.stat, path).st_mtime:
             content, changed = text(path)
             then = time.monotonic() - time.time() + changed
-            self._sources[path] = known = changed, (content, then)
-        return known[1]
+            self._sources[path] = entry = changed, (content, then)
+        return entry[1]
 
     def _search(self, question: Holder | Held | Ends) -> Any:
         """What the newest search through the tables of all processes has found."""
         now = time.monotonic()
-        searched, found = self._searched.get(question, (0.0, None))
-        if now - searched > SEARCH_EVERY:
+        search_time, answer = self._searches.get(question, (0.0, None))
+        if now - search_time > SEARCH_EVERY:
             match question:
                 case Holder(op, path, waiter):
-                    found = locks.holder(op, path, waiter)
+                    answer = locks.holder(op, path, waiter)
                 case Held(pid):
-                    found = locks.held_against(pid)
+                    answer = locks.held_against(pid)
                 case Ends(pid, target, reads):
-                    found = pipes.other_ends(pid, target, reads=reads)
-            self._searched[question] = (now, found)
-        return found
+                    answer = pipes.other_ends(pid, target, reads=reads)
+            self._searches[question] = (now, answer)
+        return answer
 
     def _probe(self, question: Store | Issued) -> Any:
         """What the newest look into a store has found; it goes on in the background."""
-        begun, next_at = self._probes.get(question, (None, 0.0))
-        if begun is None:
+        probe, next_at = self._probes.get(question, (None, 0.0))
+        if probe is None:
             if time.monotonic() >= next_at:
-                self._probes[question] = self._begun(question), time.monotonic() + STORE_EVERY
+                self._probes[question] = self._new_probe(question), time.monotonic() + STORE_EVERY
             return None
-        found = begun.result()
-        if found is None:
+        answer = probe.result()
+        if answer is None:
             return None
-        begun.close()
+        probe.close()
         self._probes[question] = None, next_at
-        return found or None
+        return answer or None
 
-    def _begun(self, question: Store | Issued) -> probe.Probe:
+    def _new_probe(self, question: Store | Issued) -> Probe:
         """A new look; only that into a store needs torch."""
         if isinstance(question, Issued):
-            return probe.Probe(question.address, DEBUG_PROBE, Interpreter())
-        processes = (known.process for known in self._processes.values())
-        return probe.Probe(question.address, STORE_PROBE, with_torch(processes))
+            return Probe(question.address, DEBUG_PROBE, Interpreter())
+        processes = (tracker.process for tracker in self._trackers.values())
+        return Probe(question.address, STORE_PROBE, with_torch(processes))
 
 
 PENDING = object()
 """No answer yet."""
 
 
-class _Process:
+class _Tracker:
     """One process, from look to look."""
 
     def __init__(self, process: psutil.Process, now: float, number: int, session: int) -> None:
@@ -345,7 +350,7 @@ class _Process:
             apart=session != 0 and session_of(process.pid) not in (session, 0),
             exe=native.executable(str(process.pid)),
         )
-        self.told = False
+        self.reported = False
         self._unanswered: dict[str, float] = {}
         self._cpu = self._cpu_of_threads = 0.0
         self._threads: list[tuple[int, float, str]] = []
@@ -367,11 +372,11 @@ class _Process:
         if command and (command, exe) != (self.program.command, self.program.exe):
             environment = _environment(process)
             self.program = replace(self.program, command=command, exe=exe, environment=environment)
-            self.told = False
+            self.reported = False
         self._cpu = times.user + times.system
         stopped = state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-        function = _kernel_function(process.pid)
-        listening = {one.here for one in opened or () if one.state == psutil.CONN_LISTEN}
+        function = _proc(f"{process.pid}/wchan")
+        listening = {sock.local for sock in opened or () if sock.state == psutil.CONN_LISTEN}
         return Usage(
             pid=process.pid,
             cpu=self._cpu,
@@ -387,63 +392,53 @@ class _Process:
 
     def threads(self) -> list[tuple[int, float, str]]:
         """What each thread has used, read again when the process has used more than before."""
+        pid = self.process.pid
         if self._cpu != self._cpu_of_threads or not self._threads:
             with suppress(psutil.Error):
-                found = self.process.threads()
                 self._threads = [
-                    (one.id, one.user_time + one.system_time, _thread_name(self.process.pid, one.id))
-                    for one in found
+                    (
+                        task.id,
+                        task.user_time + task.system_time,
+                        _proc(f"{pid}/task/{task.id}/comm").strip(),
+                    )
+                    for task in self.process.threads()
                 ]
                 self._cpu_of_threads = self._cpu
         return self._threads
 
-    def _unanswered_of(self, found: Sequence[sockets.Socket], now: float) -> tuple[str, ...]:
+    def _unanswered_of(self, opened: Sequence[sockets.Socket], now: float) -> tuple[str, ...]:
         """Ends that do not answer; one does again once a connection to it stands and is not silent."""
-        for one in found:
-            if one.there is None or one.there[0] == one.here[0]:
+        for sock in opened:
+            if sock.remote is None or sock.remote[0] == sock.local[0]:
                 continue
-            there = f"{one.there[0].removeprefix('::ffff:')}:{one.there[1]}"
-            if one.silent:
-                self._unanswered[there] = now
-            elif one.state == psutil.CONN_ESTABLISHED:
-                self._unanswered.pop(there, None)
+            remote = f"{sock.remote[0].removeprefix('::ffff:')}:{sock.remote[1]}"
+            if sock.silent:
+                self._unanswered[remote] = now
+            elif sock.state == psutil.CONN_ESTABLISHED:
+                self._unanswered.pop(remote, None)
         self._unanswered = {
-            there: then for there, then in self._unanswered.items() if now - then <= SILENCE
+            remote: then for remote, then in self._unanswered.items() if now - then <= SILENCE
         }
         return tuple(sorted(self._unanswered))
 
 
 def zombie_status(pid: int) -> int | None:
     """Wait status of a process that has not been waited for yet, from its stat line (Linux)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
+    fields = _proc(f"{pid}/stat").rpartition(")")[2].split()
     return int(fields[49]) if len(fields) > 49 and fields[0] == "Z" else None
 
 
-def _kernel_function(pid: int) -> str:
-    """The kernel function in which the main thread of `pid` sleeps (Linux), else an empty string."""
-    try:
-        return Path(f"/proc/{pid}/wchan").read_text()
-    except OSError:
-        return ""
+def _proc(path: str) -> str:
+    """What is in a file of `/proc` (Linux); empty where it cannot be read."""
+    with suppress(OSError):
+        return Path("/proc", path).read_text()
+    return ""
 
 
 def _tracer(pid: int) -> int:
     """Pid of the debugger of a process (Linux), 0 without one."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("TracerPid:"):
-                return int(line.split()[1])
-    return 0
-
-
-def _thread_name(pid: int, thread: int) -> str:
-    """The name that a thread has in the kernel (Linux), at most 15 letters."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
-    return ""
+    lines = _proc(f"{pid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("TracerPid:")), 0)
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str] | None:

@@ -45,17 +45,17 @@ _STATES = {"01": psutil.CONN_ESTABLISHED, "0A": psutil.CONN_LISTEN}
 def interfaces() -> tuple[tuple[str, str], ...]:
     """Name and IP address of every network interface of this machine, one pair for each address."""
     return tuple(
-        (name, one.address.partition("%")[0])
+        (name, address.address.partition("%")[0])
         for name, addresses in sorted(psutil.net_if_addrs().items())
-        for one in addresses
-        if one.family in (socket.AF_INET, socket.AF_INET6)
+        for address in addresses
+        if address.family in (socket.AF_INET, socket.AF_INET6)
     )
 
 
 def peer(pid: int, target: str) -> str | None:
     """`address:port` of the other end of `socket:[NUMBER]`; None for anything but a TCP connection."""
     number = _number(target)
-    end = next((_socket(*row).there for row in _connections(pid) if row[0][9] == number), None)
+    end = next((_socket(*row).remote for row in _connections(pid) if row[0][9] == number), None)
     return None if end is None else f"{end[0]}:{end[1]}"
 
 
@@ -66,16 +66,16 @@ def other_end(pid: int, target: str) -> str | None:
         pid: the process that has it; target: `socket:[NUMBER]`.
     """
     number = _number(target)
-    numbers = {
-        (_same(fields[1], family), _same(fields[2], family)): fields[9]
+    inodes = {
+        (_ipv4_end(fields[1], family), _ipv4_end(fields[2], family)): fields[9]
         for fields, family in _connections(pid)
     }
-    here = next((ends for ends, found in numbers.items() if found == number), None)
-    there = numbers.get(here[::-1]) if here is not None else unix_sockets.peer(int(number))
-    return f"socket:[{there}]" if there else None
+    ends = next((pair for pair, inode in inodes.items() if inode == number), None)
+    peer = inodes.get(ends[::-1]) if ends is not None else unix_sockets.peer(int(number))
+    return f"socket:[{peer}]" if peer else None
 
 
-def _same(end: str, family: socket.AddressFamily) -> tuple[str, int]:
+def _ipv4_end(end: str, family: socket.AddressFamily) -> tuple[str, int]:
     """An end by its IPv4 address where it has one, which IPv6 has as `::ffff:127.0.0.1` (RFC 4291)."""
     address, port = _end(end, family)
     return address.removeprefix("::ffff:"), port
@@ -85,13 +85,13 @@ class Socket(NamedTuple):
     """A TCP socket that a process has open.
 
     Attributes:
-        here, there: (address, port) of its ends; `there` is None for one that has no other end.
+        local, remote: (address, port) of its ends; `remote` is None for one that has no other end.
         state: as psutil names it.
         silent: True while its other end does not answer what it is sent.
     """
 
-    here: tuple[str, int]
-    there: tuple[str, int] | None
+    local: tuple[str, int]
+    remote: tuple[str, int] | None
     state: str
     silent: bool
 
@@ -100,8 +100,8 @@ class Sockets:
     """The TCP sockets of processes, from look to look."""
 
     def __init__(self) -> None:
-        self._opened: dict[int, tuple[str, ...]] = {}
-        self._next = self._read = -math.inf
+        self._inodes: dict[int, tuple[str, ...]] = {}
+        self._next = self._read_time = -math.inf
 
     def look(self, pids: Iterable[int], now: float) -> dict[int, list[Socket]] | None:
         """Those that each process has open, if any; None where it is too early, or nothing seems new.
@@ -112,17 +112,17 @@ class Sockets:
         """
         if now < self._next:
             return None
-        begun = time.monotonic()
-        opened = {pid: numbers for pid in pids if (numbers := _opened(pid))}
-        found = None
-        if opened != self._opened or now - self._read >= AGAIN:
-            found = _listed(opened)
-            self._opened, self._read = opened, now
-        self._next = now + max(EVERY, (time.monotonic() - begun) / SHARE)
-        return found
+        start = time.monotonic()
+        inodes = {pid: numbers for pid in pids if (numbers := _socket_inodes(pid))}
+        sockets = None
+        if inodes != self._inodes or now - self._read_time >= AGAIN:
+            sockets = _tcp_sockets(inodes)
+            self._inodes, self._read_time = inodes, now
+        self._next = now + max(EVERY, (time.monotonic() - start) / SHARE)
+        return sockets
 
 
-def _opened(pid: int) -> tuple[str, ...]:
+def _socket_inodes(pid: int) -> tuple[str, ...]:
     """The numbers of all sockets that a process has open; none where that cannot be listed."""
     numbers, folder = [], f"{PROC}/{pid}/fd"
     with suppress(OSError):
@@ -134,18 +134,18 @@ def _opened(pid: int) -> tuple[str, ...]:
     return tuple(numbers)
 
 
-def _listed(opened: Mapping[int, Iterable[str]]) -> dict[int, list[Socket]]:
+def _tcp_sockets(opened: Mapping[int, Iterable[str]]) -> dict[int, list[Socket]]:
     """The TCP sockets among these: the table of a network is read once for all processes on it."""
     networks: dict[str, dict[str, _Row]] = {}
-    found = {}
+    sockets = {}
     for pid, numbers in opened.items():
         with suppress(OSError):
             network = os.readlink(PROC / str(pid) / "ns" / "net")
             if network not in networks:
                 networks[network] = {row[0][9]: row for row in _connections(pid)}
             rows = map(networks[network].get, numbers)
-            found[pid] = [_socket(*row) for row in rows if row is not None]
-    return found
+            sockets[pid] = [_socket(*row) for row in rows if row is not None]
+    return sockets
 
 
 def _number(target: str) -> str:
@@ -155,8 +155,8 @@ def _number(target: str) -> str:
 
 def _socket(fields: list[str], family: socket.AddressFamily) -> Socket:
     return Socket(
-        here=_end(fields[1], family),
-        there=_end(fields[2], family) if not fields[2].endswith(":0000") else None,
+        local=_end(fields[1], family),
+        remote=_end(fields[2], family) if not fields[2].endswith(":0000") else None,
         state=_STATES.get(fields[3], psutil.CONN_NONE),
         silent=int(fields[6], 16) >= REPEATED,
     )

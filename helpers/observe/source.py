@@ -45,9 +45,9 @@ class Sources:
 
     def of(self, started: float, cells: Mapping[str, str]) -> Sources:
         """The same for a process that was started at a time, and runs such cells."""
-        found = Sources(self.cwd, self._ask, started, cells)
-        found.edited = self.edited
-        return found
+        sources = Sources(self.cwd, self._ask, started, cells)
+        sources.edited = self.edited
+        return sources
 
     def tree(self, file: str) -> ast.AST:
         """The parsed source of a file; empty where it cannot be read, or has not been yet."""
@@ -57,8 +57,8 @@ class Sources:
         """The source of a file; empty where it cannot be read, has not been yet, or has been edited."""
         if file in self._cells:
             return self._cells[file]
-        told = self._ask(Source(os.path.join(self.cwd, file)))
-        text, modified = (told, None) if isinstance(told, str) else told or ("", None)
+        answer = self._ask(Source(os.path.join(self.cwd, file)))
+        text, modified = (answer, None) if isinstance(answer, str) else answer or ("", None)
         if modified is not None and self._started is not None and modified > self._started:
             self.edited.add(file)
             return ""
@@ -98,37 +98,33 @@ def text(node: ast.expr | None, values: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.FormattedValue):
         return text(node.value, values)
     if isinstance(node, ast.JoinedStr):
-        return _joined("", [text(part, values) for part in node.values])
+        return _join("", [text(part, values) for part in node.values])
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
         between = "/" if isinstance(node.op, ast.Div) else ""
-        return _joined(between, [text(node.left, values), text(node.right, values)])
+        return _join(between, [text(node.left, values), text(node.right, values)])
     if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("Path", "str", "join"):
-        return _joined("/", [text(argument, values) for argument in node.args])
+        return _join("/", [text(argument, values) for argument in node.args])
     return None
 
 
-def _joined(between: str, parts: list[str | None]) -> str | None:
-    known = [part for part in parts if part is not None]
-    return between.join(known) if len(known) == len(parts) else None
+def _join(between: str, parts: list[str | None]) -> str | None:
+    texts = [part for part in parts if part is not None]
+    return between.join(texts) if len(texts) == len(parts) else None
 
 
 def literals(values: Mapping[str, str]) -> dict[str, Scalar]:
     """Values from their `repr`; what is none of a plain value is left out."""
-    found: dict[str, Scalar] = {}
-    for name, said in values.items():
-        value = _literal(said)
-        if value is not None:
-            found[name] = value[0]
-    return found
+    scalars = ((name, _literal(representation)) for name, representation in values.items())
+    return {name: scalar[0] for name, scalar in scalars if scalar is not None}
 
 
 @functools.lru_cache(maxsize=16384)
-def _literal(said: str) -> tuple[Scalar] | None:
+def _literal(representation: str) -> tuple[Scalar] | None:
     """A plain value from its `repr`, read once: the calls that are kept are told at each look."""
-    if said in _FLOATS:
-        return (float(said),)
+    if representation in _FLOATS:
+        return (float(representation),)
     try:
-        value = ast.literal_eval(said)
+        value = ast.literal_eval(representation)
     except (ValueError, SyntaxError):
         return None
     return (value,) if type(value) in (int, float, bool, str, type(None)) else None

@@ -16,12 +16,7 @@ from .process_table import Row
 
 
 def with_movement(
-    view: ProcessView,
-    row: Row,
-    evidence: Evidence,
-    now: float,
-    start: float,
-    outside: float = -math.inf,
+    view: ProcessView, row: Row, evidence: Evidence, now: float, start: float, outside: float = -math.inf
 ) -> ProcessView:
     """The view with its movement: how long it is still, idle and not woken, and when its wait ends.
 
@@ -35,22 +30,22 @@ def with_movement(
         view,
         seen=evidence.at - start,
         still=max(0.0, evidence.at - (evidence.since or 0.0)),
-        idle=row.idle(now, _threads_apart(row, evidence)),
+        idle=row.idle(now, _bystanders(row, evidence)),
         woken=max(0.0, now - max(moved, outside)),
         ends=None if ends is None else ends - start,
     )
 
 
-def _threads_apart(row: Row, evidence: Evidence) -> Collection[int]:
+def _bystanders(row: Row, evidence: Evidence) -> Collection[int]:
     """The kernel's ids of the threads whose processor time is no movement of the one that counts.
 
     No other thread ends a sleep. What a thread uses to ask its device again and again is no work.
     """
-    own = evidence.thread.get("native_id") if evidence.thread is not None else None
-    apart = evidence.apart or ()
-    if own is not None and evidence.asleep and not evidence.waits:
-        return row.threads.keys() - {own}
-    return (*apart, own) if own is not None and evidence.driven else apart
+    judged = evidence.thread.get("native_id") if evidence.thread is not None else None
+    bystanders = evidence.bystanders or ()
+    if judged is not None and evidence.asleep and not evidence.waits:
+        return row.threads.keys() - {judged}
+    return (*bystanders, judged) if judged is not None and evidence.driven else bystanders
 
 
 def _movement(row: Row, evidence: Evidence) -> tuple[float, float | None]:

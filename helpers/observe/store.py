@@ -22,17 +22,17 @@ NOT_THERE = "has nobody who listens there"
 """The problem with a store in recordings that do not say which it was."""
 
 
-def store_view(address: str, host: str, found: Mapping[str, Any]) -> StoreView:
+def store_view(address: str, host: str, answer: Mapping[str, Any]) -> StoreView:
     """What was found at an address.
 
     Args:
         host: name of the machine from which it was looked at.
-        found: as `store_probe.look` gives it.
+        answer: as `store_probe.look` gives it.
     """
-    keys = found["keys"]
-    told = (torch_names.rank_of_key(str(key)) for key in keys or ())
-    ranks = tuple(sorted(rank for rank in told if rank is not None))
-    problem = "" if found["reachable"] else found.get("problem") or NOT_THERE
+    keys = answer["keys"]
+    numbers = (torch_names.rank_of_key(str(key)) for key in keys or ())
+    ranks = tuple(sorted(number for number in numbers if number is not None))
+    problem = "" if answer["reachable"] else answer.get("problem") or NOT_THERE
     return StoreView(address, host, problem, ranks, listed=keys is not None)
 
 

@@ -78,7 +78,7 @@ class Blocked(msgspec.Struct, frozen=True, dict=True):
     sources: Sources
 
     @cached_property
-    def called(self) -> tuple[str, str, str | None] | None:
+    def source_call(self) -> tuple[str, str, str | None] | None:
         """What the line calls, as `called.called_at` tells.
 
         Where only the line is known, a thread that sleeps is in the `sleep` that stands in it.
@@ -90,8 +90,8 @@ class Blocked(msgspec.Struct, frozen=True, dict=True):
     @property
     def method(self) -> str | None:
         """The only method that the line calls, where it is one by which a thread waits for another."""
-        only = self._methods[0] if len(self._methods) == 1 else None
-        return only if only in ENDED_BY else None
+        method = self._methods[0] if len(self._methods) == 1 else None
+        return method if method in ENDED_BY else None
 
     @cached_property
     def _methods(self) -> list[str]:
@@ -112,9 +112,9 @@ class Blocked(msgspec.Struct, frozen=True, dict=True):
 
 def blocked_waits(blocked: Blocked) -> list[Wait]:
     """What a thread waits for that is in no call of torch's which tells it; empty when unknown."""
-    called = blocked.called
-    if called is not None and called[0] == "Store":
-        return [InStore(op=called[1], key=called[2], **blocked.common)]
+    call = blocked.source_call
+    if call is not None and call[0] == "Store":
+        return [InStore(op=call[1], key=call[2], **blocked.common)]
     if not blocked.frames or not blocked.op:
         return []
     waits = (kind(blocked) for kind in _KINDS)
@@ -127,12 +127,12 @@ def blocked_waits(blocked: Blocked) -> list[Wait]:
 
 def _polled_lock(blocked: Blocked) -> Wait | None:
     """A lock that the thread asks for again and again, and sleeps between."""
-    site, sources, called = blocked.site, blocked.sources, blocked.called
+    site, sources, call = blocked.site, blocked.sources, blocked.source_call
     if site is None or blocked.op != "nanosleep":
         return None
     if polling.asks_again(site, sources):
         return OnLock(op=locks.POLLED[0], **blocked.common)
-    if called is not None and called[0] == "sqlite":
+    if call is not None and call[0] == "sqlite":
         return OnLock(op=locks.POLLED[1], **blocked.common)
     if (file := polling.lock_file(site, sources)) is None:
         return None
@@ -170,7 +170,7 @@ def _outside(blocked: Blocked) -> Wait | None:
     op, target, common = blocked.op, blocked.target, blocked.common
     if op in ("flock", "fcntl"):
         return OnLock(op=op, path=_path(target, blocked.sources), **common)
-    if op in _CHILD_CALLS or _among(_called(blocked.frames), _CHILD_FILES):
+    if op in _CHILD_CALLS or _among(_library_frames(blocked.frames), _CHILD_FILES):
         return OnChild(op=ANY_CHILD, **common)
     if op in WRITES and _OUTPUT.search(target):
         return OnIO(op=op, target=READER, **common)
@@ -181,7 +181,7 @@ def _outside(blocked: Blocked) -> Wait | None:
 
 def _inside(blocked: Blocked) -> Wait | None:
     """Another thread of the process, or a lock that one may hold."""
-    called = blocked.called
+    call = blocked.source_call
     if blocked.op != "futex":
         return None
     of_python = itertools.takewhile(lambda frame: _among([frame], _IN_PROCESS), blocked.frames)
@@ -191,9 +191,9 @@ def _inside(blocked: Blocked) -> Wait | None:
     limited = blocked.native["limited"]
     if blocked.native.get("shared"):
         return OnLock(op="acquire", shared=True, limited=limited, **blocked.common)
-    if called is not None and called[0] == "lock":
-        return OnLock(op=called[1], **blocked.common)
-    if called is None and blocked.method is not None:
+    if call is not None and call[0] == "lock":
+        return OnLock(op=call[1], **blocked.common)
+    if call is None and blocked.method is not None:
         return OnThread(op=blocked.method, limited=limited, **blocked.common)
     return None
 
@@ -211,14 +211,14 @@ _KINDS: tuple[Callable[[Blocked], Wait | None], ...] = (
 def _work(blocked: Blocked) -> list[Wait]:
     """What a handle of `torch.distributed` stands for, or a call that torch makes in C++."""
     record, common = blocked.record, blocked.common
-    handle, _, peer = blocked.called or ("", "", None)
+    handle, _, peer = blocked.source_call or ("", "", None)
     operation = handle.partition("Work.")[2]
     if operation in ("isend", "irecv"):
         peers = (int(peer),) if peer is not None and peer.isdecimal() else ()
         return [InP2P(op=operation, peers=peers, **common)]
     pending = pending_waits(record, common)
     if pending and (handle.startswith("Work") or _may_wait_for_work(blocked)):
-        return _either(pending, operation)
+        return _oldest_blocking(pending, operation)
     if handle.startswith("Work"):
         return [InP2P(op=SEND_OR_RECEIVE, **common)]
     return _in_native_code(blocked)
@@ -226,19 +226,19 @@ def _work(blocked: Blocked) -> list[Wait]:
 
 def _in_native_code(blocked: Blocked) -> list[Wait]:
     """A call that torch makes in C++; NCCL sleeps between looks while it connects the ranks."""
-    named = unnamed_call(blocked.frames)
-    if named == "wait":
+    function = unnamed_call(blocked.frames)
+    if function == "wait":
         return [InP2P(op=SEND_OR_RECEIVE, **blocked.common)]
-    if named is not None and blocked.record["flight"] is None:
-        return [InCollective(op=named, **blocked.common)]
+    if function is not None and blocked.record["flight"] is None:
+        return [InCollective(op=function, **blocked.common)]
     return []
 
 
 def unnamed_call(frames: Sequence[Frame]) -> str | None:
     """What to call the wait in the library's frames, out to the user's; None where none is known."""
     inside = itertools.takewhile(lambda frame: not frame.user, frames)
-    known = (torch_names.unnamed(frame.file, frame.function) for frame in inside)
-    return next(filter(None, known), None)
+    names = (torch_names.unnamed(frame.file, frame.function) for frame in inside)
+    return next(filter(None, names), None)
 
 
 def _may_wait_for_work(blocked: Blocked) -> bool:
@@ -259,13 +259,13 @@ def _may_wait_for_work(blocked: Blocked) -> bool:
     )
 
 
-def _either(pending: Sequence[InCollective], operation: str) -> list[Wait]:
+def _oldest_blocking(pending: Sequence[InCollective], operation: str) -> list[Wait]:
     """Pending collectives, where a thread waits for one by a handle that does not say which.
 
     It may be the oldest of any group; those of the handle's own operation are preferred.
     """
-    alike = [wait for wait in pending if wait.op == operation] or pending
-    oldest = {wait.group: wait for wait in reversed(alike)}
+    candidates = [wait for wait in pending if wait.op == operation] or pending
+    oldest = {wait.group: wait for wait in reversed(candidates)}
     return [replace(wait, blocking=oldest.get(wait.group) is wait) for wait in pending]
 
 
@@ -282,7 +282,7 @@ def asleep(native: NativeCall | None) -> str | None:
     return call if call == "nanosleep" else None
 
 
-def _called(frames: Sequence[Frame]) -> Sequence[Frame]:
+def _library_frames(frames: Sequence[Frame]) -> Sequence[Frame]:
     """The innermost frames, out to the user's own: what the user's line has called."""
     return list(itertools.takewhile(lambda frame: not frame.user, frames[:4]))
 

@@ -25,6 +25,6 @@ def ended_threads(record: Record, row: Row, cwd: str) -> tuple[tuple[str, Frame]
         for line in [innermost_user(frames(thread, cwd))]
         if line is not None
     }
-    gone = [thread for number, thread in row.users_threads.items() if number not in present]
+    ended = [thread for number, thread in row.users_threads.items() if number not in present]
     row.users_threads |= present
-    return () if present else tuple(gone[-MOST_ENDED:])
+    return () if present else tuple(ended[-MOST_ENDED:])

@@ -29,33 +29,34 @@ def _next(thread: Thread, record: Record, sources: Sources) -> Thread | None:
         return None
     ident = thread.get("joins")
     if ident is None:
-        lock = _wanted(thread, sources)
+        lock = _wanted_lock(thread, sources)
         if lock is None:
             return None
-        owners = (held["owners"] for one in record["threads"] for held in one.get("locks", ()))
-        ident = next((owner[lock] for owner in owners if lock in owner), None)
+        tables = (locks["owners"] for owner in record["threads"] for locks in owner.get("locks", ()))
+        ident = next((owners[lock] for owners in tables if lock in owners), None)
         if ident is None:
-            return next((one for one in record["threads"] if _holds(one, lock, sources)), None)
-    return next((one for one in record["threads"] if one.get("ident") == ident), None)
+            return next((owner for owner in record["threads"] if _holds(owner, lock, sources)), None)
+    return next((owner for owner in record["threads"] if owner.get("ident") == ident), None)
 
 
-def _wanted(thread: Thread, sources: Sources) -> int | None:
+def _wanted_lock(thread: Thread, sources: Sources) -> int | None:
     """The number of the lock that a thread waits for."""
     site = thread["site"]
     if thread.get("wants") is not None or site is None:
         return thread.get("wants")
-    here = next((held for held in thread.get("locks", ()) if held["file"] == site["file"]), None)
-    if here is None or len(site["position"]) == 1:
+    in_file = (locks for locks in thread.get("locks", ()) if locks["file"] == site["file"])
+    locks = next(in_file, None)
+    if locks is None or len(site["position"]) == 1:
         return None
     for node in sources.at(site):
         if isinstance(node, ast.With):
-            entered = [item.context_expr for item in node.items]
+            contexts = [item.context_expr for item in node.items]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            entered = [node.func.value]
+            contexts = [node.func.value]
         else:
-            entered = [node]
-        for expression in entered:
-            if (lock := here["names"].get(ast.unparse(expression))) is not None:
+            contexts = [node]
+        for expression in contexts:
+            if (lock := locks["names"].get(ast.unparse(expression))) is not None:
                 return lock
     return None
 
@@ -67,26 +68,26 @@ def _holds(thread: Thread, lock: int, sources: Sources) -> bool:
     """
     if any(name == "wait" and file.endswith("threading.py") for file, _, name, _ in thread["frames"]):
         return False
-    waits = _wanted(thread, sources) == lock
+    waits = _wanted_lock(thread, sources) == lock
     return any(
-        _inside(held, lock, sources, begins=waits and number == 0)
-        for number, held in enumerate(thread.get("locks", ()))
+        _inside(locks, lock, sources, begins=waits and number == 0)
+        for number, locks in enumerate(thread.get("locks", ()))
     )
 
 
-def _inside(held: Locks, lock: int, sources: Sources, *, begins: bool) -> bool:
+def _inside(locks: Locks, lock: int, sources: Sources, *, begins: bool) -> bool:
     """True for a line in the body of a `with`, or of a `try` that ends in `release`, for this lock.
 
     Args:
         begins: whether the line may be the one that asks for the lock.
     """
-    names = {name for name, number in held["names"].items() if number == lock}
-    for node in ast.walk(sources.tree(held["file"])):
+    names = {name for name, number in locks["names"].items() if number == lock}
+    for node in ast.walk(sources.tree(locks["file"])):
         if isinstance(node, ast.With):
-            entered = {ast.unparse(item.context_expr) for item in node.items}
+            contexts = {ast.unparse(item.context_expr) for item in node.items}
         elif isinstance(node, ast.Try):
             calls = (call for part in node.finalbody for call in ast.walk(part))
-            entered = {
+            contexts = {
                 ast.unparse(call.func.value)
                 for call in calls
                 if isinstance(call, ast.Call)
@@ -97,6 +98,6 @@ def _inside(held: Locks, lock: int, sources: Sources, *, begins: bool) -> bool:
             continue
         body = node.body
         first = body[0].lineno + (begins and body[0].lineno == node.lineno)
-        if entered & names and first <= held["line"] <= (body[-1].end_lineno or body[-1].lineno):
+        if contexts & names and first <= locks["line"] <= (body[-1].end_lineno or body[-1].lineno):
             return True
     return False

@@ -43,11 +43,11 @@ def _limit(thread: Thread, sources: Sources) -> float | None:
         return call["limit"]
     if site is None:
         return None
-    limits = (_given(call, method.value, site["limits"]) for call, method in sources.calls(site))
+    limits = (_timeout_of(call, method.value, site["limits"]) for call, method in sources.calls(site))
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _given(call: ast.Call, store: ast.expr, limits: Mapping[str, float]) -> float | None:
+def _timeout_of(call: ast.Call, store: ast.expr, limits: Mapping[str, float]) -> float | None:
     """The timeout in a call's arguments, else that of the store on which it is called."""
     for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
         seconds = limits.get(ast.unparse(argument), _seconds(argument))
@@ -97,8 +97,8 @@ def _catches(kind: ast.expr | None) -> bool:
     """True for an `except` of everything, or of a class that torch raises for a timeout."""
     if kind is None:
         return True
-    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    return any(ast.unparse(one).rpartition(".")[2] in _CAUGHT for one in kinds)
+    classes = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return any(ast.unparse(error).rpartition(".")[2] in _CAUGHT for error in classes)
 
 
 def _ends(body: Sequence[ast.stmt]) -> bool:

@@ -67,17 +67,17 @@ def errors(text: str) -> list[ErrorView]:
 
 def frames(lines: Iterable[str]) -> list[Frame]:
     """The frames in some lines, of a traceback that may be cut off; the outermost frame first."""
-    found = (_FRAME.match(line) for line in lines)
-    return [Frame(match["file"], int(match["line"]), match["function"]) for match in found if match]
+    matches = (_FRAME.match(line) for line in lines)
+    return [Frame(match["file"], int(match["line"]), match["function"]) for match in matches if match]
 
 
 def _cause(chain: list[tuple[ErrorView, str]]) -> ErrorView:
-    *before, (chosen, link) = chain
+    *earlier, (chosen, link) = chain
     masked: list[str] = []
-    while before and link == _BY_ACCIDENT and not _translated(before[-1][0], chosen):
+    while earlier and link == _BY_ACCIDENT and not _translated(earlier[-1][0], chosen):
         masked.append(chosen.text)
-        *before, (chosen, link) = before
-    root = _cause(before) if before else chosen
+        *earlier, (chosen, link) = earlier
+    root = _cause(earlier) if earlier else chosen
     caused_by = root.caused_by or root.text
     return replace(chosen, masked=tuple(masked), caused_by="" if caused_by == chosen.text else caused_by)
 

@@ -27,23 +27,23 @@ def peer(number: int) -> int | None:
     Args:
         number: that of a Unix socket of this network namespace, as in `socket:[NUMBER]`.
     """
-    asks = _ASKS.pack(socket.AF_UNIX, 0, 0, ANY, number, SHOW_PEER, ANY, ANY)
-    head = _HEADER.pack(_HEADER.size + len(asks), BY_FAMILY, REQUEST, 1, 0)
-    told = b""
+    request = _ASKS.pack(socket.AF_UNIX, 0, 0, ANY, number, SHOW_PEER, ANY, ANY)
+    head = _HEADER.pack(_HEADER.size + len(request), BY_FAMILY, REQUEST, 1, 0)
+    reply = b""
     with suppress(OSError), socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG) as kernel:
         kernel.settimeout(PATIENCE)
-        kernel.send(head + asks)
-        told = kernel.recv(1 << 12)
-    length, kind, *_ = _HEADER.unpack_from(told.ljust(_HEADER.size, b"\0"))
+        kernel.send(head + request)
+        reply = kernel.recv(1 << 12)
+    length, kind, *_ = _HEADER.unpack_from(reply.ljust(_HEADER.size, b"\0"))
     if kind != BY_FAMILY:  # that there is no such socket
         return None
-    attributes = dict(_attributes(told[_HEADER.size + _SOCKET.size : length]))
+    attributes = dict(_attributes(reply[_HEADER.size + _SOCKET.size : length]))
     return int(_NUMBER.unpack(attributes[PEER])[0]) if PEER in attributes else None
 
 
-def _attributes(told: bytes) -> Iterator[tuple[int, bytes]]:
+def _attributes(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Type and content of each. Its length counts its head; the next begins at a multiple of 4."""
-    while len(told) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(told)
-        yield kind, told[_ATTRIBUTE.size : length]
-        told = told[max(length + 3 & ~3, _ATTRIBUTE.size) :]
+    while len(content) >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(content)
+        yield kind, content[_ATTRIBUTE.size : length]
+        content = content[max(length + 3 & ~3, _ATTRIBUTE.size) :]

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ..beacon import torch_names
-from ..beacon.record import (
-    Call,
-    Record,
-    Thread,
-)
+from ..beacon.record import Call, Record, Thread
 from ..model.frames import Frame, innermost_user
 from ..model.waits import (
     AtRendezvous,
@@ -29,7 +25,7 @@ from ..model.waits import (
 )
 from . import nccl, timeouts
 from .device_reads import METHODS, read_at, waits_in
-from .groups import Waiting, carries_out, logged, made, members, on_device, pending_waits, sizes
+from .groups import Waiting, carries_out, group_count, logged, members, on_device, pending_waits, sizes
 from .source import Sources, frame_of, relative
 from .system_call import NO_CALL, Blocked, blocked_waits, unnamed_call
 
@@ -53,10 +49,10 @@ accelerate and torch."""
 def thread_waits(thread: Thread, record: Record, sources: Sources) -> list[Wait]:
     """What one thread waits for, oldest first; empty when it is not known to wait."""
     frames = [frame_of(entry, sources.cwd) for entry in thread["frames"]]
-    found = [_with_values(wait, thread) for wait in _blocking(thread, frames, record, sources)]
-    if not found or not timeouts.goes_on(thread, frames, sources):
-        return found
-    return [replace(wait, limited=wait.blocking) for wait in found]
+    waits = [_with_values(wait, thread) for wait in _waits(thread, frames, record, sources)]
+    if not waits or not timeouts.goes_on(thread, frames, sources):
+        return waits
+    return [replace(wait, limited=wait.blocking) for wait in waits]
 
 
 def _with_values(wait: Wait, thread: Thread) -> Wait:
@@ -64,9 +60,9 @@ def _with_values(wait: Wait, thread: Thread) -> Wait:
     if not isinstance(wait, OnCondition):
         return wait
     place = next(place for place, entry in enumerate(thread["frames"]) if entry[3])
-    known = thread.get("values", {}).get(place, {})
+    values = thread.get("values", {}).get(place, {})
     names = dict.fromkeys(re.findall(r"[A-Za-z_][\w.]*", wait.op))
-    return replace(wait, values=tuple(f"{name} = {known[name]}" for name in names if name in known))
+    return replace(wait, values=tuple(f"{name} = {values[name]}" for name in names if name in values))
 
 
 def _telling(thread: Thread) -> tuple[str, ...]:
@@ -78,19 +74,20 @@ def _telling(thread: Thread) -> tuple[str, ...]:
     )
 
 
-def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
-    call = thread["call"]
+def _waits(thread: Thread, frames: Sequence[Frame], record: Record, sources: Sources) -> list[Wait]:
     common = Waiting(
-        thread=thread["name"],
-        where=innermost_user(frames),
-        within=_telling(thread),
-        traced=bool(frames),
+        thread=thread["name"], where=innermost_user(frames), within=_telling(thread), traced=bool(frames)
     )
-    if call is None and (device := _on_device(thread, frames, record, common, sources)):
+    if thread["call"] is not None:
+        return _in_call(thread["call"], record, common, sources.cwd)
+    if device := _on_device(thread, frames, record, common, sources):
         return device
-    if call is None:
-        blocked = Blocked(frames, thread["native"] or NO_CALL, thread["site"], record, common, sources)
-        return blocked_waits(blocked)
+    blocked = Blocked(frames, thread["native"] or NO_CALL, thread["site"], record, common, sources)
+    return blocked_waits(blocked)
+
+
+def _in_call(call: Call, record: Record, common: Waiting, cwd: str) -> list[Wait]:
+    """What a thread waits for in a call of torch, of a lock file or of a child."""
     op = call["op"]
     issues = call["kind"] in ("collective", "p2p") and op not in torch_names.UNRECORDED
     if issues and nccl.serves(record, call["group"]) and nccl.is_open(record, call["group"]):
@@ -119,7 +116,8 @@ def _blocking(thread: Thread, frames: Sequence[Frame], record: Record, sources: 
         case "rpc":
             return [InRPC(op=op, peers=tuple(call["peers"]), **common)]
         case "lock":
-            return [OnLock(op=op, path=_path(call["key"], sources.cwd), **common)]
+            path = relative(call["key"], cwd) if call["key"] else None
+            return [OnLock(op=op, path=path, **common)]
         case "process":
             return [OnChild(op=op, **common)]
 
@@ -135,15 +133,15 @@ def _on_device(
     driven = thread.get("spins") if native is None else native["call"] in DRIVER_CALLS
     if not driven:
         return []
-    asked = read_at(frames, sources)
-    if asked is None and (named := unnamed_call(frames)) != COMPUTES:
-        asked = named or waits_in(thread)
-    known = on_device(record) or (record["source"] == "py-spy" and asked in METHODS)
-    if asked is None or not known:
+    method = read_at(frames, sources)
+    if method is None and (function := unnamed_call(frames)) != COMPUTES:
+        method = function or waits_in(thread)
+    can_wait = on_device(record) or (record["source"] == "py-spy" and method in METHODS)
+    if method is None or not can_wait:
         return []
     pending = nccl.first_pending(record, common)
     if not pending:
-        return [OnDevice(op=asked, **common)]
+        return [OnDevice(op=method, **common)]
     return [*pending, OnDevice(op=pending[0].op, blocking=False, **common)]
 
 
@@ -155,9 +153,9 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
     """
     pending = [wait for wait in pending_waits(record, common) if wait.group == call["group"]]
     if pending and call["op"] not in torch_names.UNRECORDED:
-        own = next((wait for wait in pending[::-1] if wait.op == call["op"]), pending[-1])
+        blocking = next((wait for wait in pending[::-1] if wait.op == call["op"]), pending[-1])
         return [
-            replace(wait, root=call["root"]) if wait is own else replace(wait, blocking=False)
+            replace(wait, root=call["root"]) if wait is blocking else replace(wait, blocking=False)
             for wait in pending
         ]
     return [
@@ -168,7 +166,7 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
             seq=_logged_number(call, record),
             sizes=sizes(call["sizes"]),
             root=call["root"],
-            group_number=made(record) if call["counted"] else None,
+            group_number=group_count(record) if call["counted"] else None,
             barrier_key=call["key"],
             on_device=carries_out(record, call["group"]) and call["op"] not in torch_names.UNRECORDED,
             **common,
@@ -178,9 +176,5 @@ def _collective(call: Call, record: Record, common: Waiting) -> list[Wait]:
 
 def _logged_number(call: Call, record: Record) -> int | None:
     """The number of a call that is in progress, where it is the newest of its group in the log."""
-    mine = [entry for entry in logged(record) if entry.group == call["group"]]
-    return mine[-1].seq if mine and mine[-1].op == call["op"] else None
-
-
-def _path(path: str | None, cwd: str) -> str | None:
-    return relative(path, cwd) if path else None
+    entries = [entry for entry in logged(record) if entry.group == call["group"]]
+    return entries[-1].seq if entries and entries[-1].op == call["op"] else None

@@ -102,7 +102,7 @@ def test_a_cell_of_nothing_but_empty_lines_and_magics_ends() -> None:
 def names(known: Any, *entries: tuple[str, int, str]) -> list[tuple[str, int, str]]:
     """A stack, innermost frame first, with cells by their names: file, line and function."""
     frames: list[FrameEntry] = [(*entry, True) for entry in entries]
-    told = Cells(known).named(record(thread(frames=frames)))
+    told = Cells(known).in_record(record(thread(frames=frames)))
     return [entry[:3] for entry in told["threads"][0]["frames"]]
 
 
@@ -146,7 +146,7 @@ def test_what_a_cell_magic_runs_as_a_cell_is_a_part_of_its_own() -> None:
     found = names(known, (B, 2, "<module>"), (A, 1, "<module>"))
     assert found == [("cell [2]", 3, "<module>"), ("cell [2]", 1, "<module>")]
     inner = thread(frames=[(B, 2, "<module>", True)], site=site(B, [2, 2, 0, 6]))
-    told = Cells(known).named(record(inner))
+    told = Cells(known).in_record(record(inner))
     assert told["threads"][0]["site"] == site("cell [2]", [3, 3, 0, 6])
 
 
@@ -165,7 +165,7 @@ def test_sites_locks_and_texts_name_the_cell() -> None:
         "masked": [],
     }
     one = thread(frames=frames, site=site(A, [2, 2, 4, 18]), locks=[lock])
-    told = Cells({A: ([5], "")}).named(record(one, error=error, left=[(A, 1, "f", True)]))
+    told = Cells({A: ([5], "")}).in_record(record(one, error=error, left=[(A, 1, "f", True)]))
     assert A not in repr(told)
     assert told["threads"][0]["site"] == site("cell [5]", [2, 2, 4, 18])
     assert told["threads"][0]["locks"][0]["file"] == "cell [5]"

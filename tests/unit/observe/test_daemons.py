@@ -22,7 +22,7 @@ def rows() -> dict[int, Row]:
         ITS_CHILD: (DAEMON, ("tensorboard-data-server",)),
     }
     return {
-        pid: Row(pid, parent, float(pid), command, seen=0.0)
+        pid: Row(pid, parent, float(pid), command, look_time=0.0)
         for pid, (parent, command) in commands.items()
     }
 

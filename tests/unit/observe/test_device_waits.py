@@ -122,7 +122,7 @@ def test_whose_processor_time_is_movement(
     driven: bool, asleep: str | None, busy: str, idle: bool
 ) -> None:
     """A driver's own polling is none, and no other thread ends a sleep."""
-    row = Row(MAIN, 0, 0.0, ("python",), seen=0.0)
+    row = Row(MAIN, 0, 0.0, ("python",), look_time=0.0)
     for second in range(10):
         used = {MAIN: 0.0, ANOTHER: 0.0, (MAIN if busy == "main" else ANOTHER): 1.0 * second}
         row.work.take(float(second), 1.0 * second)

@@ -14,7 +14,7 @@ from helpers.observe.evidence import Evidence, Source, merge
 INSIDE, READ, CRASHED, LEFT = (Frame("train.py", line, "step") for line in (41, 42, 43, 44))
 KEY, CHILD = InStore(op="get", key="a"), OnChild(op="wait")
 
-RECORD = Evidence(Source.RECORD, 10.0, since=2.0, stack=(INSIDE,), waits=(KEY,), apart=(7,))
+RECORD = Evidence(Source.RECORD, 10.0, since=2.0, stack=(INSIDE,), waits=(KEY,), bystanders=(7,))
 OLD_RECORD = Evidence(Source.RECORD, 5.0, since=2.0, stack=(INSIDE,), waits=(KEY,))
 OUTSIDE = Evidence(Source.OUTSIDE, 10.0, stack=(READ,), waits=())
 KERNEL = Evidence(Source.KERNEL, 10.0, since=9.0, waits=(CHILD,))

@@ -49,7 +49,7 @@ MAIN, BEAT, NATIVE, LATER = 1, 2, 3, 4
 
 def row(*looks: dict[int, float], names: dict[int, str] | None = None) -> tuple[Row, float]:
     """A process whose threads have used so much at looks a second apart; and the time of the last."""
-    made, now = Row(MAIN, 0, 0.0, ("python",), seen=0.0), 0.0
+    made, now = Row(MAIN, 0, 0.0, ("python",), look_time=0.0), 0.0
     for used in looks:
         now += 1.0
         made.work.take(now, sum(used.values()))
@@ -68,7 +68,7 @@ def test_a_thread_that_is_set_apart_does_not_keep_its_process_at_work() -> None:
 def test_where_every_thread_is_set_apart_nothing_has_ever_been_at_work() -> None:
     made, now = row(*[{MAIN: 1.0 * second} for second in range(6)])
     assert made.idle(now) == 0.0
-    assert made.idle(now, {MAIN}) == now - made.found
+    assert made.idle(now, {MAIN}) == now - made.first_look
 
 
 def test_a_thread_that_begins_later_counts_from_what_it_does() -> None:
@@ -192,7 +192,7 @@ def test_a_pause_between_two_looks_is_no_rest() -> None:
 
 def moves(*looks: dict[int, int], runs: Sequence[int] = (), **facts: bool) -> tuple[Row, float]:
     """A process whose threads were scheduled so often by looks a second apart; the time of the last."""
-    made, now = Row(MAIN, 0, 0.0, ("python",), seen=0.0, **facts), 0.0  # type: ignore[arg-type]
+    made, now = Row(MAIN, 0, 0.0, ("python",), look_time=0.0, **facts), 0.0  # type: ignore[arg-type]
     for seen in looks:
         now += 1.0
         made.take_motions(now, [(thread, thread in runs, n) for thread, n in seen.items()], {})
@@ -246,7 +246,7 @@ def test_of_a_thread_at_which_nobody_has_looked_nothing_shows_that_it_moves() ->
     "seen", [pytest.param([], id="the process ends"), pytest.param([(BEAT, False, 3)], id="it alone")]
 )
 def test_a_thread_that_could_not_be_looked_at_is_not_still(seen: list[tuple[int, bool, int]]) -> None:
-    made = Row(MAIN, 0, 0.0, ("python",), seen=0.0)
+    made = Row(MAIN, 0, 0.0, ("python",), look_time=0.0)
     for second in range(10):
         made.take_motions(float(second), [(MAIN, False, 5), (BEAT, False, 3)], {MAIN: 0.0, BEAT: 0.0})
     made.take_motions(10.0, seen, {MAIN: 0.0, BEAT: 0.0})
@@ -254,7 +254,7 @@ def test_a_thread_that_could_not_be_looked_at_is_not_still(seen: list[tuple[int,
 
 
 def test_the_wake_ups_of_a_place_are_those_of_its_thread() -> None:
-    made = Row(MAIN, 0, 0.0, ("python",), seen=0.0)
+    made = Row(MAIN, 0, 0.0, ("python",), look_time=0.0)
     for second in range(61):
         seen = [(thread, False, 2 * second) for thread in (MAIN, BEAT)]
         made.take_motions(float(second), seen, {MAIN: 2.0})

@@ -82,8 +82,8 @@ def table(processes: list[Seen]) -> Table:
             process.parent,
             float(process.pid),
             process.command,
-            seen=0.0,
-            found=float(process.pid),
+            look_time=0.0,
+            first_look=float(process.pid),
             waits_for_child=process.waits,
             ended=process.ended,
         )
@@ -258,7 +258,7 @@ def test_a_job_after_another_one_takes_its_ranks() -> None:
     ]
     made = table(processes)
     for row in made.rows.values():
-        row.found, row.ended = float(row.pid), (15.0 if row.pid < 20 else None)
+        row.first_look, row.ended = float(row.pid), (15.0 if row.pid < 20 else None)
     found = assign(made, identities(processes))
     assert found.ranks == {0: 20, 1: 21} and not found.duplicates
 
@@ -664,7 +664,7 @@ def test_a_double_that_is_seen_when_its_rank_has_left_is_a_double(
     """As one that joins just before its rank, which goes on, leaves the group: within one look."""
     rank, worker = Seen(11, env=of_rank(0), joined=(0, 2)), Seen(12, 11, of_rank(0))
     made = table([rank, worker])
-    made.rows[12].found = found
+    made.rows[12].first_look = found
     known = {11: Identity(), 12: Identity()}
     for now, of_first, of_second in ((1.0, (0, 2), None), (2.0, None, (0, 2))):
         rank.joined, worker.joined = of_first, of_second

@@ -19,7 +19,7 @@ from helpers.observe import sockets
 from helpers.observe.look import AnyQuestion, Dump, ErrorFile, Failure, Look, Owner, Source, Watched
 from helpers.observe.observer import Observer
 from helpers.observe.process_view import started
-from helpers.observe.sampler import Sampler, _Process
+from helpers.observe.sampler import Sampler, _Tracker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sets the clock that Linux tells psutil")
 
@@ -193,11 +193,11 @@ ATTEMPTS = [
 def test_an_end_that_has_not_answered_is_remembered_for_a_while(
     looks: list[str | None], silent: bool
 ) -> None:
-    process = _Process(psutil.Process(), 0.0, 1, 0)
+    process = _Tracker(psutil.Process(), 0.0, 1, 0)
     for number, state in enumerate(looks):
         connection = sockets.Socket(
-            here=(HERE_IT_IS, 40000 + number),
-            there=(THERE, 4242),
+            local=(HERE_IT_IS, 40000 + number),
+            remote=(THERE, 4242),
             state=SILENT if state == "begins" else str(state),
             silent=state == SILENT,
         )

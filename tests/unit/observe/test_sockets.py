@@ -73,7 +73,7 @@ def test_ends_that_do_not_answer_are_those_to_which_the_same_is_sent_again_and_a
     monkeypatch.setattr(sockets, "PROC", tmp_path)
     found = sockets.Sockets().look([7, 8], 0.0)
     assert found is not None
-    assert {one.there: one.silent for one in found[7]} == {
+    assert {one.remote: one.silent for one in found[7]} == {
         ("10.77.77.2", 47950): True,
         ("10.77.77.9", 29500): False,
         ("::ffff:10.77.77.2", 80): True,
@@ -92,19 +92,19 @@ def test_the_sockets_of_a_process() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as caller,
     ):
-        found = {one.here: one for one in mine()}
+        found = {one.local: one for one in mine()}
         listens, calls = found[server.getsockname()], found[caller.getsockname()]
-        assert listens.there is None and listens.state == psutil.CONN_LISTEN
-        assert calls.there == server.getsockname() and calls.state == psutil.CONN_ESTABLISHED
+        assert listens.remote is None and listens.state == psutil.CONN_LISTEN
+        assert calls.remote == server.getsockname() and calls.state == psutil.CONN_ESTABLISHED
         assert not calls.silent
-    gone = {one.here for one in mine()}
-    assert listens.here not in gone and calls.here not in gone
+    gone = {one.local for one in mine()}
+    assert listens.local not in gone and calls.local not in gone
 
 
 def test_a_table_of_more_rows_than_fit_into_a_page_is_read_to_its_end() -> None:
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(100)]
     try:
-        assert {server.getsockname() for server in servers} <= {one.here for one in mine()}
+        assert {server.getsockname() for server in servers} <= {one.local for one in mine()}
     finally:
         for server in servers:
             server.close()
@@ -120,14 +120,14 @@ def test_the_tables_are_read_when_a_socket_is_new_or_gone_or_they_are_old(
         assert seen.look([me], now + sockets.EVERY / 2) is None, "too early"
         now += sockets.EVERY
         found = seen.look([me], now)
-        assert found is not None and server.getsockname() in {one.here for one in found[me]}
+        assert found is not None and server.getsockname() in {one.local for one in found[me]}
         assert seen.look([me], now + sockets.EVERY) is None, "nothing is new"
         now += sockets.AGAIN
         assert seen.look([me], now) is not None
         listens = server.getsockname()
     now += sockets.EVERY
     found = seen.look([me], now)
-    assert found is not None and listens not in {one.here for one in found.get(me, ())}
+    assert found is not None and listens not in {one.local for one in found.get(me, ())}
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         assert seen.look([me, other.pid], now + sockets.EVERY) is None, "it has no socket"
 

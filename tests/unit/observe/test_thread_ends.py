@@ -20,7 +20,7 @@ def beside(number: int, line: int = 5, *, user: bool = True) -> Any:
 
 
 def test_a_thread_has_ended_once_it_is_there_no_more() -> None:
-    row = Row(1, 0, 0.0, ("python",), seen=0.0)
+    row = Row(1, 0, 0.0, ("python",), look_time=0.0)
     looks = [[], [beside(2, 5)], [beside(2, 7), beside(3)], [beside(3)], [beside(4, user=False)]]
     told = [ended_threads(record(MAIN, *threads), row, CWD) for threads in looks]
     assert told[:4] == [(), (), (), ()], "while one is left, it may do what is waited for"
@@ -31,7 +31,7 @@ def test_a_thread_has_ended_once_it_is_there_no_more() -> None:
 
 
 def test_the_last_ones_are_told() -> None:
-    row = Row(1, 0, 0.0, ("python",), seen=0.0)
+    row = Row(1, 0, 0.0, ("python",), look_time=0.0)
     for number in range(2, 20):
         ended_threads(record(MAIN, beside(number)), row, CWD)
     told = ended_threads(record(MAIN), row, CWD)

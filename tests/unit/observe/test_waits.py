@@ -100,7 +100,7 @@ def of(one: Record, *, entries: list[Record] | None = None, cwd: str = JOB) -> l
 
 def process(given: Record | None, *, now: float = 110.0, **facts: Any) -> ProcessView:
     """The whole process behind a record, ten seconds after its last move."""
-    row = Row(1000, 900, 0.0, ("python", "train.py"), seen=100.0)
+    row = Row(1000, 900, 0.0, ("python", "train.py"), look_time=100.0)
     for name in ("ended", "status", "stopped", "waits_for_child", "command"):
         if name in facts:
             setattr(row, name, facts.pop(name))
@@ -108,7 +108,7 @@ def process(given: Record | None, *, now: float = 110.0, **facts: Any) -> Proces
     job = sources(JOB)
     evidence = merge(views.evidence_of(row, readings, now, START, job))
     view = views.of_kernel(row, "rank", now, START)
-    view = views.with_evidence(view, given, evidence, job, held=readings.held(row, now))
+    view = views.with_evidence(view, given, evidence, job, gil_held=readings.gil_held(row, now))
     return with_movement(view, row, evidence, now, START)
 
 

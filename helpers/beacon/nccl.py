@@ -63,8 +63,8 @@ def _is_ours(begin: str, run: str) -> bool:
 
 def _is_before(version: Tuple[int, int]) -> bool:
     """True for a torch of an older version."""
-    own = tuple(map(int, re.findall(r"\d+", torch_names.version())[:2]))
-    return bool(own) and own < version
+    torch_version = tuple(map(int, re.findall(r"\d+", torch_names.version())[:2]))
+    return bool(torch_version) and torch_version < version
 
 
 class Nccl:

@@ -57,19 +57,19 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
             for name, inner in _fields(value, names)
         }
     if most is None or len(values) < most:
-        values += lengths(frame, variables, known=most is not None)
+        values += lengths(frame, variables, cached_only=most is not None)
     return values[:most]
 
 
 def texts(values: Iterable[Tuple[str, Any]]) -> Dict[str, str]:
     """Name -> `repr` of plain values, at most `MOST`, without the secrets."""
-    found: Dict[str, str] = {}
+    reprs: Dict[str, str] = {}
     for name, value in values:
-        if len(found) >= MOST:
+        if len(reprs) >= MOST:
             break
         if not is_secret(name, value):
-            found[name] = repr(value)
-    return found
+            reprs[name] = repr(value)
+    return reprs
 
 
 def handled(ident: int) -> Dict[str, str]:
@@ -91,8 +91,8 @@ def exception(ident: int) -> Optional[BaseException]:
 
 def message(error: BaseException) -> str:
     """The first text that an exception was made with; its own `__str__` may be code of the job."""
-    said = BaseException.__dict__["args"].__get__(error)
-    return said[0] if said and type(said[0]) is str else ""
+    arguments = BaseException.__dict__["args"].__get__(error)
+    return arguments[0] if arguments and type(arguments[0]) is str else ""
 
 
 def _nobody() -> Dict[int, Any]:
@@ -103,8 +103,8 @@ def _fields(value: Any, names: Tuple[str, ...]) -> List[Tuple[str, Any]]:
     """The named attributes that an object holds itself, without asking the object or its class."""
     if type(value) in _ATOMS:
         return []
-    held = attributes.own(value)
-    return [(name, held[name]) for name in names if name in held] if held else []
+    fields = attributes.instance_dict(value)
+    return [(name, fields[name]) for name in names if name in fields] if fields else []
 
 
 def _is_plain(value: Any) -> bool:

@@ -184,7 +184,7 @@ def _obey(session: Session, signals: Signals, grace: float | None, terminal: Ter
 
 def _obey_one(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:
     number = received.number
-    passed = grace is not None and not (received.asks and received.asked)
+    passed = grace is not None and not (received.asks and received.earlier)
     passed = passed and session.signal(number, received.time)
     if passed and received.asks and grace is not None:
         session.end_within(grace)

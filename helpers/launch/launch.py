@@ -130,8 +130,10 @@ class Launch:
 
     def sessions(self) -> dict[int, int]:
         """The session of each of its processes that has another one than its command."""
-        found = {process.pid: session_of(process.pid) for process in self.processes()}
-        return {pid: session for pid, session in found.items() if session not in (self.session, 0)}
+        session_by_pid = {process.pid: session_of(process.pid) for process in self.processes()}
+        return {
+            pid: session for pid, session in session_by_pid.items() if session not in (self.session, 0)
+        }
 
     def signal(self, number: int, received: float) -> None:
         """Pass a signal to the command's process group, unless everybody has got it.
@@ -362,10 +364,12 @@ def _as_named(command: list[str], path: str, env: Mapping[str, str]) -> tuple[li
     systemd gives sockets and a watchdog to one process, which it names: sd_listen_fds(3),
     sd_watchdog_enabled(3).
     """
-    own = [name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())]
-    if not own or not all(name.isidentifier() and name.isascii() for name in own):
+    variables = [
+        name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())
+    ]
+    if not variables or not all(name.isidentifier() and name.isascii() for name in variables):
         return command, path
-    script = f'{" ".join(f"{name}=$$" for name in own)} exec "$@"'
+    script = f'{" ".join(f"{name}=$$" for name in variables)} exec "$@"'
     return ["sh", "-c", script, "sh", path, *command[1:]], "/bin/sh"
 
 
@@ -412,8 +416,8 @@ def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, st
     wanted = os.path.join(base, name) if has_slash else name
     places = env.get("PATH", os.defpath).split(os.pathsep)
     search = os.pathsep.join(str(base / place) for place in places)
-    if found := shutil.which(wanted, path=search):
-        return name if has_slash else os.path.abspath(found)
+    if program := shutil.which(wanted, path=search):
+        return name if has_slash else os.path.abspath(program)
     if shutil.which(wanted, os.F_OK, search) or (has_slash and os.path.isdir(wanted)):
         raise LaunchError(f"{name} is not executable")
     raise LaunchError(f"command not found: {name}")

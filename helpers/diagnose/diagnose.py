@@ -200,7 +200,7 @@ def _resting(facts: Facts) -> str | None:
         ends = [resting[rank].ends or 0.0 for rank in ranks]
         left = min(ends) - facts.snapshot.time
         longer = f" for another {left:.0f} s" if left >= STILL else ""
-        said.update(dict.fromkeys(ranks, Predicate(state.one + longer, state.many + longer)))
+        said.update(dict.fromkeys(ranks, Predicate(state.singular + longer, state.plural + longer)))
     return f"{RUNNING[:-1]}: {clauses(said)}." if said else None
 
 

@@ -83,7 +83,7 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
     loop = _loop(parting)
     leaves = parting.kind in ("return", "exit")
     handler = parting.kind in ("try", "with")
-    asked = parting.differ or parting.asked or _asked(parting.source)
+    asked = parting.differ or parting.names or _asked(parting.source)
     within = [_is_within(facts, parting.where, way) for way in parting.branches]
     forward = {frame.file for frame in below if "forward" in frame.function}
     return Statement(

@@ -100,7 +100,7 @@ def _open(asked: Asked) -> bool:
 def odd_one_out(report: Report) -> Asked:
     """The question for the culprits: of several, all have to be named."""
     views = by_number(report.snapshot.ranks)
-    stands = {view.rank: standing(view.process).one for view in views if view.rank is not None}
+    stands = {view.rank: standing(view.process).singular for view in views if view.rank is not None}
     return Asked(
         "Which rank is the odd one out? If there is no majority, tick all of them.",
         (*(spoken([rank]) for rank in stands), NOBODY),

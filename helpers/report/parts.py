@@ -60,7 +60,7 @@ class Row(msgspec.Struct, frozen=True):
 
 def fits(report: Report) -> str:
     """The fixes that fit, in the user's own lines, as Markdown; nothing where that cannot be told."""
-    said = [one.said for one in report.fitting]
+    said = [one.advice for one in report.fitting]
     return said[0] if len(said) == 1 else "\n".join(f"- {one}" for one in said)
 
 

@@ -290,7 +290,7 @@ def brief(report: Report) -> str:
         for name, text in facts(report)
         if name in ("Line", "Decided by", "Printed only by", "Slow", "In the way", "Job")
     }
-    fix = [f"Fix: {one_line(one.said)}" for one in report.fitting[:1]]
+    fix = [f"Fix: {one_line(one.advice)}" for one in report.fitting[:1]]
     return "\n".join(
         [
             headline(report),

@@ -119,7 +119,7 @@ def _verdict(facts: Facts, left: tuple[int, ...]) -> Verdict:
         summary=f"{sentence(clauses(how))}{after}{_last_seen(facts, left)}.",
         culprits=_odd(facts, left),
         where=where or _needed_at(facts, waiting),
-        evidence=tuple(f"rank {rank} {said.one}" for rank, said in how.items()),
+        evidence=tuple(f"rank {rank} {said.singular}" for rank, said in how.items()),
         finding=RankExited(left, needed_by, _needed_at(facts, waiting), at_end=_at_end(facts, left)),
     )
 

@@ -75,7 +75,7 @@ def _looked_into(facts: Facts) -> Verdict | None:
     resting = all(one.still == UNTOLD and (one.blocking or not one.visible) for one in waits.values())
     if facts.patience == math.inf or facts.snapshot.timed or not (seen and resting):
         return None
-    told = [f"{who} {standing(one).one}" for who, one in waits.items() if one.blocking]
+    told = [f"{who} {standing(one).singular}" for who, one in waits.items() if one.blocking]
     listed = "; ".join(told) or f"nothing that was read says what {' and '.join(waits)} waited for"
     nameless = any(view.rank is None for view in seen)
     untold = " Which rank that is, no file tells." if nameless else ""

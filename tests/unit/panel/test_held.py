@@ -68,7 +68,7 @@ def test_a_cell_shows_a_run_stage_by_stage(hang: Hang) -> None:
 def test_the_panel_says_nothing_of_cause_and_fix(hang: Hang, panel: PracticePanel) -> None:
     report = report_on(hang)
     panel.show_hang(hang.name)
-    told = [plain(str(inline(fitting.said))) for fitting in report.fitting]
+    told = [plain(str(inline(fitting.advice))) for fitting in report.fitting]
     shown = plain(html_of(panel))
     assert "What is yours?" in shown and plain(report.verdict.summary) not in shown
     assert not any(said in shown for said in told)

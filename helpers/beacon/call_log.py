@@ -323,23 +323,23 @@ class _Functions:
         self.inner: Set[int] = set()
         self.asking: Set[int] = set()
         self.wrappers: Set[int] = set()
-        self._kept: List[CodeType] = []  # so that no other code comes to their places
-        codes: Dict[str, CodeType] = {}
+        self._codes: List[CodeType] = []  # so that no other code comes to their places
+        code_by_name: Dict[str, CodeType] = {}
         for name in CALLS:
             function = name_in(DISTRIBUTED, name)
             while type(function) is FunctionType:
                 code, wrapped = function.__code__, getattr(function, "__wrapped__", None)
-                self._kept.append(code)
+                self._codes.append(code)
                 if wrapped is not None:
                     self.wrappers.add(id(code))
                 else:
                     self.kinds[id(code)] = name in P2P_CALLS
                     if ASKS_MEMBERSHIP in code.co_names:
                         self.asking.add(id(code))
-                        codes[name] = code
+                        code_by_name[name] = code
                 function = wrapped
-        for code in codes.values():
-            self.inner.update(id(codes[name]) for name in code.co_names if name in codes)
+        for code in code_by_name.values():
+            self.inner.update(id(code_by_name[name]) for name in code.co_names if name in code_by_name)
 
     def is_part(self, frame: FrameType) -> bool:
         """True for a part of another call: `all_gather_object` gathers twice."""

@@ -138,11 +138,11 @@ def waited_for(runs: Sequence[tuple[str, Report]]) -> Table:
 
 
 def _waited_for(report: Report) -> tuple[str, str, str, str]:
-    found = shares(report.verdict)
-    if not found:
+    stragglers = shares(report.verdict)
+    if not stragglers:
         return "nobody", "", "", ""
-    first, *others = found
-    lines = {_line(share.waits_at) for share in others}
+    first, *rest = stragglers
+    lines = {_line(share.waits_at) for share in rest}
     return spoken(first.ranks), _line(first.where), does(first), ", ".join(sorted(lines))
 
 

@@ -93,7 +93,7 @@ class Launch:
         self._over = threading.Event()
         self._looking = threading.Lock()
         self._members: Members | None = None
-        self._seen: list[psutil.Process] = []
+        self._processes: list[psutil.Process] = []
         self._guardian: subprocess.Popen[bytes] | None = None
         self._gate = threading.Lock()
         self._begun = self._cancelled = False
@@ -120,8 +120,8 @@ class Launch:
             if self._over.is_set():
                 return []
             self._members = self._members or Members(self.guardian_pid, self.run_id)
-            self._seen = self._members.look()
-            return list(self._seen)
+            self._processes = self._members.look()
+            return list(self._processes)
 
     @property
     def session(self) -> int:
@@ -276,7 +276,7 @@ class Launch:
         self.pid, self.started = answer["started"], answer["time"]
         who = run_folder.identity(self.pid)
         if (process := same_process(*who)) is not None:
-            self._seen = [process]
+            self._processes = [process]
         self._record["processes"] = [run_folder.identity(self.guardian_pid), who]
         with suppress(OSError):  # the job may have filled the disk; its processes carry the run's id
             run_folder.write_record(self.folder, self._record)
@@ -294,7 +294,7 @@ class Launch:
         if not self._empty or sys.platform != "linux":
             from .processes import carriers, end_all
 
-            end_all(lambda: [*self._seen, *carriers(self.run_id)])
+            end_all(lambda: [*self._processes, *carriers(self.run_id)])
             self._reaped.setdefault(self.pid, int(signal.SIGKILL))
         if self._group is not None:
             from .control_group import remove

@@ -11,8 +11,8 @@ from helpers.labs.declaration import Shows
 from helpers.labs.practice import Hang, all_hangs
 from helpers.model.facts import Report
 from helpers.model.wording import place
-from helpers.panel.learn.gate import Gate, Held
-from helpers.panel.learn.held import LessonResult
+from helpers.panel.learn.disclosure import LessonResult
+from helpers.panel.learn.gate import Disclosure, Gate
 from helpers.panel.practice_panel import PracticePanel
 from helpers.report.markdown import inline
 from helpers.session import report_of
@@ -47,8 +47,8 @@ def statement(report: Report) -> str:
 @every_hang
 def test_a_cell_shows_a_run_stage_by_stage(hang: Hang) -> None:
     report, gate = report_on(hang), Gate(("mine",))
-    held = Held(gate, "broken", Shows(fix="mine"))
-    result = LessonResult("broken", report, held=held)
+    held = Disclosure(gate, "broken", Shows(fix="mine"))
+    result = LessonResult("broken", report, disclosure=held)
 
     def shown() -> str:
         return text_of(result._repr_html_()) + repr(result)

@@ -90,17 +90,17 @@ def _size_of(kind: type) -> Optional[Measure]:
     return _sized[kind]
 
 
-def looped(frame: FrameType, cached_only: bool = False) -> FrozenSet[str]:
+def looped(frame: FrameType, cached: bool = False) -> FrozenSet[str]:
     """The names (`batches`, `self.loader`) that functions of a frame's file go through in loops.
 
     A loop over `enumerate` of one counts, too. In another function the same name may be that of the
     object which is handed over.
 
     Args:
-        cached_only: True to tell only what has been told before, which takes no time.
+        cached: True to tell only what has been told before, which takes no time.
     """
     file = frame.f_code.co_filename
-    if cached_only or file in _looped:
+    if cached or file in _looped:
         return _looped.get(file, frozenset())
     if len(_looped) >= MOST_FILES:
         _looped.clear()
@@ -125,20 +125,18 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
             yield from _with_inner(inner)
 
 
-def lengths(
-    frame: FrameType, visible: Dict[str, Any], cached_only: bool = False
-) -> List[Tuple[str, int]]:
+def lengths(frame: FrameType, visible: Dict[str, Any], cached: bool = False) -> List[Tuple[str, int]]:
     """`len(self.loader)` and its value, of what a frame holds.
 
     That is what functions of the file go through, and each object whose class measures it: it may be
     handed over to a loop by another name.
 
     Args:
-        visible: the variables of the frame; cached_only: as `looped` has it.
+        visible: the variables of the frame; cached: as `looped` has it.
     """
     measured = (name for name, value in visible.items() if _iteration_of(type(value)) is not None)
     sizes = []
-    for name in {*looped(frame, cached_only), *measured}:
+    for name in {*looped(frame, cached), *measured}:
         base, *fields = name.split(".")
         value = visible.get(base)
         for field in fields:

@@ -57,7 +57,7 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
             for name, inner in _fields(value, names)
         }
     if most is None or len(values) < most:
-        values += lengths(frame, variables, cached_only=most is not None)
+        values += lengths(frame, variables, cached=most is not None)
     return values[:most]
 
 
@@ -84,7 +84,7 @@ def handled(ident: int) -> Dict[str, str]:
 
 def exception(ident: int) -> Optional[BaseException]:
     """The exception that a thread is handling; None for none, and where Python does not tell (3.9)."""
-    current = getattr(sys, "_current_exceptions", _nobody)().get(ident)
+    current = getattr(sys, "_current_exceptions", dict)().get(ident)
     error = current[1] if type(current) is tuple else current
     return error if isinstance(error, BaseException) else None
 
@@ -93,10 +93,6 @@ def message(error: BaseException) -> str:
     """The first text that an exception was made with; its own `__str__` may be code of the job."""
     arguments = BaseException.__dict__["args"].__get__(error)
     return arguments[0] if arguments and type(arguments[0]) is str else ""
-
-
-def _nobody() -> Dict[int, Any]:
-    return {}
 
 
 def _fields(value: Any, names: Tuple[str, ...]) -> List[Tuple[str, Any]]:

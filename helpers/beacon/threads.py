@@ -113,7 +113,8 @@ class Watched:
     def _see_call(self, frame: FrameType, now: float) -> None:
         """Note what it calls, and for what it waits inside the process."""
         inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
-        if (not self._looked or (inside and "joins" not in self.entry)) and self._is_at_users():
+        at_users = any(user for _, _, _, user in self.entry["frames"][:1])
+        if at_users and (not self._looked or (inside and "joins" not in self.entry)):
             self.entry["site"] = sites.site(frame, inside)
         if not self._looked:
             used = self._stood.cpu if self._stood is not None else None
@@ -140,10 +141,6 @@ class Watched:
         """
         at, used = self._looked_at
         return self._looked and now - at >= VALUES_AFTER and None not in (cpu, used) and cpu != used
-
-    def _is_at_users(self) -> bool:
-        """True for a thread whose innermost frame is the user's."""
-        return bool(self.entry["frames"]) and self.entry["frames"][0][3]
 
     def _is_late(self, main: bool, now: float) -> bool:
         """True once its values are due: of a thread that others may wait for, and that has not moved."""

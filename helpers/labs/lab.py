@@ -274,11 +274,8 @@ class Lab:
         """
         if not Path(path).is_file():
             raise LabError(f"{self.name} has no program {path!r}, and there is no such file")
-        program = replace(
-            self.programs[MINE], file=str(Path(path).absolute()), text="a program of your own"
-        )
-        lab = Lab(self.folder, self.file)
-        lab.programs[path] = program
+        lab, file = Lab(self.folder, self.file), str(Path(path).absolute())
+        lab.programs[path] = replace(self.programs[MINE], file=file, text="a program of your own")
         return lab
 
     def copy(self, turn: str = MINE) -> Path:

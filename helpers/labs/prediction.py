@@ -127,17 +127,13 @@ def _calls(report: Report) -> Asked | None:
     views = by_number(report.snapshot.ranks)
     calls = {view.rank: one_line(doing(view.process)) for view in views if view.rank is not None}
     odd = frozenset(calls[rank] for rank in report.verdict.culprits if rank in calls)
-    ranks_by_call = {
-        call: spoken([rank for rank in calls if calls[rank] == call]) for call in calls.values()
-    }
+    ranks = {call: spoken([rank for rank in calls if calls[rank] == call]) for call in calls.values()}
     return Asked(
         "What does the odd one do while the others wait?",
-        tuple(sorted(ranks_by_call)),
+        tuple(sorted(ranks)),
         odd,
         report.verdict.detail,
-        instead={
-            call: f"There you find {who}." for call, who in ranks_by_call.items() if call not in odd
-        },
+        instead={call: f"There you find {who}." for call, who in ranks.items() if call not in odd},
     )
 
 
@@ -190,17 +186,14 @@ def _first_line(report: Report, source: Callable[[Frame], str]) -> Asked | None:
             return None
         right |= places
     frames = {*right, *(frame for process in _processes(report) for frame in _frames(process))}
-    names = {frame: one_line(f"{frame.file}:{frame.line}: {source(frame)}") for frame in frames}
+    ordered = sorted(frames, key=lambda frame: (frame.file, frame.line))
+    names = {frame: one_line(f"{frame.file}:{frame.line}: {source(frame)}") for frame in ordered}
     return Asked(
         text,
-        tuple(dict.fromkeys(names[frame] for frame in sorted(frames, key=_place))),
+        tuple(dict.fromkeys(names.values())),
         frozenset(names[frame] for frame in right),
         verdict.detail,
     )
-
-
-def _place(frame: Frame) -> tuple[str, int]:
-    return frame.file, frame.line
 
 
 def _frames(process: ProcessView) -> Iterable[Frame]:

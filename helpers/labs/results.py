@@ -122,15 +122,11 @@ def judge(
         return judgement
     settings = lab.settings(program, knobs)
     conditions = [condition for condition in lab.turn(program).conditions if condition.covers(settings)]
-    with_torch = (
-        private_with_torch() if any(isinstance(condition, Private) for condition in conditions) else 0
-    )
+    is_private = any(isinstance(condition, Private) for condition in conditions)
+    with_torch = private_with_torch() if is_private else 0
     run = Run(report, folder, world_size, results, task, looks, calls(folder), with_torch)
     # A run that went wrong has left files that say nothing of the task.
-    task_checks = [
-        Check(condition.what, "" if judgement.trouble else unmet(condition, run))
-        for condition in conditions
-    ]
+    task_checks = [Check(c.what, "" if judgement.trouble else unmet(c, run)) for c in conditions]
     return replace(judgement, checks=(*judgement.checks, *task_checks))
 
 

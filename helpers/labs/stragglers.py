@@ -9,7 +9,8 @@ from ..model.facts import Report
 from ..model.frames import Frame
 from ..model.slow import Share, SlowKind
 from ..model.wording import one_line, plural, sentence, spoken
-from ..report.slow import DOES, share_line, shares, slow_line
+from ..report.slow import DOES, share_line, slow_line
+from ..report.slow import shares as shares_of
 from .asked import Asked
 
 KINDS = 4
@@ -36,21 +37,17 @@ def straggler_questions(report: Report, source: Callable[[Frame], str]) -> tuple
         report: of a job that goes on or has ended well.
         source: gives the text of a line of the job's code, empty when it cannot be read.
     """
-    stragglers = shares(report.verdict)
-    if not stragglers:
+    shares = shares_of(report.verdict)
+    if not shares:
         return ()
     answer = sentence(slow_line(report.verdict)) + "."
-    candidates = (
-        _who(stragglers, answer),
-        _where(stragglers, source, answer),
-        _kind(stragglers[0], answer),
-    )
-    return tuple(question for question in candidates if question is not None)
+    questions = (_who(shares, answer), _where(shares, source, answer), _kind(shares[0], answer))
+    return tuple(question for question in questions if question is not None)
 
 
-def _who(stragglers: Sequence[Share], answer: str) -> Asked:
-    ranks = {rank: share for share in stragglers for rank in share.ranks}
-    right = frozenset(spoken([rank]) for rank in stragglers[0].ranks)
+def _who(shares: Sequence[Share], answer: str) -> Asked:
+    ranks = {rank: share for share in shares for rank in share.ranks}
+    right = frozenset(spoken([rank]) for rank in shares[0].ranks)
     return Asked(
         "For which rank do the others wait? If they wait for several together, tick all of them.",
         tuple(spoken([rank]) for rank in sorted(ranks)),
@@ -60,16 +57,16 @@ def _who(stragglers: Sequence[Share], answer: str) -> Asked:
         instead={
             spoken([rank]): share_line([share])
             for rank, share in ranks.items()
-            if rank not in stragglers[0].ranks
+            if rank not in shares[0].ranks
         },
     )
 
 
-def _where(stragglers: Sequence[Share], source: Callable[[Frame], str], answer: str) -> Asked | None:
+def _where(shares: Sequence[Share], source: Callable[[Frame], str], answer: str) -> Asked | None:
     """The line that is waited for, among those at which the ranks wait."""
-    right = stragglers[0].where
+    right = shares[0].where
     waits: dict[Frame, list[int]] = {}
-    for share in stragglers:
+    for share in shares:
         if share.waits_at not in (None, right):
             waits.setdefault(share.waits_at, []).extend(share.ranks)
     if right is None or not waits:

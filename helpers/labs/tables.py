@@ -188,14 +188,12 @@ def _facts(report: Report) -> dict[str, str]:
         "outcome": verdict.outcome,
         "cause": verdict.cause,
         "culprits": BY_CHANCE if chosen_by_chance(report) else spans(verdict.culprits) or "none",
-        "where": "not the same each time" if chosen_by_chance(report) else _where(report),
+        "where": "not the same each time"
+        if chosen_by_chance(report)
+        else _line(verdict.where) or "none",
         "errors of the culprits": ", ".join(errors) or "none",
         "ranks that end with exit code 0": f"{clean} of {'unknown' if world is None else world}",
     }
-
-
-def _where(report: Report) -> str:
-    return _line(report.verdict.where) or "none"
 
 
 def _line(frame: Frame | None) -> str:

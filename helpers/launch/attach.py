@@ -182,9 +182,7 @@ def _lost_ranks(target: psutil.Process, root: psutil.Process) -> Iterator[psutil
     wanted = _same_job(target)
     if not wanted.get("MASTER_PORT"):
         return
-    ranks = {
-        _rank_variables(member).get("RANK") for member in map(psutil.Process, tree) if is_alive(member)
-    }
+    ranks = {_rank_variables(proc).get("RANK") for proc in map(psutil.Process, tree) if is_alive(proc)}
     ours = _this_and_above()
     for process in psutil.process_iter():
         if process.pid in tree or process.pid in ours or _same_job(process) != wanted:

@@ -200,7 +200,7 @@ class Guardian:
             self._wait(TICK)
         self._reap()
         self._remove_group()
-        spared = self._spared_processes()
+        spared = below(os.getpid(), parents()) if self._plan.get("spare") else set()
         if spared:  # the beacons in them are not to end them when this process is gone
             os.close(os.open(f"{folder}/released", os.O_WRONLY | os.O_CREAT, 0o600))
         self._report({"empty": True})
@@ -215,10 +215,6 @@ class Guardian:
         if thorough or not members:
             members |= carriers(self._mark)
         return {pid for pid in members if session_of(pid) not in self._plan.get("spare", ())}
-
-    def _spared_processes(self) -> set[int]:
-        """The processes that are left as they are."""
-        return below(os.getpid(), parents()) if self._plan.get("spare") else set()
 
     def _remove_group(self) -> None:
         """Remove the job's control group; the kernel may need a moment to find it empty."""

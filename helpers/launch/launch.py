@@ -130,10 +130,8 @@ class Launch:
 
     def sessions(self) -> dict[int, int]:
         """The session of each of its processes that has another one than its command."""
-        session_by_pid = {process.pid: session_of(process.pid) for process in self.processes()}
-        return {
-            pid: session for pid, session in session_by_pid.items() if session not in (self.session, 0)
-        }
+        sessions = {process.pid: session_of(process.pid) for process in self.processes()}
+        return {pid: session for pid, session in sessions.items() if session not in (self.session, 0)}
 
     def signal(self, number: int, received: float) -> None:
         """Pass a signal to the command's process group, unless everybody has got it.
@@ -364,12 +362,10 @@ def _as_named(command: list[str], path: str, env: Mapping[str, str]) -> tuple[li
     systemd gives sockets and a watchdog to one process, which it names: sd_listen_fds(3),
     sd_watchdog_enabled(3).
     """
-    variables = [
-        name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())
-    ]
-    if not variables or not all(name.isidentifier() and name.isascii() for name in variables):
+    names = [name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())]
+    if not names or not all(name.isidentifier() and name.isascii() for name in names):
         return command, path
-    script = f'{" ".join(f"{name}=$$" for name in variables)} exec "$@"'
+    script = f'{" ".join(f"{name}=$$" for name in names)} exec "$@"'
     return ["sh", "-c", script, "sh", path, *command[1:]], "/bin/sh"
 
 

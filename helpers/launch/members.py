@@ -42,14 +42,8 @@ class Members:
         present = set(psutil.pids())
         self._strangers &= present
         new = present - self._strangers - members.keys() - {self._guardian}
-        parent_of = {
-            pid: self._guardian
-            if parent in members
-            else ELSEWHERE
-            if parent in self._strangers
-            else parent
-            for pid, parent in parents(new).items()
-        }
+        place = dict.fromkeys(self._strangers, ELSEWHERE) | dict.fromkeys(members, self._guardian)
+        parent_of = {pid: place.get(parent, parent) for pid, parent in parents(new).items()}
         self._strangers |= below(ELSEWHERE, parent_of)
         new_members = []
         for pid in below(self._guardian, parent_of):

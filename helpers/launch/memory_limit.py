@@ -112,12 +112,10 @@ class OwnGroup:
     def view(self) -> LimitView:
         """What the kernel has counted."""
         how = ", told not to kill" if self._limit.stall else ""
-        mechanism = f"the kernel, in a memory control group (version {self._parent.version}{how})"
+        source = f"the kernel, in a memory control group (version {self._parent.version}{how})"
         if self._group is None:
-            return LimitView(self._limit.megabytes, mechanism, 0)
-        return LimitView(
-            self._limit.megabytes, mechanism, self._group.kills(), full=self._group.stalls()
-        )
+            return LimitView(self._limit.megabytes, source, 0)
+        return LimitView(self._limit.megabytes, source, self._group.kills(), full=self._group.stalls())
 
     def close(self) -> None:
         """Remove the group, whose processes have ended."""
@@ -190,9 +188,9 @@ class Monitor:
 
     def view(self) -> LimitView:
         """How many processes it has killed."""
-        mechanism = f"a monitor that adds up the memory of all processes {1 / EVERY:.0f} times a second"
+        source = f"a monitor that adds up the memory of all processes {1 / EVERY:.0f} times a second"
         unseen = f"memory that was taken for less than {EVERY} s: no control group could be had"
-        return LimitView(self._limit.megabytes, mechanism, self._kills, not_seen=unseen)
+        return LimitView(self._limit.megabytes, source, self._kills, not_seen=unseen)
 
     def close(self) -> None:
         """Look no more."""

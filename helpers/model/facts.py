@@ -271,12 +271,8 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
     @property
     def end_unseen(self) -> bool:
         """True once it has ended and nothing tells how."""
-        endings = (self.exit_code, self.signal, self.error)
-        return (
-            not self.alive
-            and all(ending is None for ending in endings)
-            and not self.interpreter_finished
-        )
+        facts = (self.exit_code, self.signal, self.error)
+        return not self.alive and all(fact is None for fact in facts) and not self.interpreter_finished
 
     @property
     def unmoved(self) -> float:

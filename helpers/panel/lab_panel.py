@@ -105,9 +105,8 @@ class LabPanel(RunPanel):
             chosen = self._prepared(self._lab, program, folder, knobs)
             report = await self._finished(self._start(chosen))
             results = tuple(self._lab.results(folder))
-            return LessonResult(
-                program, report, results, disclosure=chosen.disclosure(self._lesson.gate)
-            )
+            disclosure = chosen.disclosure(self._lesson.gate)
+            return LessonResult(program, report, results, disclosure=disclosure)
 
     async def check(self, program: str = MINE, **knobs: str) -> Judgement:
         """Run your own copy, judge it by what its ranks have written, and say what is wrong with it.

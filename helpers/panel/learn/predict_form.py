@@ -84,10 +84,8 @@ class PredictForm(VBox):
                     "Answer every question first, or reveal the answers."
                 )
                 return
-            responses = [
-                (question, field.selection)
-                for question, field in zip(self._questions, self._fields, strict=True)
-            ]
+            fields = zip(self._questions, self._fields, strict=True)
+            responses = [(question, field.selection) for question, field in fields]
             self._result.value = learn_view.scored(responses)
             self._take_away()
             self._on_answer(all(question.is_right(what) for question, what in responses))

@@ -91,23 +91,19 @@ def entries(snapshot: Snapshot, *, reveal: bool = True) -> list[Entry]:
 
 
 def _add(entry: Entry, port: Port, owner: str) -> None:
-    for text, texts in (
-        (port.role, entry.roles),
-        (port.address, entry.addresses),
-        (owner, entry.owners),
-    ):
+    pairs = ((port.role, entry.roles), (port.address, entry.addresses), (owner, entry.owners))
+    for text, texts in pairs:
         if text not in texts:
             texts.append(text)
 
 
 def port_map(snapshot: Snapshot, *, reveal: bool = True) -> str:
     """A list of ports, each with its role and owner; `reveal` as for `entries`."""
-    listing = entries(snapshot, reveal=reveal)
-    if not listing:
+    ports = entries(snapshot, reveal=reveal)
+    if not ports:
         return "<p>No process of the job listens on a port.</p>"
     calm = {
-        role: [entry for entry in listing if role in entry.roles and not entry.conflict]
-        for role in _ROLES
+        role: [entry for entry in ports if role in entry.roles and not entry.conflict] for role in _ROLES
     }
     crowds = [
         Crowd(role, tuple(crowd))
@@ -115,5 +111,5 @@ def port_map(snapshot: Snapshot, *, reveal: bool = True) -> str:
         if sum(entry.roles == [role] for entry in crowd) > APART
     ]
     crowded = {port for crowd in crowds for port in crowd.ports}
-    single = [entry for entry in listing if entry.port not in crowded]
+    single = [entry for entry in ports if entry.port not in crowded]
     return html("ports", single, crowds, _ROLES)

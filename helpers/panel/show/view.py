@@ -126,10 +126,8 @@ def result(report: Report, stage: Stage = Stage.FIX) -> str:
     Before the culprits may be shown, the table of all ranks as they were at the end.
     """
     glyph, tone = OUTCOMES[report.verdict.outcome]
-    stable_text = shown(stable(report), stage)
-    summary = html(
-        "result", stable_text, glyph, INLINE.get(tone, "inherit"), dict(stable_text.facts)["outcome"]
-    )
+    text = shown(stable(report), stage)
+    summary = html("result", text, glyph, INLINE.get(tone, "inherit"), dict(text.facts)["outcome"])
     if stage >= Stage.CULPRITS:
         return summary
     return summary + rank_table(report.snapshot, "Ranks, as they were at the end", reveal=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from . import attributes
 from .lengths import lengths
@@ -84,7 +84,8 @@ def handled(ident: int) -> Dict[str, str]:
 
 def exception(ident: int) -> Optional[BaseException]:
     """The exception that a thread is handling; None for none, and where Python does not tell (3.9)."""
-    current = getattr(sys, "_current_exceptions", dict)().get(ident)
+    read: Callable[[], Dict[int, Any]] = getattr(sys, "_current_exceptions", dict)
+    current = read().get(ident)
     error = current[1] if type(current) is tuple else current
     return error if isinstance(error, BaseException) else None
 

@@ -183,14 +183,12 @@ def _facts(report: Report) -> dict[str, str]:
             if process is not None and process.error is not None
         }
     )
-    world = snapshot.job.world_size
+    world, by_chance = snapshot.job.world_size, chosen_by_chance(report)
     return {
         "outcome": verdict.outcome,
         "cause": verdict.cause,
-        "culprits": BY_CHANCE if chosen_by_chance(report) else spans(verdict.culprits) or "none",
-        "where": "not the same each time"
-        if chosen_by_chance(report)
-        else _line(verdict.where) or "none",
+        "culprits": BY_CHANCE if by_chance else spans(verdict.culprits) or "none",
+        "where": "not the same each time" if by_chance else _line(verdict.where) or "none",
         "errors of the culprits": ", ".join(errors) or "none",
         "ranks that end with exit code 0": f"{clean} of {'unknown' if world is None else world}",
     }

@@ -117,7 +117,9 @@ class Runs:
         self.started_from: list[Path | None] = []
         self.work: Work | None = None
         monkeypatch.setattr(Hang, "session", lambda hang, place, files_from=None: self.make(files_from))
-        monkeypatch.setattr(Hang, "copy_folder", property(lambda hang: folder / f"your_turn_{hang.name}"))
+        monkeypatch.setattr(
+            Hang, "copy_folder", property(lambda hang: folder / f"your_turn_{hang.name}")
+        )
 
     def make(self, files_from: Path | None) -> FakeSession:
         session = FakeSession()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 from collections import deque
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
@@ -40,8 +41,6 @@ Measure = Callable[[Dict[str, Any]], Optional[int]]
 """What an object holds -> a length."""
 
 _looped: Dict[str, FrozenSet[str]] = {}
-_iterated: Dict[type, Optional[Measure]] = {}
-_sized: Dict[type, Optional[Measure]] = {}
 
 
 def length(value: Any) -> Optional[int]:
@@ -62,14 +61,11 @@ def _measured(value: Any, measure_of: Callable[[type], Optional[Measure]]) -> Op
     return None if measure is None else measure(attributes.instance_dict(value))
 
 
+@functools.lru_cache(maxsize=MOST_CLASSES)
 def _iteration_of(kind: type) -> Optional[Measure]:
-    """What tells how many items an object of a class gives, found once; None where nothing does."""
-    if kind not in _iterated:
-        if len(_iterated) >= MOST_CLASSES:
-            _iterated.clear()
-        method = attributes.definition(kind, "__iter__")
-        _iterated[kind] = None if method is None else _ITERATED.get(attributes.full_name(method[0]))
-    return _iterated[kind]
+    """What tells how many items an object of a class gives; None where nothing does."""
+    method = attributes.definition(kind, "__iter__")
+    return None if method is None else _ITERATED.get(attributes.full_name(method[0]))
 
 
 def _size(value: Any) -> Optional[int]:
@@ -77,17 +73,13 @@ def _size(value: Any) -> Optional[int]:
     return _measured(value, _size_of)
 
 
+@functools.lru_cache(maxsize=MOST_CLASSES)
 def _size_of(kind: type) -> Optional[Measure]:
-    """What tells what `len` says of an object of a class, found once; None where nothing does."""
-    if kind not in _sized:
-        if len(_sized) >= MOST_CLASSES:
-            _sized.clear()
-        method = attributes.definition(kind, "__len__")
-        _sized[kind] = None
-        if method is not None and type(method[1]) is FunctionType:
-            of_torch = _SIZED.get(attributes.full_name(method[0]))
-            _sized[kind] = of_torch or _returned(method[1].__code__)
-    return _sized[kind]
+    """What tells what `len` says of an object of a class; None where nothing does."""
+    method = attributes.definition(kind, "__len__")
+    if method is None or type(method[1]) is not FunctionType:
+        return None
+    return _SIZED.get(attributes.full_name(method[0])) or _returned(method[1].__code__)
 
 
 def looped(frame: FrameType, cached: bool = False) -> FrozenSet[str]:
@@ -134,7 +126,8 @@ def lengths(frame: FrameType, visible: Dict[str, Any], cached: bool = False) -> 
     Args:
         visible: the variables of the frame; cached: as `looped` has it.
     """
-    measured = (name for name, value in visible.items() if _iteration_of(type(value)) is not None)
+    kinds: Dict[str, type] = {name: type(value) for name, value in visible.items()}
+    measured = (name for name, kind in kinds.items() if _iteration_of(kind) is not None)
     sizes = []
     for name in {*looped(frame, cached), *measured}:
         base, *fields = name.split(".")

@@ -33,9 +33,7 @@ class Claims(Framed):
     def __init__(self, lab: Lab) -> None:
         self.table = claims_table(lab.file.document, lab.claims)
         self._claims = tuple(claim for claim in lab.claims if claim.asked)
-        self.questions = tuple(
-            Question(claim.claim, CLAIM_ANSWERS, claim.feedback) for claim in self._claims
-        )
+        self.questions = tuple(Question(c.claim, CLAIM_ANSWERS, c.feedback) for c in self._claims)
         super().__init__([HTML(learn_view.note(_JUDGE)), *self.questions])
 
     def _ipython_display_(self) -> None:

@@ -109,8 +109,8 @@ def read(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Re
     from .artifacts import artifacts
     from .session import report_of_artifacts
 
-    given = [paths] if isinstance(paths, str | PathLike) else paths
-    return report_of_artifacts(artifacts.read([fspath(path) for path in given]))[0]
+    names = [paths] if isinstance(paths, str | PathLike) else paths
+    return report_of_artifacts(artifacts.read([fspath(path) for path in names]))[0]
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,7 @@ class _Answer(Future[Any]):
             self.set_exception(problem)
 
 
-_late: dict[tuple[Callable[[str], object], str], _Answer] = {}
+_pending: dict[tuple[Callable[[str], object], str], _Answer] = {}
 """Answers that nobody has waited for."""
 
 
@@ -64,26 +64,26 @@ def ask(question: Callable[[str], _T], path: str, patience: float = PATIENCE) ->
     Raises:
         OSError: as the function does; `TimeoutError` where the name does not answer.
     """
-    late = _late.get((question, path))
-    answer = late or _asked(question, path)
+    pending = _pending.get((question, path))
+    answer = pending or _start(question, path)
     try:
-        return answer.result(0 if late else patience)  # type: ignore[no-any-return]
+        return answer.result(0 if pending else patience)  # type: ignore[no-any-return]
     except ValueError as problem:  # no file system knows such a name
         raise OSError(str(problem)) from problem
     finally:
         if answer.done():
-            _late.pop((question, path), None)
+            _pending.pop((question, path), None)
         else:
-            _late[question, path] = answer
+            _pending[question, path] = answer
 
 
-def _asked(question: Callable[[str], object], path: str) -> _Answer:
-    for key, one in list(_late.items()):
-        if one.done() and len(_late) >= MOST:
-            _late.pop(key, None)
-        elif not one.done() and PurePath(path).is_relative_to(one.at):
-            raise TimeoutError(f"{one.at} does not answer")
-    if len(_late) >= MOST:
+def _start(question: Callable[[str], object], path: str) -> _Answer:
+    for key, pending in list(_pending.items()):
+        if pending.done() and len(_pending) >= MOST:
+            _pending.pop(key, None)
+        elif not pending.done() and PurePath(path).is_relative_to(pending.at):
+            raise TimeoutError(f"{pending.at} does not answer")
+    if len(_pending) >= MOST:
         raise TimeoutError("too many folders do not answer")
     answer = _Answer()
     try:

@@ -21,7 +21,7 @@ from .diagnose.accounting import Accounting
 from .diagnose.diagnose import diagnose
 from .diagnose.nodes import judge, with_rest
 from .diagnose.one_job import of_one_job
-from .diagnose.settling import HISTORY, Settling, SettlingOfAttached, patience_at_end
+from .diagnose.settling import HISTORY, Ruling, Settling, SettlingOfAttached, patience_at_end
 from .launch.attach import PATIENCE_ATTACHED, find_job
 from .launch.launch import AT_ONCE, Ending, LaunchError, clear_up, launch
 from .launch.memory_limit import Enforcer, Limit, LimitError, enforcer
@@ -191,6 +191,8 @@ class Session:
         self._interrupted = False
         self._job: Job | None = None
         self._signals: dict[int, list[float]] = {}
+        self._reported: set[int] = {*IN_PASSING}
+        self._first_rank: float | None = None
         self._ends_at = math.inf
         self._start_job, self._look_at, self._pause = start_job, look_at, pause
 
@@ -335,32 +337,42 @@ class Session:
         observer = Observer(eyes.watched)
         for keeper in self._keepers:
             keeper.begin(msgspec.structs.replace(eyes.watched, patience=self.settling.patience))
-        first_rank: float | None = None
         decided: Report | None = None
-        reported: set[int] = {*IN_PASSING}
         for stopping in self._turns():
             look, snapshot = _look(eyes, observer)
-            for keeper in self._keepers:
-                keeper.add(look)
-            ruling = self.settling.take(snapshot)
-            if first_rank is None and any(view.process for view in snapshot.ranks):
-                first_rank = snapshot.time
-            self.snapshot, self.verdict = snapshot, ruling.verdict
-            self.logs.take(snapshot)
-            self._tell(Sample(snapshot, ruling.verdict))
-            if decided is None:
-                settled, passed = ruling.settled or stopping, {*self._signals}
-                if settled or passed - reported:
-                    newest = self._report(ruling.verdict, snapshot, first_rank, eyes.watched)
-                    decided, reported = newest if settled else None, passed | reported
-                    if ruling.settled or not settled:
-                        self._tell(Decided(newest) if settled else Signalled(newest))
+            ruling = self._take(look, snapshot)
+            decided = decided or self._decide(ruling, snapshot, eyes.watched, stopping=stopping)
             if decided is not None and (stopping or ruling.over or not self.keep_running):
                 break
         assert decided is not None, "a run that is over has been decided"
         if relay is not None:
             relay.finish(SHOWN)
         return self._end(started, observer, decided)
+
+    def _take(self, look: Look, snapshot: Snapshot) -> Ruling:
+        """Judge a snapshot, and pass it and its look on to all that follow the run."""
+        for keeper in self._keepers:
+            keeper.add(look)
+        ruling = self.settling.take(snapshot)
+        if self._first_rank is None and any(view.process for view in snapshot.ranks):
+            self._first_rank = snapshot.time
+        self.snapshot, self.verdict = snapshot, ruling.verdict
+        self.logs.take(snapshot)
+        self._tell(Sample(snapshot, ruling.verdict))
+        return ruling
+
+    def _decide(
+        self, ruling: Ruling, snapshot: Snapshot, watched: Watched, *, stopping: bool
+    ) -> Report | None:
+        """The report of a run that is settled or to stop; a new signal, too, brings out a report."""
+        settled, passed = ruling.settled or stopping, {*self._signals}
+        if not settled and passed <= self._reported:
+            return None
+        report = self._report(ruling.verdict, snapshot, watched)
+        self._reported |= passed
+        if ruling.settled or not settled:
+            self._tell(Decided(report) if settled else Signalled(report))
+        return report if settled else None
 
     def _turns(self) -> Iterator[bool]:
         """Let seconds pass between two looks: the more, the more a look takes of a processor.
@@ -378,30 +390,28 @@ class Session:
         """End the job, and say what is left of it that the user has to know of."""
         snapshot = report.snapshot
         alive = [p for p in (view.process for view in snapshot.ranks) if p is not None and p.alive]
-        left: dict[int, list[int]] = {}
+        spared_by_session: dict[int, list[int]] = {}
         if not self.stop_all and report.verdict.outcome == "ok":
-            left = daemons(started.sessions(), observer.table.rows, observer.identities)
-        held = locks.lock_files(process.pid for process in started.processes()) if alive else ()
-        spared = {pid for pids in left.values() for pid in pids}
+            spared_by_session = daemons(started.sessions(), observer.table.rows, observer.identities)
+        lock_paths = locks.lock_files(process.pid for process in started.processes()) if alive else ()
+        spared = {pid for pids in spared_by_session.values() for pid in pids}
         started.stop(
             Ending(
                 launchers=[p.pid for p in snapshot.launchers if p.alive and p.pid not in spared],
                 ranks=[process.pid for process in alive if process.stack],
-                spared=left,
+                spared=spared_by_session,
             )
         )
-        notes = [_left_running(pids, observer) for pids in left.values()]
-        notes += [HELD.format(path=path) for path in held if locks.remains(path)]
+        notes = [_left_running(pids, observer) for pids in spared_by_session.values()]
+        notes += [HELD.format(path=path) for path in lock_paths if locks.remains(path)]
         return _with_evidence(report, notes)
 
-    def _report(
-        self, verdict: Verdict, snapshot: Snapshot, first_rank: float | None, watched: Watched
-    ) -> Report:
+    def _report(self, verdict: Verdict, snapshot: Snapshot, watched: Watched) -> Report:
         report = reports.build(
             verdict,
             with_rest(snapshot, verdict),
             interrupted=self._interrupted,
-            first_rank=first_rank,
+            first_rank=self._first_rank,
             stall=verdict.since,
             verdict_at=snapshot.time,
         )
@@ -451,16 +461,16 @@ def _look(eyes: Eyes, observer: Observer) -> tuple[Look, Snapshot]:
     Returns:
         All looks in one, and what is known after them.
     """
-    seen = None
+    merged_look = None
     for _ in range(LOOKS):
         wanted = frozenset(observer.wanted)
         look = eyes.look(wanted)
         snapshot = observer.take(look)
-        seen = look if seen is None else merged(seen, look)
+        merged_look = look if merged_look is None else merged(merged_look, look)
         if all(question in wanted or isinstance(question, Printed) for question in observer.wanted):
             break  # what ranks have printed is in time for the next look
-    assert seen is not None
-    return seen, snapshot
+    assert merged_look is not None
+    return merged_look, snapshot
 
 
 def report_of(history: Sequence[Snapshot], patience: float = 30.0, *, attached: bool = False) -> Report:
@@ -477,11 +487,11 @@ def report_of(history: Sequence[Snapshot], patience: float = 30.0, *, attached: 
     for snapshot in history:
         accounting.take(snapshot)
     verdict = accounting.added(diagnose(history[-HISTORY:], patience=patience, final=True))
-    seen = (one.time for one in history if any(view.process for view in one.ranks))
+    started = (moment.time for moment in history if any(view.process for view in moment.ranks))
     return reports.build(
         verdict,
         with_rest(newest, verdict),
-        first_rank=next(seen, None),
+        first_rank=next(started, None),
         stall=verdict.since,
         verdict_at=newest.time,
     )
@@ -495,11 +505,11 @@ def _stands(snapshot: Snapshot) -> Iterator[str]:
         for rank, process in processes.items()
         if process is not None and process.alive and process.stack
     }
-    said = {
+    clauses = {
         rank: verb("is", "are", f"in {frame.function} at {place(frame)}")
         for rank, frame in innermost.items()
     }
-    return map(sentence, every_clause(said))
+    return map(sentence, every_clause(clauses))
 
 
 def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot]]:

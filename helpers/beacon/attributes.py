@@ -9,19 +9,19 @@ _mro, _namespace = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"]._
 _name = type.__dict__["__name__"].__get__
 
 
-def own(value: Any) -> Dict[str, Any]:
+def instance_dict(value: Any) -> Dict[str, Any]:
     """The dictionary of an object; empty for one that has none."""
     descriptor = definition(type(value), "__dict__")
     if descriptor is None or type(descriptor[1]) not in (GetSetDescriptorType, MemberDescriptorType):
         return {}
-    found = descriptor[1].__get__(value)
-    return found if type(found) is dict else {}
+    fields = descriptor[1].__get__(value)
+    return fields if type(fields) is dict else {}
 
 
 def namespace(kind: type) -> Mapping[str, Any]:
     """What a class holds itself."""
-    found: Mapping[str, Any] = _namespace(kind)
-    return found
+    members: Mapping[str, Any] = _namespace(kind)
+    return members
 
 
 def full_name(kind: type) -> str:

@@ -113,15 +113,15 @@ class Beacon:
             self._start_thread()
         self._resting.release()
 
-    def look(self, mine: int = 0, ended: bool = False) -> None:
+    def look(self, beacon_thread: int = 0, ended: bool = False) -> None:
         """Write a record of this moment.
 
         Args:
-            mine: the beacon's own thread, which is left out.
+            beacon_thread: the beacon's own thread, which is left out.
             ended: True in the last record of an orderly exit.
         """
         try:
-            record: Written = self._process.look(mine, ended)
+            record: Written = self._process.look(beacon_thread, ended)
         except Exception as problem:
             if signal_handlers.raised(problem):
                 raise
@@ -144,7 +144,7 @@ class Beacon:
         """
         if self._process.sample(tick, due):
             with contextlib.suppress(OSError):
-                files.write(self._samples_path, self._process.samples.told())
+                files.write(self._samples_path, self._process.samples.newest())
 
     def _note(self) -> None:
         """Write a record at once, unless this is a child that was forked behind Python's back."""
@@ -207,7 +207,7 @@ class Beacon:
             time.sleep(AT_ITS_END)
 
     def _run(self) -> None:
-        mine, self._native_id = _thread.get_ident(), _thread.get_native_id()
+        ident, self._native_id = _thread.get_ident(), _thread.get_native_id()
         try:
             due, look_at = ticks.first_after(time.monotonic()), 0.0
             while not self._woken(ticks.moment(due) - time.monotonic()):
@@ -226,7 +226,7 @@ class Beacon:
                     _kill(self.pid, 9)
                 self._tracer.admit()
                 self._crashes.keep(self._crash_path)
-                self.look(mine=mine)
+                self.look(beacon_thread=ident)
                 used = time.thread_time() - used_before
                 pause = min(used / LOOK_SHARE, LONGEST_PAUSE)
                 look_at = begun + pause

@@ -178,7 +178,7 @@ class CallLog:
         group: Any,
         label: str,
         caller: Optional[FrameType],
-        called: Optional[FrameType] = None,
+        torch_frame: Optional[FrameType] = None,
     ) -> None:
         key = (operation in P2P_CALLS, label[:LONGEST_LABEL])
         number = self._numbered(key, number, group)
@@ -187,7 +187,7 @@ class CallLog:
         spent = 0.0
         if number and not number & self.mask:
             began = time.thread_time()
-            handle = _gives_handle(called, caller)
+            handle = _gives_handle(torch_frame, caller)
             self._newest.append(_Call(operation, key[1], number, *_frames(caller), handle))
             spent = time.thread_time() - began
         self._pay(spent)
@@ -273,10 +273,10 @@ def _outermost(frame: FrameType) -> Tuple[str, Optional[FrameType]]:
 
     `send` calls `isend`, and wrappers stand between.
     """
-    operation, own, caller = frame.f_code.co_name, frame.f_code.co_filename, frame.f_back
+    operation, file, caller = frame.f_code.co_name, frame.f_code.co_filename, frame.f_back
     while caller is not None:
         code = caller.f_code
-        if code.co_filename == own:
+        if code.co_filename == file:
             operation = code.co_name if code.co_name in CALLS else operation
         elif not code.co_filename.endswith(CALL_WRAPPER):
             break
@@ -284,26 +284,26 @@ def _outermost(frame: FrameType) -> Tuple[str, Optional[FrameType]]:
     return operation, caller
 
 
-def _gives_handle(called: Optional[FrameType], caller: Optional[FrameType]) -> bool:
+def _gives_handle(torch_frame: Optional[FrameType], caller: Optional[FrameType]) -> bool:
     """True for an asynchronous call of the user's own; that of a library's waits for its handle."""
-    if called is None or caller is None or not stacks.is_users(caller):
+    if torch_frame is None or caller is None or not stacks.is_users(caller):
         return False
-    return peek(called).get("async_op") is True
+    return peek(torch_frame).get("async_op") is True
 
 
 def _frames(frame: Optional[FrameType]) -> Tuple[Tuple[FrameEntry, ...], Values]:
     """The user's innermost frames of a stack, and the plain values of each."""
     entries: List[FrameEntry] = []
     values: Values = []
-    left = MOST_VALUES
+    budget = MOST_VALUES
     for _ in range(stacks.MAX_FRAMES):
         if frame is None or len(entries) == USERS_FRAMES:
             break
         if stacks.is_users(frame):
             entries.append(stacks.entry(frame, frame.f_lineno))
-            plain = scalars.plain(frame, left) if left and not may_hold_locals(frame) else []
+            plain = scalars.plain(frame, budget) if budget and not may_hold_locals(frame) else []
             values.append([pair for pair in plain if len(pair[0]) <= LONGEST_NAME])
-            left -= len(values[-1])
+            budget -= len(values[-1])
         frame = frame.f_back
     return tuple(entries), values
 
@@ -323,23 +323,23 @@ class _Functions:
         self.inner: Set[int] = set()
         self.asking: Set[int] = set()
         self.wrappers: Set[int] = set()
-        self._kept: List[CodeType] = []  # so that no other code comes to their places
-        named: Dict[str, CodeType] = {}
+        self._codes: List[CodeType] = []  # so that no other code comes to their places
+        code_by_name: Dict[str, CodeType] = {}
         for name in CALLS:
             function = name_in(DISTRIBUTED, name)
             while type(function) is FunctionType:
                 code, wrapped = function.__code__, getattr(function, "__wrapped__", None)
-                self._kept.append(code)
+                self._codes.append(code)
                 if wrapped is not None:
                     self.wrappers.add(id(code))
                 else:
                     self.kinds[id(code)] = name in P2P_CALLS
                     if ASKS_MEMBERSHIP in code.co_names:
                         self.asking.add(id(code))
-                        named[name] = code
+                        code_by_name[name] = code
                 function = wrapped
-        for code in named.values():
-            self.inner.update(id(named[name]) for name in code.co_names if name in named)
+        for code in code_by_name.values():
+            self.inner.update(id(code_by_name[name]) for name in code.co_names if name in code_by_name)
 
     def is_part(self, frame: FrameType) -> bool:
         """True for a part of another call: `all_gather_object` gathers twice."""
@@ -394,7 +394,7 @@ def watch(owner: Owner) -> bool:
         log = owner.calls
         counter = log.counters.get((p2p, id(group)))
         number = 0 if counter is None else next(counter)
-        if number == 0 or not number & log.mask:
+        if not number & log.mask:
             before = compiles(None)
             try:
                 log.note(frame, number, group)

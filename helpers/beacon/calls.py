@@ -95,16 +95,16 @@ def torch_call(frames: Iterable[StackFrame]) -> Optional[Call]:
     Args:
         frames: those below the innermost line of the user's code, innermost first.
     """
-    found: Optional[Call] = None
+    call: Optional[Call] = None
     stack = list(frames)
     for index, frame in enumerate(stack):
         if torch_names.is_distributed_file(frame.file):
-            found = _distributed(frame, found) or found
+            call = _distributed(frame, call) or call
         elif torch_names.is_rpc_file(frame.file):
-            found = _rpc(frame) or found
-        elif found is None:
-            found = _waiting(frame, stack[index + 1 :])
-    return found
+            call = _rpc(frame) or call
+        elif call is None:
+            call = _waiting(frame, stack[index + 1 :])
+    return call
 
 
 def _distributed(frame: StackFrame, inner: Optional[Call]) -> Optional[Call]:
@@ -155,21 +155,21 @@ def _new_group(frame: StackFrame, inner: Optional[Call]) -> Call:
     key = inner["key"] if inner else None
     local = bool(frame.local("use_local_synchronization"))
     group, ranks = frame.group_of(None)
-    named = [] if key is not None and not local else _named(frame.local("ranks"))
-    if named is None:
+    new_ranks = [] if key is not None and not local else _new_ranks(frame.local("ranks"))
+    if new_ranks is None:
         group, ranks = None, members(())
     return {
         **NOTHING,
         "kind": "collective",
         "op": "new_group",
         "group": group,
-        **(members(named) if named else ranks),
+        **(members(new_ranks) if new_ranks else ranks),
         "key": key,
         "counted": not local,
     }
 
 
-def _named(ranks: Any) -> Optional[List[int]]:
+def _new_ranks(ranks: Any) -> Optional[List[int]]:
     """The ranks of a new group; empty for all, None where the call does not say."""
     if ranks is None:
         return []
@@ -179,10 +179,10 @@ def _named(ranks: Any) -> Optional[List[int]]:
 
 def _endless_barrier(frame: StackFrame) -> Optional[Call]:
     barrier = frame.local("self")
-    held = getattr(barrier, "group", barrier)
-    if held is None:  # there are no other ranks to wait for
+    process_group = getattr(barrier, "group", barrier)
+    if process_group is None:  # there are no other ranks to wait for
         return None
-    group, ranks = frame.group_of(held)
+    group, ranks = frame.group_of(process_group)
     return {**NOTHING, **ranks, "kind": "collective", "op": "monitored_barrier", "group": group}
 
 
@@ -265,13 +265,13 @@ def _batched_wait(frame: StackFrame, outer: Sequence[StackFrame]) -> Optional[Ca
     operation = torch_names.operation_of(handle)
     if operation not in ("isend", "irecv"):
         return None
-    frames = [one.frame for one in (frame, *outer) if isinstance(one, LiveFrame)]
+    frames = [live.frame for live in (frame, *outer) if isinstance(live, LiveFrame)]
     peer = peer_of(handle, map(peek, frames), by_key=True)
     return {**NOTHING, "kind": "p2p", "op": operation, "peers": [] if peer is None else [peer]}
 
 
 def _spawn(frame: StackFrame, outer: Sequence[StackFrame]) -> Call:
-    numbers = (_number(one.local("nprocs")) for one in outer)
+    numbers = (_number(caller.local("nprocs")) for caller in outer)
     return {
         **NOTHING,
         "kind": "process",

@@ -21,8 +21,8 @@ def cells(*stacks: Sequence[FrameEntry]) -> Dict[str, Cell]:
     """The cells in some stacks, by the file names that their code has."""
     numbers = _numbers()
     files = dict.fromkeys(file for stack in stacks for file, _, _, user in stack if user)
-    here = [file for file in files if file in numbers][:MOST]
-    return {file: (numbers[file], _source(file)) for file in here}
+    cell_files = [file for file in files if file in numbers][:MOST]
+    return {file: (numbers[file], _source(file)) for file in cell_files}
 
 
 def outlives(error: BaseException, ended: bool) -> bool:
@@ -40,30 +40,30 @@ def outlives(error: BaseException, ended: bool) -> bool:
     while traceback is not None:
         failed = max(failed, numbers.get(traceback.tb_frame.f_code.co_filename, 0))
         traceback = traceback.tb_next
-    following = (_held(shell, "_trait_values") or {}).get("execution_count", 1)
+    following = (_attribute(shell, "_trait_values") or {}).get("execution_count", 1)
     return failed > 0 and failed + 1 < following
 
 
 def _numbers() -> Dict[str, int]:
     """File name -> execution count, of each cell that was run."""
-    numbers = _held(_shell(), "compile", "_filename_map")
+    numbers = _attribute(_shell(), "compile", "_filename_map")
     return numbers if type(numbers) is dict else {}
 
 
 def _shell() -> Any:
     """The shell that runs cells in this process, None without one."""
-    return _held(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", "_instance")
+    return _attribute(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", "_instance")
 
 
-def _held(thing: Any, *names: str) -> Any:
+def _attribute(value: Any, *names: str) -> Any:
     """What attributes of attributes hold, None where one is missing; no descriptor is called."""
     for name in names:
-        thing = getattr(thing, "__dict__", {}).get(name)
-    return thing
+        value = getattr(value, "__dict__", {}).get(name)
+    return value
 
 
 def _source(file: str) -> str:
     """What was compiled; empty where `linecache` does not have it, or it is too long."""
-    known = getattr(sys.modules.get("linecache"), "cache", {}).get(file, ())
-    lines = known[2] if len(known) > 2 else ()
+    entry = getattr(sys.modules.get("linecache"), "cache", {}).get(file, ())
+    lines = entry[2] if len(entry) > 2 else ()
     return "".join(lines) if sum(map(len, lines)) <= LONGEST else ""

@@ -31,10 +31,10 @@ class CrashFile:
         In a forked child, whose `faulthandler` has the parent's descriptor, the file takes that number.
         """
         with contextlib.suppress(OSError):
-            found = self._found()
-            if found is None or path != self._path:
-                self._open(path, inherited=found is not None)
-            elif found.st_size:
+            facts = self._file_facts()
+            if facts is None or path != self._path:
+                self._open(path, inherited=facts is not None)
+            elif facts.st_size:
                 os.ftruncate(self._fd, 0)
 
     def _open(self, path: str, inherited: bool) -> None:
@@ -50,10 +50,10 @@ class CrashFile:
         if not faulthandler.is_enabled():
             faulthandler.enable(file=self._fd)
 
-    def _found(self) -> Optional[os.stat_result]:
+    def _file_facts(self) -> Optional[os.stat_result]:
         """The file as it is now; None where the descriptor is not ours: a job may have closed it."""
         with contextlib.suppress(OSError):
-            found = os.fstat(self._fd)
-            if self._stat is not None and os.path.samestat(found, self._stat):
-                return found
+            facts = os.fstat(self._fd)
+            if self._stat is not None and os.path.samestat(facts, self._stat):
+                return facts
         return None

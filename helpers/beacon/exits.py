@@ -30,10 +30,10 @@ SAME_PLACE = 1.0
 MOST_WAITS = 256
 """Calls of `os.waitpid` that are kept until their result is read: more than threads are in one."""
 
-left: List[FrameEntry] = []
+exit_stack: List[FrameEntry] = []
 """The stack of the main thread's newest call of `sys.exit`, innermost frame first."""
 
-left_values: Dict[int, Dict[str, str]] = {}
+exit_values: Dict[int, Dict[str, str]] = {}
 """The plain values that its frames could name."""
 
 handed_over: List[Error] = []
@@ -76,12 +76,12 @@ def watch(last_words: Callable[[], None]) -> None:
 
     def exits(frame: FrameType) -> None:
         if _thread.get_ident() == main:
-            left[:] = stacks.entries(frame)
-            left_values.clear()
-            left_values.update(stacks.values(frame, main))
+            exit_stack[:] = stacks.entries(frame)
+            exit_values.clear()
+            exit_values.update(stacks.values(frame, main))
             handled = sys.exc_info()[1]
             if handled is not None and torch_names.is_told_to_parent_alone(frame):
-                handed_over[:] = [_told(handled, _text)]
+                handed_over[:] = [_entry(handled, _text)]
 
     system = sys.modules[os.name]
     noting.replace("waitpid", waits, os, system)
@@ -96,7 +96,7 @@ def reaped() -> Dict[int, int]:
         for cache in gc.get_referents(call):
             for arguments, result in cache.items() if type(cache) is dict else ():
                 if type(arguments) is tuple:
-                    _waits[:] = [other for other in _waits if other is not call]
+                    _waits[:] = [wait for wait in _waits if wait is not call]
                     pid, status = result
                     if pid > 0 and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
                         _reaped[pid] = status
@@ -121,17 +121,17 @@ def uncaught(ended: bool = False) -> Optional[Error]:
     ends = isinstance(error, BaseException) and not isinstance(error, SystemExit)
     if error is None or not ends or cells.outlives(error, ended):
         return handed_over[0] if handed_over else None
-    return _told(error, _text)
+    return _entry(error, _text)
 
 
 def handled(ident: int) -> Optional[Error]:
     """The exception that a thread is handling, and what it hides; runs nothing of the job's."""
     error = scalars.exception(ident)
     control = (SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)
-    return None if error is None or isinstance(error, control) else _told(error, scalars.message)
+    return None if error is None or isinstance(error, control) else _entry(error, scalars.message)
 
 
-def _told(error: BaseException, text: Callable[[BaseException], str]) -> Error:
+def _entry(error: BaseException, text: Callable[[BaseException], str]) -> Error:
     """An exception, and what it hides.
 
     Args:
@@ -199,7 +199,7 @@ def _frames(error: BaseException, last: BaseException) -> List[FrameEntry]:
     led to that frame are in the tracebacks of the exceptions raised later, the outermost being
     `last`.
     """
-    found = stacks.traceback_entries(error.__traceback__)
+    frames = stacks.traceback_entries(error.__traceback__)
     chain = [last]
     while chain[-1] is not error and chain[-1].__context__ is not None:
         chain.append(chain[-1].__context__)
@@ -211,11 +211,11 @@ def _frames(error: BaseException, last: BaseException) -> List[FrameEntry]:
             above.append(stacks.entry(link.tb_frame, link.tb_lineno))
             link = link.tb_next
         if outermost and link:
-            found += above[::-1]
+            frames += above[::-1]
             outermost = later.__traceback__
-    if isinstance(error, SyntaxError) and error.filename and not found:
-        found = [(error.filename, error.lineno or 1, "<module>", True)]
-    return found
+    if isinstance(error, SyntaxError) and error.filename and not frames:
+        frames = [(error.filename, error.lineno or 1, "<module>", True)]
+    return frames
 
 
 def _needed(traceback: Optional[TracebackType]) -> List[int]:

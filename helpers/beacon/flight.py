@@ -11,7 +11,7 @@ from . import stacks, torch_names
 if TYPE_CHECKING:
     from .record import FlightEntry, FrameEntry, Issued, IssuedCall
 
-    Told = Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]
+    Collectives = Tuple[List[FlightEntry], List[IssuedCall], List[Issued]]
     """The newest of every group, the calls that differ from each other, and which of these each group
     has seen one after the other."""
 
@@ -38,12 +38,12 @@ LINES = 500
 """Newest collectives of a group of which the operation and the lines are told."""
 
 
-def read() -> Told:
+def read() -> Collectives:
     """What the recorder of this process holds of collectives, each group's oldest first."""
-    return told(torch_names.flight_entries(), _is_user)
+    return collectives(torch_names.flight_entries(), _is_user)
 
 
-def told(entries: Iterable[Mapping[str, Any]], is_user: Callable[[str], bool]) -> Told:
+def collectives(entries: Iterable[Mapping[str, Any]], is_user: Callable[[str], bool]) -> Collectives:
     """What a recorder has recorded of collectives, each group's oldest first.
 
     An entry is done once it is `retired`: on gloo `state` never leaves "scheduled" (torch 2.13).
@@ -55,50 +55,50 @@ def told(entries: Iterable[Mapping[str, Any]], is_user: Callable[[str], bool]) -
     for entry in entries:
         if not entry.get("is_p2p"):
             by_group.setdefault(str((entry.get("process_group") or [""])[0]), []).append(entry)
-    tail = [_entry(group, one) for group, found in by_group.items() for one in found[-TAIL:]]
+    tail = [_entry(group, entry) for group, newest in by_group.items() for entry in newest[-TAIL:]]
     lines: Dict[int, Tuple[FrameEntry, ...]] = {}  # by identity: equal stacks are one object
     calls: Dict[Tuple[str, Tuple[FrameEntry, ...]], int] = {}
     issued: List[Issued] = []
     numbers: List[int]
-    for group, found in by_group.items():
+    for group, group_entries in by_group.items():
         first, numbers = 0, []
-        for one in found[-LINES:]:
-            if not numbers or _seq(one) != first + len(numbers):
-                first, numbers = _seq(one), []
-            frames = one.get("frames") or ()
+        for entry in group_entries[-LINES:]:
+            if not numbers or _seq(entry) != first + len(numbers):
+                first, numbers = _seq(entry), []
+            frames = entry.get("frames") or ()
             if id(frames) not in lines:
                 lines[id(frames)] = _lines(frames, is_user)
-            numbers.append(calls.setdefault((_op(one), lines[id(frames)]), len(calls)))
+            numbers.append(calls.setdefault((_op(entry), lines[id(frames)]), len(calls)))
         issued.append({"group": group, "first": first, "calls": numbers})
-    known: List[IssuedCall] = [{"op": op, "frames": list(frames)} for op, frames in calls]
-    return tail, known, issued
+    distinct: List[IssuedCall] = [{"op": op, "frames": list(frames)} for op, frames in calls]
+    return tail, distinct, issued
 
 
-def _entry(group: str, one: Mapping[str, Any]) -> FlightEntry:
+def _entry(group: str, entry: Mapping[str, Any]) -> FlightEntry:
     return {
         "group": group,
-        "seq": _seq(one),
-        "op": _op(one),
-        "sizes": one.get("input_sizes") or [],
-        "dtype": _dtype(one.get("input_dtypes")),
-        "outputs": one.get("output_sizes") or [],
-        "done": bool(one.get("retired")) or one.get("state") == "completed",
-        "created": int(one.get("time_created_ns", 0)),
+        "seq": _seq(entry),
+        "op": _op(entry),
+        "sizes": entry.get("input_sizes") or [],
+        "dtype": _dtype(entry.get("input_dtypes")),
+        "outputs": entry.get("output_sizes") or [],
+        "done": bool(entry.get("retired")) or entry.get("state") == "completed",
+        "created": int(entry.get("time_created_ns", 0)),
     }
 
 
-def _dtype(told: Any) -> str:
+def _dtype(dtypes: Any) -> str:
     """`Float`; empty where the inputs have several types, or none."""
-    types = {told} if isinstance(told, str) else set(told or ())
+    types = {dtypes} if isinstance(dtypes, str) else set(dtypes or ())
     return str(types.pop()) if len(types) == 1 else ""
 
 
-def _seq(one: Mapping[str, Any]) -> int:
-    return int(one.get("collective_seq_id", 0))
+def _seq(entry: Mapping[str, Any]) -> int:
+    return int(entry.get("collective_seq_id", 0))
 
 
-def _op(one: Mapping[str, Any]) -> str:
-    return operation(one)[1]
+def _op(entry: Mapping[str, Any]) -> str:
+    return operation(entry)[1]
 
 
 def operation(entry: Mapping[str, Any]) -> Tuple[str, str]:
@@ -120,19 +120,19 @@ def _lines(
     The line of that one is a checksum: it is equal where the same lines of the libraries were passed. Of
     those below the user's innermost line, the outermost say what it has called.
     """
-    found: List[FrameEntry] = []
+    entries: List[FrameEntry] = []
     between: List[FrameEntry] = []
     for frame in frames:
         file, line, function = str(frame["filename"]), int(frame["line"]), str(frame["name"])
         if not is_user(file):
             between.append((file, line, function, False))
             continue
-        if not found:
-            found += between[-BELOW:]
+        if not entries:
+            entries += between[-BELOW:]
         elif between:
             file_between, _, function_between, _ = between[-1]
             checksum = zlib.crc32(repr(between).encode())
-            found.append((file_between, checksum, function_between, False))
+            entries.append((file_between, checksum, function_between, False))
         between = []
-        found.append((file, line, function, True))
-    return tuple(found)
+        entries.append((file, line, function, True))
+    return tuple(entries)

@@ -18,23 +18,34 @@ def peer_of(handle: Any, frames: Iterable[Mapping[str, Any]], *, by_key: bool = 
         frames: the variables of the frames, innermost first.
         by_key: whether a number under which a dictionary has the handle is a rank.
     """
-    operation = torch_names.operation_of(handle)
     for values in frames:
-        held = [one for one in values.values() if type(one) in (list, tuple) and len(one) <= MEMBERS]
-        batches = [[torch_names.point_to_point(member) for member in one] for one in held if one]
-        batches = [batch for batch in batches if None not in batch]
-        for works in held:
-            place = next((number for number, work in enumerate(works) if work is handle), None)
-            same = [batch for batch in batches if len(batch) == len(works)]
-            told = same[0][place] if place is not None and len(same) == 1 else None
-            if told is not None:
-                return told[1]
-        alike = [peer for batch in batches for name, peer in filter(None, batch) if name == operation]
-        if len(alike) == 1:
-            return alike[0]
-        for table in values.values() if by_key else ():
-            if type(table) is dict and len(table) <= MEMBERS:
-                for key, works in table.items():
-                    if type(key) is int and type(works) is list and any(one is handle for one in works):
-                        return key
+        peer = _peer_in_batches(handle, values)
+        if peer is None and by_key:
+            peer = _key_of(handle, values)
+        if peer is not None:
+            return peer
+    return None
+
+
+def _peer_in_batches(handle: Any, values: Mapping[str, Any]) -> Optional[int]:
+    sequences = [seq for seq in values.values() if type(seq) in (list, tuple) and len(seq) <= MEMBERS]
+    batches = [[torch_names.point_to_point(member) for member in seq] for seq in sequences if seq]
+    batches = [batch for batch in batches if None not in batch]
+    for works in sequences:
+        place = next((number for number, work in enumerate(works) if work is handle), None)
+        same = [batch for batch in batches if len(batch) == len(works)]
+        operation = same[0][place] if place is not None and len(same) == 1 else None
+        if operation is not None:
+            return operation[1]
+    name = torch_names.operation_of(handle)
+    peers = [peer for batch in batches for kind, peer in filter(None, batch) if kind == name]
+    return peers[0] if len(peers) == 1 else None
+
+
+def _key_of(handle: Any, values: Mapping[str, Any]) -> Optional[int]:
+    for table in values.values():
+        if type(table) is dict and len(table) <= MEMBERS:
+            for key, works in table.items():
+                if type(key) is int and type(works) is list and any(work is handle for work in works):
+                    return key
     return None

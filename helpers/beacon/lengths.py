@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 from collections import deque
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
@@ -40,8 +41,6 @@ Measure = Callable[[Dict[str, Any]], Optional[int]]
 """What an object holds -> a length."""
 
 _looped: Dict[str, FrozenSet[str]] = {}
-_iterated: Dict[type, Optional[Measure]] = {}
-_sized: Dict[type, Optional[Measure]] = {}
 
 
 def length(value: Any) -> Optional[int]:
@@ -59,17 +58,14 @@ def _measured(value: Any, measure_of: Callable[[type], Optional[Measure]]) -> Op
     if torch_names.is_tensor(value):
         return torch_names.rows(value)
     measure = measure_of(type(value))
-    return None if measure is None else measure(attributes.own(value))
+    return None if measure is None else measure(attributes.instance_dict(value))
 
 
+@functools.lru_cache(maxsize=MOST_CLASSES)
 def _iteration_of(kind: type) -> Optional[Measure]:
-    """What tells how many items an object of a class gives, found once; None where nothing does."""
-    if kind not in _iterated:
-        if len(_iterated) >= MOST_CLASSES:
-            _iterated.clear()
-        found = attributes.definition(kind, "__iter__")
-        _iterated[kind] = None if found is None else _ITERATED.get(attributes.full_name(found[0]))
-    return _iterated[kind]
+    """What tells how many items an object of a class gives; None where nothing does."""
+    method = attributes.definition(kind, "__iter__")
+    return None if method is None else _ITERATED.get(attributes.full_name(method[0]))
 
 
 def _size(value: Any) -> Optional[int]:
@@ -77,36 +73,32 @@ def _size(value: Any) -> Optional[int]:
     return _measured(value, _size_of)
 
 
+@functools.lru_cache(maxsize=MOST_CLASSES)
 def _size_of(kind: type) -> Optional[Measure]:
-    """What tells what `len` says of an object of a class, found once; None where nothing does."""
-    if kind not in _sized:
-        if len(_sized) >= MOST_CLASSES:
-            _sized.clear()
-        found = attributes.definition(kind, "__len__")
-        _sized[kind] = None
-        if found is not None and type(found[1]) is FunctionType:
-            of_torch = _SIZED.get(attributes.full_name(found[0]))
-            _sized[kind] = of_torch or _returned(found[1].__code__)
-    return _sized[kind]
+    """What tells what `len` says of an object of a class; None where nothing does."""
+    method = attributes.definition(kind, "__len__")
+    if method is None or type(method[1]) is not FunctionType:
+        return None
+    return _SIZED.get(attributes.full_name(method[0])) or _returned(method[1].__code__)
 
 
-def looped(frame: FrameType, known: bool = False) -> FrozenSet[str]:
+def looped(frame: FrameType, cached: bool = False) -> FrozenSet[str]:
     """The names (`batches`, `self.loader`) that functions of a frame's file go through in loops.
 
     A loop over `enumerate` of one counts, too. In another function the same name may be that of the
     object which is handed over.
 
     Args:
-        known: True to tell only what has been told before, which takes no time.
+        cached: True to tell only what has been told before, which takes no time.
     """
     file = frame.f_code.co_filename
-    if known or file in _looped:
+    if cached or file in _looped:
         return _looped.get(file, frozenset())
     if len(_looped) >= MOST_FILES:
         _looped.clear()
-    made = {frame.f_code, *_functions(frame.f_globals, file)}
-    _looped[file] = found = frozenset().union(*map(_names_in_loops, made))
-    return found
+    codes = {frame.f_code, *_functions(frame.f_globals, file)}
+    _looped[file] = names = frozenset().union(*map(_names_in_loops, codes))
+    return names
 
 
 def _functions(namespace: Mapping[str, Any], file: str, deepest: int = 2) -> Iterator[CodeType]:
@@ -125,31 +117,32 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
             yield from _with_inner(inner)
 
 
-def lengths(frame: FrameType, visible: Dict[str, Any], known: bool = False) -> List[Tuple[str, int]]:
+def lengths(frame: FrameType, visible: Dict[str, Any], cached: bool = False) -> List[Tuple[str, int]]:
     """`len(self.loader)` and its value, of what a frame holds.
 
     That is what functions of the file go through, and each object whose class measures it: it may be
     handed over to a loop by another name.
 
     Args:
-        visible: the variables of the frame; known: as `looped` has it.
+        visible: the variables of the frame; cached: as `looped` has it.
     """
-    measured = (name for name, value in visible.items() if _iteration_of(type(value)) is not None)
-    found = []
-    for name in {*looped(frame, known), *measured}:
+    kinds: Dict[str, type] = {name: type(value) for name, value in visible.items()}
+    measured = (name for name, kind in kinds.items() if _iteration_of(kind) is not None)
+    sizes = []
+    for name in {*looped(frame, cached), *measured}:
         base, *fields = name.split(".")
         value = visible.get(base)
         for field in fields:
-            value = attributes.own(value).get(field)
+            value = attributes.instance_dict(value).get(field)
         with contextlib.suppress(RecursionError):  # what holds itself
             size = length(value)
             if size is not None:
-                found.append((f"len({name})", size))
-    return found
+                sizes.append((f"len({name})", size))
+    return sizes
 
 
 def _names_in_loops(code: CodeType) -> FrozenSet[str]:
-    found: List[str] = []
+    names: List[str] = []
     name = ""
     for step in dis.get_instructions(code):
         if step.opname in _LOADS:
@@ -157,37 +150,37 @@ def _names_in_loops(code: CodeType) -> FrozenSet[str]:
         elif step.opname == "LOAD_ATTR" and name:
             name += f".{step.argval}"
         elif step.opname == "GET_ITER" and name:
-            found.append(name)
+            names.append(name)
         elif step.opname not in _BETWEEN:
             name = ""
-    return frozenset(found)
+    return frozenset(names)
 
 
-def _of_loader(held: Dict[str, Any]) -> Optional[int]:
-    by = "batch_sampler" if held.get("batch_sampler") is not None else "sampler"
-    has_numbers = held.get("_dataset_kind") == 0
-    return length(held.get(by)) if has_numbers else None
+def _of_loader(fields: Dict[str, Any]) -> Optional[int]:
+    by = "batch_sampler" if fields.get("batch_sampler") is not None else "sampler"
+    has_numbers = fields.get("_dataset_kind") == 0
+    return length(fields.get(by)) if has_numbers else None
 
 
-def _of_batches(held: Dict[str, Any]) -> Optional[int]:
-    items, size = length(held.get("sampler")), held.get("batch_size")
+def _of_batches(fields: Dict[str, Any]) -> Optional[int]:
+    items, size = length(fields.get("sampler")), fields.get("batch_size")
     if items is None or type(size) is not int or size < 1:
         return None
-    return items // size if held.get("drop_last") is True else -(-items // size)
+    return items // size if fields.get("drop_last") is True else -(-items // size)
 
 
-def _of_random(held: Dict[str, Any]) -> Optional[int]:
-    given = held.get("_num_samples")
-    return given if type(given) is int else _size(held.get("data_source"))
+def _of_random(fields: Dict[str, Any]) -> Optional[int]:
+    number = fields.get("_num_samples")
+    return number if type(number) is int else _size(fields.get("data_source"))
 
 
-def _of_tensors(held: Dict[str, Any]) -> Optional[int]:
-    tensors = held.get("tensors")
+def _of_tensors(fields: Dict[str, Any]) -> Optional[int]:
+    tensors = fields.get("tensors")
     return _size(tensors[0]) if type(tensors) is tuple and tensors else None
 
 
-def _of_parts(held: Dict[str, Any]) -> Optional[int]:
-    sizes = held.get("cumulative_sizes")
+def _of_parts(fields: Dict[str, Any]) -> Optional[int]:
+    sizes = fields.get("cumulative_sizes")
     return _number(sizes[-1]) if type(sizes) is list and sizes else None
 
 
@@ -196,8 +189,8 @@ _ITERATED: Dict[str, Measure] = {
     "torch.utils.data.dataloader.DataLoader": _of_loader,
     _SAMPLER + "BatchSampler": _of_batches,
     _SAMPLER + "RandomSampler": _of_random,
-    _SAMPLER + "SequentialSampler": lambda held: _size(held.get("data_source")),
-    _SAMPLER + "SubsetRandomSampler": lambda held: _size(held.get("indices")),
+    _SAMPLER + "SequentialSampler": lambda fields: _size(fields.get("data_source")),
+    _SAMPLER + "SubsetRandomSampler": lambda fields: _size(fields.get("indices")),
     _SAMPLER + "WeightedRandomSampler": lambda held: _number(held.get("num_samples")),
     "torch.utils.data.distributed.DistributedSampler": lambda held: _number(held.get("num_samples")),
 }
@@ -214,17 +207,17 @@ def _returned(code: CodeType) -> Optional[Measure]:
         return None
     asks_length = code.co_names[:1] == ("len",)
     names = code.co_names[asks_length:]
-    constants = [one for one in code.co_consts if type(one) is int]
+    constants = [constant for constant in code.co_consts if type(constant) is int]
     if not names:
         return (lambda _: constants[0]) if len(constants) == 1 and not asks_length else None
 
-    def measure(held: Dict[str, Any]) -> Optional[int]:
+    def measure(fields: Dict[str, Any]) -> Optional[int]:
         value: Any = None
         for name in names:
-            if name not in held:
+            if name not in fields:
                 return None
-            value = held[name]
-            held = attributes.own(value)
+            value = fields[name]
+            fields = attributes.instance_dict(value)
         return _size(value) if asks_length else _number(value)
 
     return measure

@@ -23,25 +23,25 @@ _OWNER = re.compile(r"owner=(\d+)")
 """The thread that holds a `_thread.RLock`, 0 for none: `rlock_repr` in CPython's _threadmodule.c."""
 
 
-def known(frame: Optional[FrameType]) -> List[Locks]:
+def in_stack(frame: Optional[FrameType]) -> List[Locks]:
     """The locks that the user's frames of a stack can name, innermost frame first."""
-    found: List[Locks] = []
-    while frame is not None and len(found) < FRAMES:
+    entries: List[Locks] = []
+    while frame is not None and len(entries) < FRAMES:
         if stacks.is_users(frame):
             values = variables.named_values(frame).items()
-            there = {name: lock for name, value in values if (lock := _lock(value)) is not None}
-            owners = {id(lock): _OWNER.search(repr(lock)) for lock in there.values()}
-            if there:
-                found.append(
+            locks = {name: lock for name, value in values if (lock := _lock(value)) is not None}
+            owners = {id(lock): _OWNER.search(repr(lock)) for lock in locks.values()}
+            if locks:
+                entries.append(
                     {
                         "file": frame.f_code.co_filename,
                         "line": frame.f_lineno,
-                        "names": {name: id(lock) for name, lock in there.items()},
+                        "names": {name: id(lock) for name, lock in locks.items()},
                         "owners": {lock: int(match[1]) for lock, match in owners.items() if match},
                     }
                 )
         frame = frame.f_back
-    return found
+    return entries
 
 
 def wanted(frame: FrameType) -> Optional[int]:

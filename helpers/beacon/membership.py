@@ -24,6 +24,6 @@ def members(ranks: Iterable[int]) -> Members:
     return {"ranks": listed}
 
 
-def ranks_of(told: Members) -> List[int]:
+def ranks_of(membership: Members) -> List[int]:
     """The members that a group or a call tells, no more than any job has."""
-    return list(range(*told["span"])[:MOST_RANKS]) if "span" in told else told["ranks"]
+    return list(range(*membership["span"])[:MOST_RANKS]) if "span" in membership else membership["ranks"]

@@ -76,24 +76,24 @@ def blocking_call(thread: int, process: str = "self") -> Optional[NativeCall]:
     if call == "select" and arguments[0] == 0:
         call = "nanosleep"  # on no file at all: how `time.sleep` sleeps before Python 3.11
     fd = arguments[0] if call in _ON_A_FILE else None
-    found: NativeCall = {
+    native_call: NativeCall = {
         "call": call,
         "fd": fd,
         "target": _target(fd, process),
         "limited": call == "futex" and arguments[3] != 0,
     }
     if call == "futex" and not arguments[1] & _FUTEX_PRIVATE and _is_shared(arguments[0], process):
-        found["shared"] = True
+        native_call["shared"] = True
     polled = _polled(call, arguments, process)
     if polled:
-        found["polled"] = polled
+        native_call["polled"] = polled
     lasts, until = _limit(number, arguments, process)
     if (lasts, until) != (None, None) and _arguments(thread, process) == fields:
         if lasts is not None:
-            found["lasts"] = lasts
+            native_call["lasts"] = lasts
         if until is not None:
-            found["until"] = until
-    return found
+            native_call["until"] = until
+    return native_call
 
 
 def _arguments(thread: int, process: str) -> List[str]:
@@ -187,8 +187,8 @@ def executable(process: str = "self") -> str:
         path = os.readlink(f"/proc/{process}/exe")
     except OSError:
         return ""
-    gone = " (deleted)"  # proc_pid_exe(5): it runs on, under its name
-    return path[: -len(gone)] if path.endswith(gone) else path
+    suffix = " (deleted)"  # proc_pid_exe(5): it runs on, under its name
+    return path[: -len(suffix)] if path.endswith(suffix) else path
 
 
 def _line(path: str) -> str:
@@ -297,12 +297,12 @@ def is_lock_free() -> bool:
 
     The time for which this thread waits for a processor does not count.
     """
-    own = _thread.get_native_id()
+    thread = _thread.get_native_id()
     try:
-        before, began = sum(_scheduled(own)), time.monotonic()
+        before, began = sum(_scheduled(thread)), time.monotonic()
         time.sleep(LET_GO)
-        late = time.monotonic() - began - LET_GO
-        return late - (sum(_scheduled(own)) - before) < sys.getswitchinterval() / 2
+        delay = time.monotonic() - began - LET_GO
+        return delay - (sum(_scheduled(thread)) - before) < sys.getswitchinterval() / 2
     except (OSError, ValueError):
         return False
 

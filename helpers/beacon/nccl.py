@@ -63,8 +63,8 @@ def _is_ours(begin: str, run: str) -> bool:
 
 def _is_before(version: Tuple[int, int]) -> bool:
     """True for a torch of an older version."""
-    own = tuple(map(int, re.findall(r"\d+", torch_names.version())[:2]))
-    return bool(own) and own < version
+    torch_version = tuple(map(int, re.findall(r"\d+", torch_names.version())[:2]))
+    return bool(torch_version) and torch_version < version
 
 
 class Nccl:
@@ -77,8 +77,8 @@ class Nccl:
     def __init__(self, run: str) -> None:
         self._run = run
         self._groups: Dict[str, Tuple[int, int]] = {}
-        self._since = self._told_at = 0.0
-        self._told: Optional[NcclAccount] = None
+        self._since = self._account_at = 0.0
+        self._account: Optional[NcclAccount] = None
         self._dump = ""
 
     def look(self, rank: int) -> Optional[NcclAccount]:
@@ -91,11 +91,11 @@ class Nccl:
         now, moves = time.monotonic(), groups != self._groups
         if moves:
             self._groups, self._since = groups, now
-        if self._told is None or not moves or now - self._told_at >= MOVES_TOLD:
+        if self._account is None or not moves or now - self._account_at >= MOVES_TOLD:
             self._dump = self._dump or self._linked(rank)
-            self._told = {"since": self._since, "groups": groups, "dump": self._dump}
-            self._told_at = now
-        return self._told
+            self._account = {"since": self._since, "groups": groups, "dump": self._dump}
+            self._account_at = now
+        return self._account
 
     def _linked(self, rank: int) -> str:
         """Where this rank dumps on request: until then, a link to where torch would dump by itself."""

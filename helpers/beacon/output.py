@@ -12,7 +12,7 @@ from .crashes import OUT_OF_THE_WAY
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
-_kept: Optional[Tuple[int, os.stat_result]] = None
+_reader: Optional[Tuple[int, os.stat_result]] = None
 """The descriptor of the reader that is kept, and its pipe."""
 
 
@@ -29,12 +29,12 @@ def separate(folder: str) -> None:
     """
     pipes = os.path.realpath(os.path.join(folder, "output"))
     owners = {fd: owner for fd in (1, 2) if (owner := _owner(fd, pipes)) is not None}
-    others = [fd for fd, owner in owners.items() if owner != str(os.getpid())]
-    path = _take(pipes) if others else None
+    foreign = [fd for fd, owner in owners.items() if owner != str(os.getpid())]
+    path = _take(pipes) if foreign else None
     if path is not None:
         reader = os.open(path, _READ)  # first: without a reader, the next line would wait for one
         pipe = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        for fd in others:
+        for fd in foreign:
             os.dup2(pipe, fd)
         os.close(pipe)
         _keep(reader)
@@ -51,14 +51,14 @@ def _keep(reader: int) -> None:
 
     In a forked child, it takes the place of the parent's, unless the job has closed that.
     """
-    global _kept
+    global _reader
     try:
-        number, facts = _kept or (-1, None)
+        number, facts = _reader or (-1, None)
         if facts is not None and _is_same(number, facts):
             os.dup2(reader, number, inheritable=False)
         else:
             number = fcntl.fcntl(reader, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)
-        _kept = number, os.fstat(number)
+        _reader = number, os.fstat(number)
     finally:
         os.close(reader)
 

@@ -62,25 +62,25 @@ class Process:
         """Note the stack that calls `init_process_group`."""
         self._joining = stacks.entries(frame)
 
-    def look(self, mine: int, ended: bool) -> Record:
+    def look(self, beacon_thread: int, ended: bool) -> Record:
         """The record of this moment.
 
         Args:
-            mine: the beacon's own thread, which is left out.
+            beacon_thread: the beacon's own thread, which is left out.
             ended: True at an orderly exit, when the threads are left as they were last seen.
         """
         self._faults = {"its calls": self.log.fault} if self.log.fault else {}
-        if mine:
+        if beacon_thread:
             self._beacon_thread = _thread.get_native_id()
         if not ended:
-            self._part("its threads", None, self._see_threads, mine)
+            self._part("its threads", None, self._see_threads, beacon_thread)
             self._part("its Flight Recorder", None, self._see_flight)
         if self._error is None:
             self._error = exits.uncaught(ended)
-        seen = [thread.entry for thread in self._threads.values()]
-        stacks_told = [thread["frames"] for thread in seen]
-        stacks_told += [self._joining, exits.left, exits.cut_off]
-        stacks_told += [self._error["frames"]] if self._error is not None else []
+        entries = [thread.entry for thread in self._threads.values()]
+        all_stacks = [thread["frames"] for thread in entries]
+        all_stacks += [self._joining, exits.exit_stack, exits.cut_off]
+        all_stacks += [self._error["frames"]] if self._error is not None else []
         groups = self._part("its process groups", None, self._groups)
         record: Record = {
             "source": "beacon",
@@ -90,8 +90,8 @@ class Process:
             "env": {key: os.environ[key] for key in ENVIRONMENT if key in os.environ},
             "process": family.own_part(),
             "phase": self._phase(),
-            "threads": seen,
-            "cells": self._part("its cells", {}, cells.cells, *stacks_told),
+            "threads": entries,
+            "cells": self._part("its cells", {}, cells.cells, *all_stacks),
             "dist": groups,
             "flight": self._flight,
             "torch": torch_names.version(),
@@ -100,8 +100,8 @@ class Process:
             "workers": dict(self._workers),
             "spawned": dict(self._spawned),
             "joining": self._joining,
-            "left": list(exits.left),
-            "left_values": dict(exits.left_values),
+            "left": list(exits.exit_stack),
+            "left_values": dict(exits.exit_values),
             "cut_off": list(exits.cut_off),
             "reaped": exits.reaped(),
             "error": self._error,
@@ -150,14 +150,14 @@ class Process:
 
     def _judged(self) -> Optional[Thread]:
         """The main thread, or else the first one, that was in the user's code when last looked at."""
-        seen = [thread.entry for thread in self._threads.values()]
-        users = [entry for entry in seen if any(user for _, _, _, user in entry["frames"])]
+        entries = [thread.entry for thread in self._threads.values()]
+        users = [entry for entry in entries if any(user for _, _, _, user in entry["frames"])]
         return next((entry for entry in users if entry["main"]), users[0] if users else None)
 
-    def _part(self, name: str, default: Any, look: Callable[..., Any], *given: Any) -> Any:
+    def _part(self, name: str, default: Any, look: Callable[..., Any], *arguments: Any) -> Any:
         """What one part of a look has seen; a part that fails says so, and takes no other along."""
         try:
-            return look(*given)
+            return look(*arguments)
         except Exception as problem:
             if signal_handlers.raised(problem):
                 raise
@@ -179,17 +179,17 @@ class Process:
             self._unseen = torch_names.unseen(self._unseen_is_final)
         return self._unseen
 
-    def _see_threads(self, mine: int) -> None:
+    def _see_threads(self, beacon_thread: int) -> None:
         now, frames = time.monotonic(), threads.frames()
-        known = threads.named(mine)
-        seen: Dict[int, threads.Watched] = {}
+        identities = threads.identities(beacon_thread)
+        watched: Dict[int, threads.Watched] = {}
         self._turn += 1
-        shifts = 1 + len(known) // AT_ONCE
+        shifts = 1 + len(identities) // AT_ONCE
         # Ours is among them and holds `frames`: both would stay, with all others and with what the job
         # has in these, until a cycle is collected. So ours goes, each other one once it is seen.
-        frames.pop(mine, None)
+        frames.pop(beacon_thread, None)
         for number, ident in enumerate(tuple(frames)):
-            name, native_id, main = known.get(ident, (f"thread {ident}", None, False))
+            name, native_id, main = identities.get(ident, (f"thread {ident}", None, False))
             thread = self._threads.get(ident) or threads.Watched()
             due = main or (number + self._turn) % shifts == 0
             thread.look(frames.pop(ident), now, ident, name, native_id, main, due)
@@ -197,8 +197,8 @@ class Process:
             if call is not None:
                 self._workers.update(call["workers"])
                 self._spawned.update(call["spawned"])
-            seen[ident] = thread
-        self._threads = seen
+            watched[ident] = thread
+        self._threads = watched
 
     def _see_flight(self) -> None:
         """Read the entries of the Flight Recorder when this rank has issued nothing for some time.

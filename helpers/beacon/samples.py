@@ -103,7 +103,7 @@ class SampleLog:
             self._write_at = tick - tick % WRITTEN + WRITTEN
         return is_due
 
-    def told(self) -> Samples:
+    def newest(self) -> Samples:
         """The newest samples, oldest first, and the user's lines at which they were taken."""
         places: Dict[FrameEntry, int] = {}
         samples: List[Sample] = []
@@ -159,8 +159,8 @@ def within(frames: Sequence[FrameEntry]) -> str:
     loads; empty for any other."""
     paths = [frame[0].replace("\\", "/") for frame in frames]
     rooms = (("loader", LOADER), ("compiler", COMPILER), ("storage", STORAGE))
-    found = (room for room, parts in rooms if any(part in path for path in paths for part in parts))
-    return next(found, "")
+    matches = (room for room, parts in rooms if any(part in path for path in paths for part in parts))
+    return next(matches, "")
 
 
 def _below(frames: Sequence[FrameEntry]) -> List[FrameEntry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from . import attributes
 from .lengths import lengths
@@ -57,19 +57,19 @@ def plain(frame: FrameType, most: Optional[int] = None) -> List[Tuple[str, Any]]
             for name, inner in _fields(value, names)
         }
     if most is None or len(values) < most:
-        values += lengths(frame, variables, known=most is not None)
+        values += lengths(frame, variables, cached=most is not None)
     return values[:most]
 
 
 def texts(values: Iterable[Tuple[str, Any]]) -> Dict[str, str]:
     """Name -> `repr` of plain values, at most `MOST`, without the secrets."""
-    found: Dict[str, str] = {}
+    reprs: Dict[str, str] = {}
     for name, value in values:
-        if len(found) >= MOST:
+        if len(reprs) >= MOST:
             break
         if not is_secret(name, value):
-            found[name] = repr(value)
-    return found
+            reprs[name] = repr(value)
+    return reprs
 
 
 def handled(ident: int) -> Dict[str, str]:
@@ -84,27 +84,24 @@ def handled(ident: int) -> Dict[str, str]:
 
 def exception(ident: int) -> Optional[BaseException]:
     """The exception that a thread is handling; None for none, and where Python does not tell (3.9)."""
-    current = getattr(sys, "_current_exceptions", _nobody)().get(ident)
+    read: Callable[[], Dict[int, Any]] = getattr(sys, "_current_exceptions", dict)
+    current = read().get(ident)
     error = current[1] if type(current) is tuple else current
     return error if isinstance(error, BaseException) else None
 
 
 def message(error: BaseException) -> str:
     """The first text that an exception was made with; its own `__str__` may be code of the job."""
-    said = BaseException.__dict__["args"].__get__(error)
-    return said[0] if said and type(said[0]) is str else ""
-
-
-def _nobody() -> Dict[int, Any]:
-    return {}
+    arguments = BaseException.__dict__["args"].__get__(error)
+    return arguments[0] if arguments and type(arguments[0]) is str else ""
 
 
 def _fields(value: Any, names: Tuple[str, ...]) -> List[Tuple[str, Any]]:
     """The named attributes that an object holds itself, without asking the object or its class."""
     if type(value) in _ATOMS:
         return []
-    held = attributes.own(value)
-    return [(name, held[name]) for name in names if name in held] if held else []
+    fields = attributes.instance_dict(value)
+    return [(name, fields[name]) for name in names if name in fields] if fields else []
 
 
 def _is_plain(value: Any) -> bool:

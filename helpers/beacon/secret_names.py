@@ -88,11 +88,11 @@ _OF_VOCABULARY = r"(?s:<.*>|\[.*\]|\|.*\||\W*)"
 
 def parts(name: str) -> List[str]:
     """The words of a name, in small letters: `WANDB_API_KEY`, `wandb.apiKey` -> wandb, api, key."""
-    found: List[str] = []
+    words: List[str] = []
     for part in re.findall(_PART, name):
         glued = re.fullmatch(_GLUED, part.lower())
-        found += [word for word in (glued.groups() if glued else (part.lower(),)) if word]
-    return found
+        words += [word for word in (glued.groups() if glued else (part.lower(),)) if word]
+    return words
 
 
 def is_secret(name: str, value: object) -> bool:
@@ -111,8 +111,8 @@ def is_secret(name: str, value: object) -> bool:
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _VALUE):
         words.pop()
     if text.lower() in _TRUTH or re.fullmatch(_NUMBER, text):
-        asked = text.lower() in _TRUTH and words[0] in ASKS
-        return not asked and _ends(words, name, text)
+        is_question = text.lower() in _TRUTH and words[0] in ASKS
+        return not is_question and _ends(words, name, text)
     return _ends(words, name, text) or (_anywhere(words) and words[-1] not in _ABOUT)
 
 

@@ -35,7 +35,7 @@ def _is_handler(frame: FrameType) -> bool:
     interrupted = frame.f_back
     if interrupted is None or os.path.dirname(interrupted.f_code.co_filename) != _OURS:
         return False
-    given: List[Any] = []
+    arguments: List[Any] = []
     for value in peek(frame).values():
-        given += value if type(value) is tuple else (value,)
-    return any(value is interrupted for value in given)
+        arguments += value if type(value) is tuple else (value,)
+    return any(value is interrupted for value in arguments)

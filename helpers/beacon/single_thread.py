@@ -21,11 +21,11 @@ def watch(rest: Callable[[], None], resume: Callable[[], None]) -> None:
     """Have `rest` and `resume` called around these calls; `resume` not in a child that one has made."""
 
     def alone(builtin: Any) -> noting.Note:
-        def call(*arguments: Any, **named: Any) -> Any:
+        def call(*arguments: Any, **keywords: Any) -> Any:
             process = os.getpid()
             rest()
             try:
-                return builtin(*arguments, **named)
+                return builtin(*arguments, **keywords)
             except BaseException as error:  # since 3.11 the traceback goes on without our frame
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise

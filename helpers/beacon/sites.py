@@ -52,12 +52,8 @@ def site(frame: Optional[FrameType], waits_inside: bool = False) -> Optional[Sit
         limit = seconds(torch_names.store_timeout(value) if names.get(name) == "Store" else value)
         if limit is not None:
             limits[name] = limit
-    if (
-        not names
-        and not polls
-        and not waits_inside
-        and torch_names.P2P_CALLS.isdisjoint(frame.f_code.co_names)
-    ):
+    sends = not torch_names.P2P_CALLS.isdisjoint(frame.f_code.co_names)
+    if not any((names, polls, waits_inside, sends)):
         return None
     return {
         "file": frame.f_code.co_filename,
@@ -87,15 +83,15 @@ def _tell(name: str, value: Any, names: Dict[str, str], strings: Dict[str, str])
         if not cut and not is_secret(name, value):
             strings[name] = text[:LONGEST]
         return
-    names.update(_named(name, value))
+    names.update(_class_by_name(name, value))
 
 
-def _named(name: str, value: Any) -> Dict[str, str]:
+def _class_by_name(name: str, value: Any) -> Dict[str, str]:
     """The class of a torch object by its name, or what all members of a small container are."""
-    held = [value]
+    members = [value]
     if type(value) in (list, tuple, dict) and len(value) <= MEMBERS:
-        name, held = f"{name}[*]", list(value.values() if type(value) is dict else value)
-    kinds = {_kind(one) for one in held}
+        name, members = f"{name}[*]", list(value.values() if type(value) is dict else value)
+    kinds = {_kind(member) for member in members}
     kind = kinds.pop() if len(kinds) == 1 else None
     return {} if kind is None else {name: kind}
 

@@ -51,11 +51,11 @@ _user_files: Dict[Tuple[str, str], bool] = {}
 
 def entries(frame: Optional[FrameType]) -> List[FrameEntry]:
     """The stack that ends in `frame`, innermost first, at most `MAX_FRAMES` frames."""
-    found: List[FrameEntry] = []
-    while frame is not None and len(found) < MAX_FRAMES:
-        found.append(entry(frame, frame.f_lineno))
+    stack: List[FrameEntry] = []
+    while frame is not None and len(stack) < MAX_FRAMES:
+        stack.append(entry(frame, frame.f_lineno))
         frame = frame.f_back
-    return found
+    return stack
 
 
 def traceback_entries(traceback: Optional[TracebackType]) -> List[FrameEntry]:
@@ -71,22 +71,22 @@ def traceback_values(traceback: Optional[TracebackType]) -> Dict[int, Dict[str, 
 
 def _links(traceback: Optional[TracebackType]) -> List[TracebackType]:
     """The links of a traceback, innermost first, at most `MAX_FRAMES`."""
-    found: List[TracebackType] = []
+    links: List[TracebackType] = []
     while traceback is not None:
-        found.append(traceback)
+        links.append(traceback)
         traceback = traceback.tb_next
-    return found[::-1][:MAX_FRAMES]
+    return links[::-1][:MAX_FRAMES]
 
 
 def within(frame: Optional[FrameType]) -> List[Tuple[str, str]]:
     """The library's functions below the user's innermost line, outermost first: module and name."""
-    found: List[Tuple[str, str]] = []
-    while frame is not None and len(found) < MAX_FRAMES and not is_users(frame):
+    functions: List[Tuple[str, str]] = []
+    while frame is not None and len(functions) < MAX_FRAMES and not is_users(frame):
         code = frame.f_code
         name = str(getattr(code, "co_qualname", code.co_name))
-        found.append((str(frame.f_globals.get("__name__", "")), name))
+        functions.append((str(frame.f_globals.get("__name__", "")), name))
         frame = frame.f_back
-    return found[::-1]
+    return functions[::-1]
 
 
 def values(frame: Optional[FrameType], ident: int) -> Dict[int, Dict[str, str]]:
@@ -95,23 +95,23 @@ def values(frame: Optional[FrameType], ident: int) -> Dict[int, Dict[str, str]]:
     Args:
         ident: of the thread: the innermost has the exception that it handles as `sys.exception()`.
     """
-    found: Dict[int, Dict[str, str]] = {}
+    by_place: Dict[int, Dict[str, str]] = {}
     place = 0
     while frame is not None and place < MAX_FRAMES:
         if is_users(frame):
-            handled = scalars.handled(ident) if not found else {}
-            found[place] = {**scalars.scalars(frame), **handled}
+            handled = scalars.handled(ident) if not by_place else {}
+            by_place[place] = {**scalars.scalars(frame), **handled}
         frame, place = frame.f_back, place + 1
-    return found
+    return by_place
 
 
 def signature(frame: Optional[FrameType]) -> Tuple[Tuple[int, int], ...]:
     """What changes when a thread moves: the code and the instruction of each of its frames."""
-    found: List[Tuple[int, int]] = []
-    while frame is not None and len(found) < MAX_FRAMES:
-        found.append((id(frame.f_code), frame.f_lasti))
+    positions: List[Tuple[int, int]] = []
+    while frame is not None and len(positions) < MAX_FRAMES:
+        positions.append((id(frame.f_code), frame.f_lasti))
         frame = frame.f_back
-    return tuple(found)
+    return tuple(positions)
 
 
 def in_place(frame: Optional[FrameType], signature: Sequence[Tuple[int, int]]) -> bool:
@@ -134,8 +134,8 @@ def _one_place(code: CodeType, *offsets: int) -> bool:
     positions = getattr(code, "co_positions", None)
     if positions is None:
         return False
-    found = {place for index, place in enumerate(positions()) if 2 * index in offsets}
-    return len(found) == 1 and None not in found.pop()
+    places = {place for index, place in enumerate(positions()) if 2 * index in offsets}
+    return len(places) == 1 and None not in places.pop()
 
 
 def is_user(file: str, module: str) -> bool:

@@ -33,10 +33,10 @@ class _Place:
         self,
         entry: Thread,
         signature: Tuple[Tuple[int, int], ...],
-        seen: float,
+        at: float,
         cpu: Optional[float],
     ) -> None:
-        self.entry, self.signature, self.seen, self.cpu = entry, signature, seen, cpu
+        self.entry, self.signature, self.at, self.cpu = entry, signature, at, cpu
 
 
 class Watched:
@@ -48,7 +48,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.entry: Thread
-        self._signature: Optional[Tuple[Tuple[int, int], ...]] = None
+        self._signature: Tuple[Tuple[int, int], ...] = ()
         self._looked = False
         self._looked_at: Tuple[float, Optional[float]] = (0.0, None)
         self._stood: Optional[_Place] = None
@@ -72,7 +72,7 @@ class Watched:
         Args:
             due: look up its system call, which may change while the thread stays at one line.
         """
-        if self._signature is None or not stacks.in_place(frame, self._signature):
+        if not stacks.in_place(frame, self._signature):
             if self._comes_back(frame, now, native_id):
                 return
             self._signature, self._looked, self._spin = stacks.signature(frame), False, None
@@ -90,31 +90,41 @@ class Watched:
         elif now - self.entry["since"] >= CALL_AFTER and (due or not self._looked):
             self.entry = self.entry.copy()
             if native_id is not None:
-                before, self.entry["native"] = self.entry["native"], native.blocking_call(native_id)
-                if before is not None and before["call"] in native.UNTIMED and not self.entry["native"]:
-                    self.entry["since"] = now  # it ends only once it is done
-                self._see_spin(native_id)
-                cpu = native.processor_time(native_id)
-                self._stood = _Place(self.entry, self._signature, now, cpu)
-                if self._has_run(now, cpu):
-                    self._looked = False
-                    self.entry.pop("values", None)
-                    self.entry.pop("handling", None)
-            inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
-            if (not self._looked or (inside and "joins" not in self.entry)) and self._is_at_users():
-                self.entry["site"] = sites.site(frame, inside)
-            if not self._looked:
-                used = self._stood.cpu if self._stood is not None else None
-                self._looked, self._looked_at = True, (now, used)
-                self.entry["call"] = calls.torch_call(calls.inside(frame))
-                if self.entry["call"] is not None:
-                    self.entry["within"] = stacks.within(frame)
-            if inside:
-                self._look_inside(frame)  # in a loop it comes to the same line for another thread
+                self._see_native(native_id, now)
+            self._see_call(frame, now)
             if self._is_late(main, now):
                 self.entry["values"] = stacks.values(frame, ident)
                 if (handled := exits.handled(ident)) is not None:
                     self.entry["handling"] = handled
+
+    def _see_native(self, native_id: int, now: float) -> None:
+        """Note its system call, and whether it has run since its call and values were read."""
+        before, self.entry["native"] = self.entry["native"], native.blocking_call(native_id)
+        if before is not None and before["call"] in native.UNTIMED and not self.entry["native"]:
+            self.entry["since"] = now  # it ends only once it is done
+        self._see_spin(native_id)
+        cpu = native.processor_time(native_id)
+        self._stood = _Place(self.entry, self._signature, now, cpu)
+        if self._has_run(now, cpu):
+            self._looked = False
+            self.entry.pop("values", None)
+            self.entry.pop("handling", None)
+
+    def _see_call(self, frame: FrameType, now: float) -> None:
+        """Note what it calls, and for what it waits inside the process."""
+        inside = self.entry["native"] is not None and self.entry["native"]["call"] == "futex"
+        at_users = any(user for _, _, _, user in self.entry["frames"][:1])
+        if at_users and (not self._looked or (inside and "joins" not in self.entry)):
+            self.entry["site"] = sites.site(frame, inside)
+        if not self._looked:
+            used = self._stood.cpu if self._stood is not None else None
+            self._looked, self._looked_at = True, (now, used)
+            self.entry["call"] = calls.torch_call(calls.inside(frame))
+            if self.entry["call"] is not None:
+                self.entry["within"] = stacks.within(frame)
+        if inside:  # in a loop it comes to the same line for another thread
+            self.entry["locks"] = locks.in_stack(frame)
+            self.entry["wants"], self.entry["joins"] = locks.wanted(frame), locks.joined(frame)
 
     def _see_spin(self, native_id: int) -> None:
         """Note whether it spins, which no system call shows."""
@@ -132,10 +142,6 @@ class Watched:
         at, used = self._looked_at
         return self._looked and now - at >= VALUES_AFTER and None not in (cpu, used) and cpu != used
 
-    def _is_at_users(self) -> bool:
-        """True for a thread whose innermost frame is the user's."""
-        return bool(self.entry["frames"]) and self.entry["frames"][0][3]
-
     def _is_late(self, main: bool, now: float) -> bool:
         """True once its values are due: of a thread that others may wait for, and that has not moved."""
         due = main or self.entry["call"] is not None
@@ -146,8 +152,8 @@ class Watched:
         stood = self._stood
         if stood is None or native_id is None or stood.cpu is None:
             return False
-        apart = now - stood.seen > AWAY or _users_line(self.entry) != _users_line(stood.entry)
-        used = None if apart else native.processor_time(native_id)
+        is_away = now - stood.at > AWAY or _users_line(self.entry) != _users_line(stood.entry)
+        used = None if is_away else native.processor_time(native_id)
         if used is None or used - stood.cpu > AWAY_CPU:
             self._stood = None
             return False
@@ -155,11 +161,6 @@ class Watched:
             return False
         self.entry, self._signature, self._looked = stood.entry, stood.signature, True
         return True
-
-    def _look_inside(self, frame: FrameType) -> None:
-        """Note for which lock or thread of the process it waits."""
-        self.entry["locks"] = locks.known(frame)
-        self.entry["wants"], self.entry["joins"] = locks.wanted(frame), locks.joined(frame)
 
 
 def _users_line(entry: Thread) -> Optional[FrameEntry]:
@@ -187,12 +188,12 @@ def _interpreters() -> int:
         return 1
 
 
-def named(mine: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:
+def identities(beacon_thread: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:
     """Python thread id -> name, kernel thread id, whether it is the main thread."""
     threading = sys.modules.get("threading")
     active = getattr(threading, "_active", None)
     if not active:
-        return {ident: ("MainThread", os.getpid(), True) for ident in _only_thread(mine)}
+        return {ident: ("MainThread", os.getpid(), True) for ident in _only_thread(beacon_thread)}
     main = threading.main_thread() if threading is not None else None
     return {
         ident: (
@@ -204,7 +205,7 @@ def named(mine: int = 0) -> Dict[int, Tuple[str, Optional[int], bool]]:
     }
 
 
-def _only_thread(mine: int) -> List[int]:
+def _only_thread(beacon_thread: int) -> List[int]:
     """The main thread before `threading` is imported: the only one there is."""
-    idents = [ident for ident in sys._current_frames() if ident != mine]
+    idents = [ident for ident in sys._current_frames() if ident != beacon_thread]
     return idents if len(idents) == 1 else []

@@ -141,14 +141,14 @@ def unseen(joined: bool) -> List[Unseen]:
         return ["groups"]
     if not joined:
         return []
-    found: List[Unseen] = []
+    parts: List[Unseen] = []
     if _dump(False) is None:
-        found.append("recorder")
+        parts.append("recorder")
     if nccl_status() is None and "nccl" in _backend(default_group()):
-        found.append("nccl")
+        parts.append("nccl")
     if name_in(CALL_LOGGER, WAIT_COUNTER) is None:
-        found.append("joining")
-    return found
+        parts.append("joining")
+    return parts
 
 
 def version() -> str:
@@ -383,8 +383,8 @@ def _backend(group: Any) -> str:
         device, _, backend = pair.partition(":")
         if device == accelerator() and backend:
             return backend
-    found = getattr(world, "pg_map", {}).get(group)
-    return str(found[0]) if found else ""
+    entry = getattr(world, "pg_map", {}).get(group)
+    return str(entry[0]) if entry else ""
 
 
 def has_nccl() -> bool:

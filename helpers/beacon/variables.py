@@ -21,10 +21,10 @@ def peek(frame: FrameType) -> Dict[str, Any]:
     Before Python 3.13, `f_locals` leaves a dictionary on a function's frame, which holds every
     variable until the function returns; it is emptied here unless something else holds it too.
     """
-    held = frame.f_locals
-    copy = dict(held)
-    if _has_snapshot(frame) and frame.f_trace is None and sys.getrefcount(held) <= 3:
-        held.clear()
+    snapshot = frame.f_locals
+    copy = dict(snapshot)
+    if _has_snapshot(frame) and frame.f_trace is None and sys.getrefcount(snapshot) <= 3:
+        snapshot.clear()
     return copy
 
 
@@ -42,12 +42,12 @@ def _has_snapshot(frame: FrameType) -> bool:
 
 def named_values(frame: FrameType) -> Dict[str, Any]:
     """What a frame can name: its variables, those of its module, and what `self` holds."""
-    found = _visible(frame)
-    held = found.get("self")
-    if not isinstance(held, (str, int)):
-        fields = getattr(held, "__dict__", {})
-        found.update({f"self.{field}": value for field, value in list(fields.items())})
-    return found
+    values = _visible(frame)
+    instance = values.get("self")
+    if not isinstance(instance, (str, int)):
+        fields = getattr(instance, "__dict__", {})
+        values.update({f"self.{field}": value for field, value in list(fields.items())})
+    return values
 
 
 def _visible(frame: FrameType) -> Dict[str, Any]:

@@ -41,9 +41,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{problem.filename or folder} cannot be written: {problem.strerror}") from None
     files = "1 file" if len(copied.written) == 1 else f"{len(copied.written)} files"
     print(f"The guide is in {folder}: {files} written.")
-    if copied.kept:
+    if copied.conflicts:
         print("Left as they are, since they differ from the guide's (--overwrite replaces them):")
-        print("".join(f"    {path}\n" for path in copied.kept), end="")
+        print("".join(f"    {path}\n" for path in copied.conflicts), end="")
     if not has_guide():
         print("Its packages are not installed here. In an environment of their own:")
         print("    pip install 'stuck-ranks[labs]'")

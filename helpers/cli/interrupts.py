@@ -29,12 +29,12 @@ class Received:
 
     Attributes:
         time: `time.monotonic()` when it came.
-        asked: how often an end had been asked for before.
+        earlier: how often an end had been asked for before.
     """
 
     # No NamedTuple: a job would wait 3 ms until it is made.
-    def __init__(self, number: int, time: float, asked: int) -> None:
-        self.number, self.time, self.asked = number, time, asked
+    def __init__(self, number: int, time: float, earlier: int) -> None:
+        self.number, self.time, self.earlier = number, time, earlier
 
     @property
     def asks(self) -> bool:

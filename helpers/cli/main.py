@@ -35,16 +35,16 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises:
         UsageError: they cannot be understood.
     """
-    given, command = list(words), list[str]()
-    if "--" in given:
-        at = given.index("--")
-        given, command = given[:at], given[at + 1 :]
+    options, command = list(words), list[str]()
+    if "--" in options:
+        at = options.index("--")
+        options, command = options[:at], options[at + 1 :]
     parser = Parser(prog="stuck-ranks", description="Say which rank, which call, which line, why.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add(verbs).set_defaults(run=verb.run)
-    return parser.parse_args(given, argparse.Namespace(command=command))
+    return parser.parse_args(options, argparse.Namespace(command=command))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

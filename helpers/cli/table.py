@@ -58,8 +58,8 @@ def _table(snapshot: Snapshot, verdict: Verdict) -> Table:
         rank = Text(spans(row.ranks) if row.alone else f"{row.name}: {spans(row.ranks)}")
         shown.add_row(rank, *(Text(row.on) for _ in nodes), *_cells(row))
     slow = slow_line(verdict)
-    said = one_line(verdict.suspicion or verdict.summary)
-    shown.caption = Text(f"{said}\nSlow: {slow}" if slow else said)
+    sentence = one_line(verdict.suspicion or verdict.summary)
+    shown.caption = Text(f"{sentence}\nSlow: {slow}" if slow else sentence)
     return shown
 
 

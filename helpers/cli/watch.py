@@ -24,7 +24,7 @@ from ..report.files import discard, write_atomically
 from ..report.history import History
 from ..session import Decided, Event, Sample, Session, Signalled
 from .arguments import INTERRUPTED, LostFileError, UsageError
-from .interrupts import Received, Signals
+from .interrupts import Signals
 from .terminal import Terminal
 
 
@@ -179,22 +179,18 @@ def _obey(session: Session, signals: Signals, grace: float | None, terminal: Ter
     In a thread that writes nothing, so that no reader who does not read keeps a job from saving.
     """
     for received in signals:
-        _obey_one(session, received, grace, terminal)
-
-
-def _obey_one(session: Session, received: Received, grace: float | None, terminal: Terminal) -> None:
-    number = received.number
-    passed = grace is not None and not (received.asks and received.asked)
-    passed = passed and session.signal(number, received.time)
-    if passed and received.asks and grace is not None:
-        session.end_within(grace)
-        terminal.say(f"{signal.Signals(number).name} passed to the job; again ends it now")
-    elif received.asks and (grace is None or number == signal.SIGINT):
-        session.stop()
-    elif received.asks:
-        session.end_within(0)
-    if number == signal.SIGTSTP:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        number = received.number
+        passed = grace is not None and not (received.asks and received.earlier)
+        passed = passed and session.signal(number, received.time)
+        if passed and received.asks and grace is not None:
+            session.end_within(grace)
+            terminal.say(f"{signal.Signals(number).name} passed to the job; again ends it now")
+        elif received.asks and (grace is None or number == signal.SIGINT):
+            session.stop()
+        elif received.asks:
+            session.end_within(0)
+        if number == signal.SIGTSTP:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def publish(report: Report, snapshots: Sequence[Snapshot], forms: Forms) -> None:

@@ -200,7 +200,9 @@ def _resting(facts: Facts) -> str | None:
         ends = [resting[rank].ends or 0.0 for rank in ranks]
         remaining = min(ends) - facts.snapshot.time
         longer = f" for another {remaining:.0f} s" if remaining >= STILL else ""
-        predicates.update(dict.fromkeys(ranks, Predicate(state.one + longer, state.many + longer)))
+        predicates.update(
+            dict.fromkeys(ranks, Predicate(state.singular + longer, state.plural + longer))
+        )
     return f"{RUNNING[:-1]}: {clauses(predicates)}." if predicates else None
 
 

@@ -198,7 +198,7 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
         One that has ended may have done before what the process waited for when it was last read.
         """
-        return process.seen >= self._newest_end
+        return process.read_at >= self._newest_end
 
     @cached_property
     def _newest_end(self) -> float:

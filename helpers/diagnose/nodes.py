@@ -133,7 +133,7 @@ def _moved(part: Snapshot, by: float) -> Snapshot:
 
     def moved(process: ProcessView) -> ProcessView:
         ended = None if process.ended is None else process.ended + by
-        return replace(process, seen=process.seen + by, ended=ended)
+        return replace(process, read_at=process.read_at + by, ended=ended)
 
     if not by:
         return part

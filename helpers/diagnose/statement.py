@@ -81,7 +81,7 @@ def statement(facts: Facts, verdict: Verdict) -> Statement:
         return _unnamed(verdict.where, parting.guards if parting is not None else ())
     below, frame = _split(facts, parting, parting.where)
     loop = _loop(parting)
-    names = parting.differ or parting.asked or _condition_names(parting.source)
+    names = parting.differ or parting.names or _condition_names(parting.source)
     within = [_is_within(facts, parting.where, way) for way in parting.branches]
     forward = {frame.file for frame in below if "forward" in frame.function}
     return Statement(

@@ -43,7 +43,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> str:
-        """The same in words, to be compared with `Result.got`."""
+        """The same in words, to be compared with `Result.verdict`."""
         expected = self.expected
         culprits = None if expected.culprits == BY_CHANCE else expected.culprits
         return words(expected.outcome, expected.cause, culprits)
@@ -53,12 +53,12 @@ class Result(msgspec.Struct, frozen=True):
     """What became of a case.
 
     Attributes:
-        got: the outcome, the cause and the culprits, or why there is none.
+        verdict: the outcome, the cause and the culprits, or why there is none.
         failed: what a run that ended well should have left and did not, one line each check.
         report: of the run; None when it was not started.
     """
 
-    got: str
+    verdict: str
     seconds: float
     failed: tuple[str, ...] = ()
     report: Report | None = None
@@ -127,9 +127,9 @@ def main(labs: Iterable[Lab]) -> int:
             counted[f"skipped: {why}"] += 1
             continue
         wanted, result = case.wanted, run(case)
-        word = "ok" if result.got == wanted and not result.failed else "DIFF"
+        word = "ok" if result.verdict == wanted and not result.failed else "DIFF"
         counted[word] += 1
-        line = f"{word:4}  {case.shown:{width}}  {wanted:36}  {result.got:36}  {result.seconds:7.1f}"
+        line = f"{word:4}  {case.shown:{width}}  {wanted:36}  {result.verdict:36}  {result.seconds:7.1f}"
         print("\n      ".join([line, *result.failed]), flush=True)
     print(f"{counted.pop('ok', 0)} as expected, {counted['DIFF']} not")
     for reason in sorted(set(counted) - {"DIFF"}):

@@ -25,15 +25,15 @@ class Asked(msgspec.Struct, frozen=True):
     several: bool = False
     instead: Mapping[str, str] = msgspec.field(default_factory=dict)
 
-    def is_right(self, given: Collection[str]) -> bool:
+    def is_right(self, answer: Collection[str]) -> bool:
         """True when these choices are the answer."""
-        return set(given) == self.right if self.several else bool(given) and set(given) <= self.right
+        return set(answer) == self.right if self.several else bool(answer) and set(answer) <= self.right
 
-    def said(self, given: Collection[str]) -> str:
+    def feedback(self, answer: Collection[str]) -> str:
         """A sentence about an answer that begins with right, partly or no."""
-        if self.is_right(given):
+        if self.is_right(answer):
             return "Right."
         truth = (" and " if self.several else " or ").join(c for c in self.choices if c in self.right)
-        seen = (self.instead.get(choice, "") for choice in self.choices if choice in given)
-        said = [f"{'Partly' if self.right & set(given) else 'No'}: {truth}.", *filter(None, seen)]
-        return " ".join(said)
+        clauses = (self.instead.get(choice, "") for choice in self.choices if choice in answer)
+        mark = "Partly" if self.right & set(answer) else "No"
+        return " ".join([f"{mark}: {truth}.", *filter(None, clauses)])

@@ -49,21 +49,21 @@ class ByHand(Struct, frozen=True, forbid_unknown_fields=True):
         rank = "no rank differs" if self.rank is None else f"rank {self.rank}"
         return f"{rank}, `{self.calls[0]}`, `{self.lines[0]}`."
 
-    def right(self, given: Mapping[str, str]) -> dict[str, bool]:
+    def right(self, entries: Mapping[str, str]) -> dict[str, bool]:
         """For each field that is not empty, whether what was typed in is right."""
         judges = {"rank": self._is_rank, "call": self._is_call, "line": self._is_line}
-        return {name: judges[name](given[name]) for name in FIELDS if given.get(name)}
+        return {name: judges[name](entries[name]) for name in FIELDS if entries.get(name)}
 
-    def is_right(self, given: Mapping[str, str]) -> bool:
+    def is_right(self, entries: Mapping[str, str]) -> bool:
         """True when every field is right."""
-        judged = self.right(given)
+        judged = self.right(entries)
         return len(judged) == len(FIELDS) and all(judged.values())
 
-    def said(self, given: Mapping[str, str]) -> str:
+    def feedback(self, entries: Mapping[str, str]) -> str:
         """What to make of an answer: field by field, and nothing of what would be right."""
-        if self.is_right(given):
+        if self.is_right(entries):
             return f"Right. {self.explanation}"
-        judged = self.right(given)
+        judged = self.right(entries)
         parts = {
             "Right": [name for name, right in judged.items() if right],
             "Not yet": [name for name, right in judged.items() if not right],
@@ -78,7 +78,7 @@ class ByHand(Struct, frozen=True, forbid_unknown_fields=True):
         return numbers == [self.rank]
 
     def _is_call(self, text: str) -> bool:
-        return _named(text).lower() in [name.lower() for name in self.calls]
+        return _function_name(text).lower() in [name.lower() for name in self.calls]
 
     def _is_line(self, text: str) -> bool:
         place = re.fullmatch(r"(?:line\s+)?(?:(\S+\.py)[:, ]+(?:line\s+)?)?(\d+)", text.strip().lower())
@@ -89,7 +89,7 @@ class ByHand(Struct, frozen=True, forbid_unknown_fields=True):
         return any(number == n and (file is None or file.rpartition("/")[2] == of) for of, _, n in right)
 
 
-def _named(text: str) -> str:
+def _function_name(text: str) -> str:
     """The function that a text names: the last part of a dotted name, without what follows it.
 
     A constructor is named after its class, so that `Model.__init__` and `Model(...)` are one.

@@ -95,13 +95,14 @@ class Here(msgspec.Struct, frozen=True):
     @property
     def notable(self) -> list[str]:
         """A sentence or two on each thing that is not as it could be."""
-        told = [
+        notes = [
             f"**{fact.name}**: {fact.value}. {fact.advice}" for fact in self.facts if fact.status != "ok"
         ]
-        return told + [f"**{lab.name}**: {lab.note}" for lab in self.labs if lab.note]
+        return notes + [f"**{lab.name}**: {lab.note}" for lab in self.labs if lab.note]
 
     def __repr__(self) -> str:
-        return "\n".join([closing(self.facts), *(f"- {one}" for one in self.notable)]).replace("**", "")
+        lines = [closing(self.facts), *(f"- {note}" for note in self.notable)]
+        return "\n".join(lines).replace("**", "")
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -110,7 +111,7 @@ class Here(msgspec.Struct, frozen=True):
             f"<td style='text-align:left'>{escape_html(fact.value)}</td></tr>"
             for fact in self.facts
         )
-        items = "".join(f"<li>{inline(one, strong=True)}</li>" for one in self.notable)
+        items = "".join(f"<li>{inline(note, strong=True)}</li>" for note in self.notable)
         return (
             f"{paragraph(closing(self.facts))}{items and f'<ul>{items}</ul>'}"
             f"<details><summary>All that was looked at</summary><table>{rows}</table></details>"
@@ -182,23 +183,23 @@ def platform_fact(system: str, release: str) -> Fact:
     return Fact("platform", system, "missing", "Run the guide in Linux; on Windows, inside WSL.")
 
 
-def torch_facts(found: Mapping[str, object]) -> list[Fact]:
+def torch_facts(probe: Mapping[str, object]) -> list[Fact]:
     """Turn what `machine.probe_torch` found into facts on torch, GPUs and NCCL."""
-    if "error" in found:
+    if "error" in probe:
         advice = f"No lab runs without torch. {SET_UP}"
         return [
-            Fact("torch", str(found["error"]), "missing", advice),
+            Fact("torch", str(probe["error"]), "missing", advice),
             Fact("GPUs", "unknown without torch", "warn"),
         ]
-    build = f"CUDA or ROCm {found['cuda']}" if found["cuda"] else "CPU build"
-    status, advice = _judge("torch", str(found["version"]))
-    if not found["gloo"]:
+    build = f"CUDA or ROCm {probe['cuda']}" if probe["cuda"] else "CPU build"
+    status, advice = _judge("torch", str(probe["version"]))
+    if not probe["gloo"]:
         status, advice = "missing", "This torch has no gloo, which all labs need on the CPU."
-    facts = [Fact("torch", f"{found['version']} ({build})", status, advice)]
-    gpus, nccl = found["gpus"], found["nccl"]
+    facts = [Fact("torch", f"{probe['version']} ({build})", status, advice)]
+    gpus, nccl = probe["gpus"], probe["nccl"]
     names = [str(name) for name in gpus] if isinstance(gpus, list) else []
     if not names:
-        note = "Labs run on the CPU over gloo." if not found["cuda"] else "torch sees no GPU here."
+        note = "Labs run on the CPU over gloo." if not probe["cuda"] else "torch sees no GPU here."
         return [*facts, Fact("GPUs", "none", "ok", note)]
     version = ".".join(map(str, nccl)) if isinstance(nccl, list) and nccl else ""
     return [
@@ -281,10 +282,10 @@ def ptrace_fact(scope: str, status: str) -> Fact:
         scope: the text of Yama's ptrace_scope, "" where there is none.
         status: the text of /proc/self/status, "" where there is none.
     """
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    if found is None:
+    capabilities = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    if capabilities is None:
         return Fact("ptrace", "unknown", "ok", "Jobs that stuck-ranks starts need none.")
-    if int(found.group(1), 16) >> SYS_PTRACE_BIT & 1 and scope.strip() != "3":
+    if int(capabilities.group(1), 16) >> SYS_PTRACE_BIT & 1 and scope.strip() != "3":
         return Fact("ptrace", "allowed (CAP_SYS_PTRACE)")
     if scope.strip() in ("", "0"):
         return Fact("ptrace", "allowed for processes of the same user")
@@ -343,8 +344,8 @@ def exit_code(facts: Sequence[Fact]) -> int:
 def render(facts: Sequence[Fact], labs: Iterable[LabLine]) -> RenderableType:
     """Return two tables and a closing sentence, for rich."""
     colours = {"ok": "green", "warn": "yellow", "missing": "red"}
-    found = Column("found here", overflow="fold")
-    this = Table("", found, "status", "what follows", title="This machine")
+    column = Column("found here", overflow="fold")
+    this = Table("", column, "status", "what follows", title="This machine")
     for fact in facts:
         status = f"[{colours[fact.status]}]{fact.status}[/]"
         this.add_row(fact.name, escape(fact.value), status, escape(fact.advice))

@@ -98,12 +98,12 @@ def tensors(path: Path) -> dict[str, Tensor]:
         raise CheckpointError("cannot be opened as a checkpoint") from None
     except (pickle.UnpicklingError, LookupError, TypeError, ValueError, EOFError, AttributeError):
         raise CheckpointError("holds no state that can be read") from None
-    return dict(_named(saved, ""))
+    return dict(_named_tensors(saved, ""))
 
 
-def _named(saved: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+def _named_tensors(saved: Any, name: str) -> Iterator[tuple[str, Tensor]]:
     if isinstance(saved, Tensor):
         yield name, saved
     elif isinstance(saved, Mapping):
         for key, value in saved.items():
-            yield from _named(value, f"{name}.{key}" if name else str(key))
+            yield from _named_tensors(value, f"{name}.{key}" if name else str(key))

@@ -76,33 +76,37 @@ def _functions(condition: Condition) -> tuple[str, ...]:
 
 def unmet(condition: Condition, run: Run) -> str:
     """What a run did that a condition forbids, as a clause; empty where it holds."""
-    seen = _seen(condition, run)
-    return "" if seen is None else f"{condition.otherwise}{seen and f' ({seen})'}"
+    violation = _violation(condition, run)
+    return "" if violation is None else f"{condition.otherwise}{violation and f' ({violation})'}"
 
 
-def _seen(condition: Condition, run: Run) -> str | None:
+def _violation(condition: Condition, run: Run) -> str | None:
     """What was seen where a condition does not hold, or nothing more than that; None where it holds."""
     match condition:
         case ResultIs():
             met = bool(run.results) and all(_is(condition, result) for result in run.results)
             return None if met else ""
         case Printed(text=text, ranks=ranks):
-            told = {who for who, lines in run.output.items() if any(text in line for line in lines)}
-            return None if told == {f"rank {rank}" for rank in ranks} else ""
+            printers = {who for who, lines in run.output.items() if any(text in line for line in lines)}
+            return None if printers == {f"rank {rank}" for rank in ranks} else ""
         case HasWorkers():
             return next(_without_workers(condition, run), None)
         case Outside(function=function, block=block):
-            made = [call for call in run.calls if call.function == function]
-            name = function.rpartition(":")[2].rpartition(".")[2]
-            if not made:
-                return f"`{name}` was not called"
-            return f"`{name}` ran inside" if any(block in call.inside for call in made) else None
+            return _inside(function, block, run)
         case Called():
             return _too_few(condition, run)
         case Checkpoints():
             return next(_wrong_files(condition, run), None)
         case Private(most_mb=most):
             return _too_much(most, run)
+
+
+def _inside(function: str, block: str, run: Run) -> str | None:
+    calls = [call for call in run.calls if call.function == function]
+    name = function.rpartition(":")[2].rpartition(".")[2]
+    if not calls:
+        return f"`{name}` was not called"
+    return f"`{name}` ran inside" if any(block in call.inside for call in calls) else None
 
 
 def _is(condition: ResultIs, result: Mapping[str, Any]) -> bool:
@@ -114,21 +118,21 @@ def _is(condition: ResultIs, result: Mapping[str, Any]) -> bool:
 
 def _pids(run: Run) -> dict[int, tuple[int, set[int]]]:
     """By rank: its pid, and those of all children that a look has found."""
-    found: dict[int, tuple[int, set[int]]] = {}
+    pids: dict[int, tuple[int, set[int]]] = {}
     for look in run.all_looks:
         for view in look.ranks:
             if view.rank is not None and view.process is not None:
-                _, children = found.get(view.rank, (0, set()))
+                _, children = pids.get(view.rank, (0, set()))
                 children.update(child.process.pid for child in view.children)
-                found[view.rank] = (view.process.pid, children)
-    return found
+                pids[view.rank] = (view.process.pid, children)
+    return pids
 
 
 def _without_workers(condition: HasWorkers, run: Run) -> Iterator[str]:
     fetches = [call for call in run.calls if call.function in FETCHES]
     pids = _pids(run)
     for rank in range(run.world_size):
-        own, children = pids.get(rank, (0, set()))
+        pid, children = pids.get(rank, (0, set()))
         if not any(
             child.process.kind == "dataloader-worker"
             and condition.command in " ".join(child.process.command)
@@ -138,12 +142,12 @@ def _without_workers(condition: HasWorkers, run: Run) -> Iterator[str]:
             if view.rank == rank
         ):
             yield f"none was seen at rank {rank}"
-        if alone := sum(call.pid == own for call in fetches):
+        if alone := sum(call.pid == pid for call in fetches):
             yield f"rank {rank} made {_batches(alone)} itself"
-        by_workers = sum(call.pid in children or call.parent == own for call in fetches)
+        by_workers = sum(call.pid in children or call.parent == pid for call in fetches)
         if by_workers < condition.batches:
-            made = _batches(by_workers) if by_workers else "no batch"
-            yield f"the workers of rank {rank} made {made}, not {condition.batches}"
+            batches = _batches(by_workers) if by_workers else "no batch"
+            yield f"the workers of rank {rank} made {batches}, not {condition.batches}"
 
 
 def _batches(count: int) -> str:
@@ -152,11 +156,11 @@ def _batches(count: int) -> str:
 
 def _too_few(condition: Called, run: Run) -> str | None:
     pids = _pids(run)
-    made = [call.pid for call in run.calls if call.function in condition.functions]
+    callers = [call.pid for call in run.calls if call.function in condition.functions]
     short = [
         rank
         for rank in range(run.world_size)
-        if rank not in pids or made.count(pids[rank][0]) < condition.times
+        if rank not in pids or callers.count(pids[rank][0]) < condition.times
     ]
     return f"not on {spoken(short)}" if short else None
 
@@ -174,18 +178,19 @@ def _wrong_files(condition: Checkpoints, run: Run) -> Iterator[str]:
         if not all(math.isfinite(sum(tensor.values)) for tensor in states[file].values()):
             yield f"{file} holds numbers that are not finite"
     for number, file in enumerate(condition.files):
-        same = [other for other in condition.files[:number] if states[other] == states[file]]
+        same = [earlier for earlier in condition.files[:number] if states[earlier] == states[file]]
         if same:
             yield f"{file} holds the same state as {same[0]}"
-    if condition.sum_is:
-        total = math.fsum(
-            value for part in states[condition.files[-1]].values() for value in part.values
-        )
-        ended = [result.get(condition.sum_is) for result in run.results]
-        if not all(
-            isinstance(one, float) and math.isclose(one, total, rel_tol=ROUNDING) for one in ended
-        ):
-            yield f"{condition.files[-1]} holds another state than the one that the ranks ended with"
+    last = condition.files[-1]
+    if condition.sum_is and not _all_end_with(states[last], condition.sum_is, run):
+        yield f"{last} holds another state than the one that the ranks ended with"
+
+
+def _all_end_with(state: Mapping[str, Tensor], key: str, run: Run) -> bool:
+    """Whether each rank says under this key that it ended with the sum of a state."""
+    total = math.fsum(value for tensor in state.values() for value in tensor.values)
+    sums = (result.get(key) for result in run.results)
+    return all(isinstance(s, float) and math.isclose(s, total, rel_tol=ROUNDING) for s in sums)
 
 
 def _too_much(most_mb: int, run: Run) -> str | None:
@@ -196,6 +201,6 @@ def _too_much(most_mb: int, run: Run) -> str | None:
             rank, process = view.rank, view.process
             if rank is not None and process is not None and process.pid == pids[rank][0]:
                 most[rank] = max(process.private or 0, most.get(rank, 0))
-    beyond = {rank: (held - run.with_torch) / 1e6 for rank, held in most.items()}
-    over = [f"rank {rank} had {held:.0f} MB" for rank, held in beyond.items() if held > most_mb]
+    beyond = {rank: (size - run.with_torch) / 1e6 for rank, size in most.items()}
+    over = [f"rank {rank} had {size:.0f} MB" for rank, size in beyond.items() if size > most_mb]
     return f"{', '.join(over)}; {most_mb} MB beyond torch is the limit" if over else None

@@ -182,8 +182,8 @@ class Predict(_Table, frozen=True):
 
     def truth(self, report: Mapping[str, object]) -> str | None:
         """The answer that a report (as JSON) shows to be right, None when it is none of them."""
-        found = report.get(self.field)
-        return next((answer.text for answer in self.answers if answer.value == found), None)
+        value = report.get(self.field)
+        return next((answer.text for answer in self.answers if answer.value == value), None)
 
 
 class Document(_Table, frozen=True):
@@ -397,14 +397,7 @@ class LabFile(_Table, frozen=True):
         for name in self.notes_on:
             one_of("notes_on", name, get_args(Hardware))
         for name, turn in self.turns.items():
-            if name in self.programs:
-                raise ValueError(f"turns.{name}: there is a program of this name")
-            one_of(f"turns.{name}.copy_of", turn.copy_of, self.programs)
-            one_of(f"turns.{name}.solution", turn.solution, self.programs)
-            applying = self.applying(turn.copy_of)
-            for number, condition in enumerate(turn.conditions):
-                place = f"turns.{name}.conditions[{number}].knobs"
-                self._check_choices(place, condition.knobs, applying)
+            self._check_turn(name, turn)
         for name, shows in self.shows.items():
             one_of("shows", name, self.programs)
             for stage, step in shows.steps.items():
@@ -421,8 +414,8 @@ class LabFile(_Table, frozen=True):
 
     def applying(self, program: str) -> tuple[str, ...]:
         """Names of the knobs that apply to a program."""
-        named = self.programs[program].knobs
-        return tuple(self.knobs) if named is None else named
+        knobs = self.programs[program].knobs
+        return tuple(self.knobs) if knobs is None else knobs
 
     def shows_of(self, program: str) -> Shows:
         """At which step a program's report may show what; of the learner's copy, as of the original.
@@ -438,8 +431,18 @@ class LabFile(_Table, frozen=True):
         names = [name for name in self.knobs if name in self.applying(program)]
         for values in itertools.product(*(self.knobs[name].values for name in names)):
             settings = dict(zip(names, values, strict=True))
-            if not any(one.covers(settings) for one in self.refused):
+            if not any(refused.covers(settings) for refused in self.refused):
                 yield settings
+
+    def _check_turn(self, name: str, turn: Turn) -> None:
+        if name in self.programs:
+            raise ValueError(f"turns.{name}: there is a program of this name")
+        one_of(f"turns.{name}.copy_of", turn.copy_of, self.programs)
+        one_of(f"turns.{name}.solution", turn.solution, self.programs)
+        applying = self.applying(turn.copy_of)
+        for number, condition in enumerate(turn.conditions):
+            place = f"turns.{name}.conditions[{number}].knobs"
+            self._check_choices(place, condition.knobs, applying)
 
     def _check_choices(self, place: str, choices: Choices, applying: tuple[str, ...]) -> None:
         for name, values in choices.items():
@@ -449,7 +452,7 @@ class LabFile(_Table, frozen=True):
 
     def _check_expected_once(self, program: str) -> None:
         for settings in self.combinations(program):
-            times = sum(one.covers(program, settings) for one in self.expected)
+            times = sum(expected.covers(program, settings) for expected in self.expected)
             if times != 1:
                 shown = ", ".join(f"{name} {value}" for name, value in settings.items())
                 count = "no report is" if times == 0 else f"{times} reports are"

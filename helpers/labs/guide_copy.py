@@ -34,11 +34,11 @@ class Copied(msgspec.Struct, frozen=True):
 
     Attributes:
         written: those that were not there, or have been replaced.
-        kept: those that differ from the guide's, and were left as they are.
+        conflicts: those that differ from the guide's, and were left as they are.
     """
 
     written: tuple[Path, ...]
-    kept: tuple[Path, ...]
+    conflicts: tuple[Path, ...]
 
 
 def copy_guide(folder: Path, *, overwrite: bool = False) -> Copied:
@@ -52,18 +52,18 @@ def copy_guide(folder: Path, *, overwrite: bool = False) -> Copied:
         OSError: something cannot be written; what has been copied stays.
         tarfile.TarError: this Python cannot unpack the archive.
     """
-    written, kept = list[Path](), list[Path]()
+    written, conflicts = list[Path](), list[Path]()
     for place, content in guide_files():
         target = folder / place
         if target.is_file() and target.read_bytes() == content:
             continue
         if os.path.lexists(target) and not overwrite:
-            kept.append(place)
+            conflicts.append(place)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
         written.append(place)
-    return Copied(tuple(written), tuple(kept))
+    return Copied(tuple(written), tuple(conflicts))
 
 
 def copy_around(folder: Path) -> Path | None:

@@ -94,7 +94,7 @@ class Lab:
             for name, turn in file.turns.items()
         }
         self.programs = {**file.programs, **copies}
-        self.knobs = {name: self._here(knob) for name, knob in file.knobs.items()}
+        self.knobs = {name: self._on_this_machine(knob) for name, knob in file.knobs.items()}
         self.hints, self.quiz, self.predict = file.hints, file.quiz, file.predict
         self.claims, self.references = file.claims, file.references
 
@@ -117,8 +117,8 @@ class Lab:
             if name not in self.knobs:
                 raise LabError(f'{self.name} has no setting "{name}", only {_list(self.knobs)}')
             if value not in self.knobs[name].values:
-                known = _list(self.knobs[name].values)
-                raise LabError(f'{self.name}: "{value}" is no value of {name}, only {known}')
+                values = _list(self.knobs[name].values)
+                raise LabError(f'{self.name}: "{value}" is no value of {name}, only {values}')
             if name not in applying:
                 which = f"which has {_list(applying)}"
                 raise LabError(f'{self.name}: setting "{name}" does not apply to {program}, {which}')
@@ -253,9 +253,9 @@ class Lab:
     def expected(self, program: str, knobs: Mapping[str, str]) -> Expected:
         """The report that a program should get. Raises LabError, also for the learner's copy."""
         settings = self.settings(program, knobs)
-        for one in self.file.expected:
-            if one.covers(program, settings):
-                return one
+        for expected in self.file.expected:
+            if expected.covers(program, settings):
+                return expected
         raise LabError(f"{self.name} expects no report of {program}")
 
     def results(self, folder: Path) -> list[dict[str, Any]]:
@@ -274,9 +274,8 @@ class Lab:
         """
         if not Path(path).is_file():
             raise LabError(f"{self.name} has no program {path!r}, and there is no such file")
-        own = replace(self.programs[MINE], file=str(Path(path).absolute()), text="a program of your own")
-        lab = Lab(self.folder, self.file)
-        lab.programs[path] = own
+        lab, file = Lab(self.folder, self.file), str(Path(path).absolute())
+        lab.programs[path] = replace(self.programs[MINE], file=file, text="a program of your own")
         return lab
 
     def copy(self, turn: str = MINE) -> Path:
@@ -321,22 +320,22 @@ class Lab:
 
     def _applying(self, program: str) -> tuple[str, ...]:
         """Names of the knobs that apply to a program. Raises LabError."""
-        named = self._program(program).knobs
-        return tuple(self.knobs) if named is None else named
+        knobs = self._program(program).knobs
+        return tuple(self.knobs) if knobs is None else knobs
 
     def _chosen(self, program: str, knobs: Mapping[str, str]) -> list[Value]:
         settings = self.settings(program, knobs)
         return [self.knobs[name].values[value] for name, value in settings.items()]
 
-    def _here(self, knob: Knob) -> Knob:
+    def _on_this_machine(self, knob: Knob) -> Knob:
         """A knob as it is on this machine."""
-        here, runs = {}, [next(iter(knob.values))]
+        values, runs = {}, [next(iter(knob.values))]
         for name, value in knob.values.items():
             text, ranks = value.text or name, value.ranks or self.file.ranks
             why = next((why for need in value.needs if (why := machine.lacking(need, ranks))), "")
-            here[name] = replace(value, text=f"{text} (not here: it {why})" if why else text)
+            values[name] = replace(value, text=f"{text} (not here: it {why})" if why else text)
             runs += [] if why else [name]
-        return replace(knob, values=here, default=runs[-1] if knob.default == BEST else knob.default)
+        return replace(knob, values=values, default=runs[-1] if knob.default == BEST else knob.default)
 
 
 def set_aside(copy: Path) -> Path:
@@ -357,8 +356,8 @@ def labs_folder() -> Path:
     Raises:
         LabError: it is not there.
     """
-    given = os.environ.get(NOTEBOOKS)
-    folder = Path(given) if given else copy_around(_current()) or CHECKOUT / "notebooks"
+    path = os.environ.get(NOTEBOOKS)
+    folder = Path(path) if path else copy_around(_current()) or CHECKOUT / "notebooks"
     if not folder.is_dir():
         raise LabError(
             f"there are no labs at {folder}; set {NOTEBOOKS} to the notebooks folder, or run this in a "
@@ -391,9 +390,9 @@ def find_lab(name: str) -> Lab:
     """
     names = _names()
     wanted = name.zfill(2) if name.isdigit() else name
-    for one in names:
-        if wanted in (one, one.split("_")[0]):
-            return read_lab(labs_folder() / one)
+    for lab_name in names:
+        if wanted in (lab_name, lab_name.split("_")[0]):
+            return read_lab(labs_folder() / lab_name)
     raise LabError(f'there is no lab "{name}", only {_list(names)}')
 
 

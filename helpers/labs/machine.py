@@ -70,8 +70,8 @@ def lacking(need: Need, ranks: int) -> str:
     wants = f"needs {wanted} GPUs" if wanted > 1 else "needs a GPU"
     if os.environ.get(PIN) == "cpu":
         return f"{wants}, and {PIN}=cpu leaves them out"
-    found = _gpus()
-    return "" if found >= wanted else f"{wants}, and this machine has {found or 'none'}"
+    gpus = _gpus()
+    return "" if gpus >= wanted else f"{wants}, and this machine has {gpus or 'none'}"
 
 
 def gpus_wanted(need: Need, ranks: int) -> int:
@@ -104,16 +104,16 @@ def refusal(
         if (free := shutil.disk_usage(folder).free // MB) < disk_mb:
             return f"it needs {disk_mb} MB of disk in {folder}, and {free} MB are free: make room there"
     port = _port(command, environment)
-    return _taken(port) if port else ""
+    return _port_conflict(port) if port else ""
 
 
 def _port(command: Sequence[str], environment: Mapping[str, str]) -> int | None:
     """The port that rank 0 will listen on if MASTER_PORT fixes it. Launchers choose their own."""
-    said = environment.get("MASTER_PORT", "")
-    return int(said) if command[0] == "python" and said.isdigit() else None
+    port = environment.get("MASTER_PORT", "")
+    return int(port) if command[0] == "python" and port.isdigit() else None
 
 
-def _taken(port: int) -> str:
+def _port_conflict(port: int) -> str:
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -123,8 +123,8 @@ def _taken(port: int) -> str:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 return f"its port {port} cannot be used ({error.strerror}): unset MASTER_PORT"
-            found = port_owner(port, ())
-            owner = f"process {found[0]} ({found[1]})" if found else "a process that cannot be seen"
+            holder = port_owner(port, ())
+            owner = f"process {holder[0]} ({holder[1]})" if holder else "a process that cannot be seen"
             return f"its port {port} is in use by {owner}: end that process, or unset MASTER_PORT"
     return ""
 
@@ -154,11 +154,11 @@ def probe_torch(python: str = sys.executable, seconds: float = 120.0) -> Mapping
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": str(error)}
     try:
-        found: dict[str, object] = json.loads(done.stdout.strip().splitlines()[-1])
-        return found
+        facts: dict[str, object] = json.loads(done.stdout.strip().splitlines()[-1])
+        return facts
     except (IndexError, ValueError):
-        said = done.stderr.strip().splitlines()
-        return {"error": said[-1] if said else f"its import ended with code {done.returncode}"}
+        lines = done.stderr.strip().splitlines()
+        return {"error": lines[-1] if lines else f"its import ended with code {done.returncode}"}
 
 
 def gpu_count() -> int:
@@ -220,7 +220,7 @@ def memory_room(root: Path = ROOT, proc: Path = PROC) -> int | None:
     Returns:
         Bytes, the smallest over the group and all groups around it; None without a limit.
     """
-    groups = [one for group in memory_groups("self", root, proc) for one in group.above()]
+    groups = [parent for group in memory_groups("self", root, proc) for parent in group.above()]
     return min((room for group in groups if (room := group.room()) is not None), default=None)
 
 

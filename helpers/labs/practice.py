@@ -97,20 +97,20 @@ class Hang(msgspec.Struct, frozen=True):
         return bool(self.corrections)
 
     @property
-    def own(self) -> Path:
+    def copy_folder(self) -> Path:
         """The folder where the learner's copy is, or is to be."""
         return self.folder.parents[1] / f"your_turn_{self.name}"
 
     def my_copy(self) -> Path:
         """The learner's copy, made if it is missing."""
-        if not self.own.exists():
-            self.own.mkdir()
-            self.copy(self.own)
-        return self.own
+        if not self.copy_folder.exists():
+            self.copy_folder.mkdir()
+            self.copy(self.copy_folder)
+        return self.copy_folder
 
     def start_over(self) -> Path:
         """Make the learner's copy again, and return where the old one is kept."""
-        backup = set_aside(self.own)
+        backup = set_aside(self.copy_folder)
         self.my_copy()
         return backup
 
@@ -191,4 +191,4 @@ def all_hangs() -> list[Hang]:
         declared = toml_file.read(folder / "hangs.toml", dict[str, Declared])
     except toml_file.TomlError as problem:
         raise LabError(str(problem)) from None
-    return [Hang(name, folder / "hangs" / name, one) for name, one in sorted(declared.items())]
+    return [Hang(name, folder / "hangs" / name, entry) for name, entry in sorted(declared.items())]

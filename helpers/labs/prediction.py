@@ -63,10 +63,10 @@ def questions(report: Report, predict: Predict, source: Callable[[Frame], str]) 
         predict: the lab's own question.
         source: gives the text of a line of the job's code, empty when it cannot be read.
     """
-    own = own_question(report, predict)
-    ranks = None if own and predict.field == "culprits" else odd_one_out(report)
-    asked = (own, ranks, _calls(report), _errors(report), _line(report, source))
-    return tuple(one for one in asked if one is not None and _open(one))
+    lab_question = own_question(report, predict)
+    ranks = None if lab_question and predict.field == "culprits" else odd_one_out(report)
+    candidates = (lab_question, ranks, _calls(report), _errors(report), _line(report, source))
+    return tuple(question for question in candidates if question is not None and _open(question))
 
 
 def practised(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ...]:
@@ -77,8 +77,8 @@ def practised(report: Report, source: Callable[[Frame], str]) -> tuple[Asked, ..
     """
     if shares(report.verdict):
         return straggler_questions(report, source)
-    asked = (odd_one_out(report), _calls(report), _line(report, source), _cause(report))
-    return tuple(one for one in asked if one is not None and _open(one))
+    candidates = (odd_one_out(report), _calls(report), _line(report, source), _cause(report))
+    return tuple(question for question in candidates if question is not None and _open(question))
 
 
 def own_question(report: Report, predict: Predict) -> Asked | None:
@@ -90,17 +90,17 @@ def own_question(report: Report, predict: Predict) -> Asked | None:
     return Asked(predict.question, answers, frozenset([truth]), predict.explanation)
 
 
-def _open(asked: Asked) -> bool:
-    choices = set(asked.choices)
-    if len(choices) < 2 or not asked.right or not asked.right <= choices:
+def _open(question: Asked) -> bool:
+    choices = set(question.choices)
+    if len(choices) < 2 or not question.right or not question.right <= choices:
         return False
-    return asked.several or asked.right != choices
+    return question.several or question.right != choices
 
 
 def odd_one_out(report: Report) -> Asked:
     """The question for the culprits: of several, all have to be named."""
     views = by_number(report.snapshot.ranks)
-    stands = {view.rank: standing(view.process).one for view in views if view.rank is not None}
+    stands = {view.rank: standing(view.process).singular for view in views if view.rank is not None}
     return Asked(
         "Which rank is the odd one out? If there is no majority, tick all of them.",
         (*(spoken([rank]) for rank in stands), NOBODY),
@@ -117,7 +117,7 @@ def odd_one_out(report: Report) -> Asked:
 
 def _in_company(rank: int, stands: Mapping[int, str]) -> str:
     """What speaks against a rank as the odd one out: others stand where it does; else empty."""
-    alike = [other for other in stands if other != rank and stands[other] == stands[rank]]
+    alike = [peer for peer in stands if peer != rank and stands[peer] == stands[rank]]
     return f"{sentence(spoken([rank]))} {stands[rank]}, like {spoken(alike)}." if alike else ""
 
 
@@ -127,13 +127,13 @@ def _calls(report: Report) -> Asked | None:
     views = by_number(report.snapshot.ranks)
     calls = {view.rank: one_line(doing(view.process)) for view in views if view.rank is not None}
     odd = frozenset(calls[rank] for rank in report.verdict.culprits if rank in calls)
-    others = {call: spoken([rank for rank in calls if calls[rank] == call]) for call in calls.values()}
+    ranks = {call: spoken([rank for rank in calls if calls[rank] == call]) for call in calls.values()}
     return Asked(
         "What does the odd one do while the others wait?",
-        tuple(sorted(others)),
+        tuple(sorted(ranks)),
         odd,
         report.verdict.detail,
-        instead={call: f"There you find {who}." for call, who in others.items() if call not in odd},
+        instead={call: f"There you find {who}." for call, who in ranks.items() if call not in odd},
     )
 
 
@@ -142,14 +142,14 @@ def _cause(report: Report) -> Asked:
     causes: list[Cause] = [report.verdict.cause, COMMONEST]
     causes += sorted(HANGS, key=lambda cause: crc32(f"{cause}, {report.verdict.summary}".encode()))
     offered = [*dict.fromkeys(cause for cause in causes if cause in HANGS)][:CAUSES]
-    named = {cause: f"{cause}: {HANGS[cause]}" for cause in HANGS if cause in offered}
-    right = named.get(report.verdict.cause)
+    labels = {cause: f"{cause}: {HANGS[cause]}" for cause in HANGS if cause in offered}
+    right = labels.get(report.verdict.cause)
     return Asked(
         "What is the cause?",
-        tuple(named.values()),
+        tuple(labels.values()),
         frozenset([right] if right else []),
         report.verdict.detail,
-        instead={text: f"Then {SEEN[cause]}." for cause, text in named.items() if text != right},
+        instead={text: f"Then {SEEN[cause]}." for cause, text in labels.items() if text != right},
     )
 
 
@@ -185,18 +185,15 @@ def _first_line(report: Report, source: Callable[[Frame], str]) -> Asked | None:
         if not places:  # it has ended or never started: the line is of a rank that waits for it
             return None
         right |= places
-    seen = {*right, *(frame for process in _processes(report) for frame in _frames(process))}
-    names = {frame: one_line(f"{frame.file}:{frame.line}: {source(frame)}") for frame in seen}
+    frames = {*right, *(frame for process in _processes(report) for frame in _frames(process))}
+    ordered = sorted(frames, key=lambda frame: (frame.file, frame.line))
+    names = {frame: one_line(f"{frame.file}:{frame.line}: {source(frame)}") for frame in ordered}
     return Asked(
         text,
-        tuple(dict.fromkeys(names[frame] for frame in sorted(seen, key=_place))),
+        tuple(dict.fromkeys(names.values())),
         frozenset(names[frame] for frame in right),
         verdict.detail,
     )
-
-
-def _place(frame: Frame) -> tuple[str, int]:
-    return frame.file, frame.line
 
 
 def _frames(process: ProcessView) -> Iterable[Frame]:

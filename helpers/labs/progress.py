@@ -53,8 +53,8 @@ def folder() -> Path:
     Raises:
         ProgressError: there is no home directory.
     """
-    if own := os.environ.get(FOLDER):
-        return Path(own)
+    if path := os.environ.get(FOLDER):
+        return Path(path)
     try:
         return user_state_path("stuck-ranks", appauthor=False)
     except RuntimeError as problem:
@@ -127,13 +127,13 @@ def set_aside(lab: str) -> Path:
         ProgressError: it cannot be renamed.
     """
     file, number = _file(lab), 1
-    while (aside := file.with_suffix(f".damaged-{number}.json")).exists():
+    while (backup := file.with_suffix(f".damaged-{number}.json")).exists():
         number += 1
     try:
-        os.rename(file, aside)
+        os.rename(file, backup)
     except OSError as problem:
         raise ProgressError(f"{file} cannot be renamed: {problem.strerror}") from problem
-    return aside
+    return backup
 
 
 def _file(lab: str) -> Path:

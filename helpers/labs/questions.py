@@ -45,12 +45,12 @@ class Choice(_Question, frozen=True, kw_only=True, tag="choice"):
         """True for the right answer."""
         return answer == self.right
 
-    def said(self, answer: str) -> str:
+    def feedback(self, answer: str) -> str:
         """What to make of an answer: a sentence that begins with right or no."""
         if self.is_right(answer):
             return f"Right. {self.explanation}"
-        others = [other for other in self.answers if other != self.right]
-        return f"No. {self.wrong[others.index(answer)]} Try another answer."
+        wrong_answers = [choice for choice in self.answers if choice != self.right]
+        return f"No. {self.wrong[wrong_answers.index(answer)]} Try another answer."
 
 
 class Near(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +87,7 @@ class Number(_Question, frozen=True, kw_only=True, tag="number"):
         number = None if answer is None else number_in(answer)
         return number is not None and self._covers(number)
 
-    def said(self, answer: str) -> str:
+    def feedback(self, answer: str) -> str:
         """What to make of an answer: a sentence that begins with right or no."""
         number = number_in(answer)
         if number is None:
@@ -138,7 +138,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     shown_by: Text
     asked: bool = False
 
-    def said(self, answer: str) -> str:
+    def feedback(self, answer: str) -> str:
         """What to make of an answer, one of `CLAIM_ANSWERS`: right or no, the verdict, what shows it."""
         mark = "Right" if answer == _FITS[self.verdict] else "No"
         return f"{mark}. {sentence(self.verdict)}. {self.shown_by}"

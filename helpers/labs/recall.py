@@ -28,12 +28,12 @@ def recalled(lab: Lab, labs: Sequence[Lab]) -> tuple[Question, ...]:
         At most `QUESTIONS`; none for the first lab.
     """
     earlier = sorted(
-        (other for other in labs if other.file.place < lab.file.place),
-        key=lambda other: -other.file.place,
+        (peer for peer in labs if peer.file.place < lab.file.place),
+        key=lambda peer: -peer.file.place,
     )
     banks = [
-        [_of(other, question) for question in other.quiz if _asks_to_read(question)][distance::QUESTIONS]
-        for distance, other in enumerate(earlier)
+        [_of(peer, question) for question in peer.quiz if _asks_to_read(question)][distance::QUESTIONS]
+        for distance, peer in enumerate(earlier)
     ]
     rounds = itertools.zip_longest(*banks)
     chosen = [question for questions in rounds for question in questions if question is not None]

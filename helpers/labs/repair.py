@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..model.facts import RankView, Report
 from ..model.wording import spoken
-from .results import Check, Judgement, Output, ends, left, trouble
+from .results import Check, Judgement, Output, ends, leftovers, trouble
 
 NUMBER = re.compile(r"[-+]?\b\d[\w.,:%+-]*|\b(?:nan|inf|[0-9a-f]{8,})\b")
 """What differs between two lines of one kind."""
@@ -83,7 +83,7 @@ def judge_repair(hung: Work, fixed: Work, report: Report, output: Output) -> Jud
         Check("the ranks still communicate", _calls(hung, fixed, work)),
         Check("the DataLoader workers are still there", _workers(fixed, work)),
         Check("the job still prints what it is to print", _lines(fixed, work)),
-        Check("nothing is left running", left(report)),
+        Check("nothing is left running", leftovers(report)),
     )
     return Judgement(checks, trouble(report))
 
@@ -129,9 +129,9 @@ def _calls(hung: Work, fixed: Work, work: Work) -> str:
             few.append(number)
     if not few:
         return ""
-    made = ", ".join(str(_rank(work, number).calls) for number in few)
+    counts = ", ".join(str(_rank(work, number).calls) for number in few)
     needed = ", ".join(str(fixed.ranks[number].calls) for number in few)
-    return f"{spoken(few)} made {made} calls of torch.distributed; a repaired run makes {needed}"
+    return f"{spoken(few)} made {counts} calls of torch.distributed; a repaired run makes {needed}"
 
 
 def _workers(fixed: Work, work: Work) -> str:
@@ -148,8 +148,8 @@ def _lines(fixed: Work, work: Work) -> str:
     if cut := [kind for kind in fixed.last if kind not in work.lines]:
         return f"nothing like `{cut[0]}` was printed"
     wanted = sum(fixed.lines.values())
-    seen = sum(min(number, work.lines.get(kind, 0)) for kind, number in fixed.lines.items())
-    return f"{seen} of {wanted} lines were printed" if wanted and 2 * seen <= wanted else ""
+    count = sum(min(number, work.lines.get(kind, 0)) for kind, number in fixed.lines.items())
+    return f"{count} of {wanted} lines were printed" if wanted and 2 * count <= wanted else ""
 
 
 def _rank(work: Work, number: int) -> RankWork:

@@ -20,6 +20,6 @@ def main(labs: Iterable[Lab]) -> int:
     for lab in labs:
         progress.clear(lab.name)
         copies = [copy for turn in lab.file.turns if (copy := lab.copy(turn)).exists()]
-        kept = [f"{copy.name} is now {set_aside(copy).name}" for copy in copies]
-        print("; ".join([f"{lab.name}: progress forgotten", *kept]))
+        backups = [f"{copy.name} is now {set_aside(copy).name}" for copy in copies]
+        print("; ".join([f"{lab.name}: progress forgotten", *backups]))
     return 0

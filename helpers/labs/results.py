@@ -67,29 +67,29 @@ class Judgement(msgspec.Struct, frozen=True):
         return f"passed: {total} checks" if not failed else f"not yet: {failed} of {total} fail"
 
     @property
-    def made(self) -> tuple[Check, ...]:
-        """The checks that could be made."""
+    def valid_checks(self) -> tuple[Check, ...]:
+        """The checks, where the run lets them be made."""
         return () if self.trouble else self.checks
 
     def __repr__(self) -> str:
         width = max(len(check.what) for check in self.checks)
         lines = [
             f"{'ok ' if check.passed else 'no '} {check.what.ljust(width)}  {check.why}".rstrip()
-            for check in self.made
+            for check in self.valid_checks
         ]
         return "\n".join([self.verdict, *lines])
 
     def _repr_html_(self) -> str:
-        said = f"<p><strong>{escape(self.verdict)}</strong></p>"
+        heading = f"<p><strong>{escape(self.verdict)}</strong></p>"
         rows = "".join(
             f"<tr><td>{'✓ yes' if check.passed else '✗ no'}</td>"
             f'<td style="text-align:left">{inline(check.what)}</td>'
             f'<td style="text-align:left">{inline(check.why)}</td></tr>'
-            for check in self.made
+            for check in self.valid_checks
         )
         heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "Check", "Seen instead"))
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-        return said + (table if rows else "")
+        return heading + (table if rows else "")
 
 
 Output = Mapping[str, Sequence[str]]
@@ -121,24 +121,25 @@ def judge(
     if task is None:
         return judgement
     settings = lab.settings(program, knobs)
-    asked = [one for one in lab.turn(program).conditions if one.covers(settings)]
-    with_torch = private_with_torch() if any(isinstance(one, Private) for one in asked) else 0
+    conditions = [condition for condition in lab.turn(program).conditions if condition.covers(settings)]
+    is_private = any(isinstance(condition, Private) for condition in conditions)
+    with_torch = private_with_torch() if is_private else 0
     run = Run(report, folder, world_size, results, task, looks, calls(folder), with_torch)
     # A run that went wrong has left files that say nothing of the task.
-    met = [Check(one.what, "" if judgement.trouble else unmet(one, run)) for one in asked]
-    return replace(judgement, checks=(*judgement.checks, *met))
+    task_checks = [Check(c.what, "" if judgement.trouble else unmet(c, run)) for c in conditions]
+    return replace(judgement, checks=(*judgement.checks, *task_checks))
 
 
 def judge_results(
-    report: Report, results: Sequence[Mapping[str, Any]], world_size: int, kept: Results
+    report: Report, results: Sequence[Mapping[str, Any]], world_size: int, rules: Results
 ) -> Judgement:
     """Judge a run by its report and by what its ranks ended with.
 
     Args:
         report: of the run, which is over.
-        results: one object a rank, in any order, with `rank`, `world_size` and what `kept` names.
+        results: one object a rank, in any order, with `rank`, `world_size` and what `rules` names.
         world_size: how many ranks there have to be.
-        kept: which values have to be equal on all ranks, and which finite.
+        rules: which values have to be equal on all ranks, and which finite.
     """
     checks = [
         Check(f"the world size is {world_size}", _world_size(report, results, world_size)),
@@ -146,14 +147,14 @@ def judge_results(
         Check("every rank leaves one result", _one_each(results, world_size)),
     ]
     checks += [
-        Check(f"`{key}`: a finite number on every rank", _finite(results, key)) for key in kept.finite
+        Check(f"`{key}`: a finite number on every rank", _finite(results, key)) for key in rules.finite
     ]
     checks += [
-        Check(f"`{key}`: the same value on all ranks", _equal(results, key)) for key in kept.equal
+        Check(f"`{key}`: the same value on all ranks", _equal(results, key)) for key in rules.equal
     ]
     checks += [
         Check("no two processes act as one rank", _duplicates(report)),
-        Check("nothing is left running", left(report)),
+        Check("nothing is left running", leftovers(report)),
     ]
     return Judgement(tuple(checks), trouble(report))
 
@@ -168,8 +169,8 @@ def trouble(report: Report) -> str:
 
 
 def _world_size(report: Report, results: Sequence[Mapping[str, Any]], wanted: int) -> str:
-    seen = {report.snapshot.job.world_size} | {result.get("world_size") for result in results}
-    wrong = sorted("unknown" if one is None else str(one) for one in seen - {wanted})
+    sizes = {report.snapshot.job.world_size} | {result.get("world_size") for result in results}
+    wrong = sorted("unknown" if size is None else str(size) for size in sizes - {wanted})
     return f"it is {' and '.join(wrong)}" if wrong else ""
 
 
@@ -191,14 +192,14 @@ def _one_each(results: Sequence[Mapping[str, Any]], world_size: int) -> str:
     counted = Counter(result.get("rank") for result in results)
     lacking = [rank for rank in range(world_size) if counted[rank] == 0]
     strange = sum(count for rank, count in counted.items() if rank not in range(world_size))
-    said = []
+    clauses = []
     if lacking:
-        said.append(f"none from {spoken(lacking)}")
+        clauses.append(f"none from {spoken(lacking)}")
     if double := [rank for rank in range(world_size) if counted[rank] > 1]:
-        said.append(f"more than one from {spoken(double)}")
+        clauses.append(f"more than one from {spoken(double)}")
     if strange:
-        said.append(f"{strange} without a rank of this job")
-    return "; ".join(said)
+        clauses.append(f"{strange} without a rank of this job")
+    return "; ".join(clauses)
 
 
 def _finite(results: Sequence[Mapping[str, Any]], key: str) -> str:
@@ -229,7 +230,7 @@ def _duplicates(report: Report) -> str:
     return "the report says they do" if report.verdict.cause == "duplicate-rank" else ""
 
 
-def left(report: Report) -> str:
+def leftovers(report: Report) -> str:
     """What was left of a run, in words; empty for nothing.
 
     Helper processes of Python do not count: they end on their own, after the rank.

@@ -28,10 +28,10 @@ class Seat(msgspec.Struct, frozen=True):
     """What became of the run at one seat.
 
     Attributes:
-        got: the outcome, the cause and the culprits, or why there is none.
+        verdict: the outcome, the cause and the culprits, or why there is none.
     """
 
-    got: str
+    verdict: str
     seconds: float
 
 
@@ -51,21 +51,21 @@ def main(name: str, seats: int) -> int:
     lab = find_lab(name)
     wanted = Case(lab, "broken", lab.settings("broken", {})).wanted
     print(f"{lab.name}, broken, {seats} at the same moment on {machine.cores():g} cores ...", flush=True)
-    taken, free = _sat(lab.name, seats)
-    for number, seat in enumerate(taken, start=1):
-        word = "ok" if seat.got == wanted else "DIFF"
-        print(f"seat {number:3}  {word:4}  {seat.seconds:6.1f} s  {seat.got}")
-    return _summed(taken, wanted, free)
+    results, free = _sat(lab.name, seats)
+    for number, seat in enumerate(results, start=1):
+        word = "ok" if seat.verdict == wanted else "DIFF"
+        print(f"seat {number:3}  {word:4}  {seat.seconds:6.1f} s  {seat.verdict}")
+    return _summed(results, wanted, free)
 
 
-def _summed(taken: Sequence[Seat], wanted: str, free: int) -> int:
-    right = sum(seat.got == wanted for seat in taken)
-    seconds = sorted(seat.seconds for seat in taken)
+def _summed(results: Sequence[Seat], wanted: str, free: int) -> int:
+    right = sum(seat.verdict == wanted for seat in results)
+    seconds = sorted(seat.seconds for seat in results)
     print(
-        f"{right} of {len(taken)} came to the expected report ({wanted}), after {seconds[0]:.0f} to "
+        f"{right} of {len(results)} came to the expected report ({wanted}), after {seconds[0]:.0f} to "
         f"{seconds[-1]:.0f} s; at the least, {free / GB:.1f} GB of memory were available"
     )
-    return int(right < len(taken))
+    return int(right < len(results))
 
 
 def _sat(name: str, seats: int) -> tuple[list[Seat], int]:
@@ -76,12 +76,12 @@ def _sat(name: str, seats: int) -> tuple[list[Seat], int]:
         seats, mp_context=context, initializer=_meet, initargs=(context.Barrier(seats),)
     ) as pool:
         pending: set[Future[Seat]] = set()
-        taken = [pool.submit(_sit, name) for _ in range(seats)]
-        pending |= set(taken)
+        futures = [pool.submit(_sit, name) for _ in range(seats)]
+        pending |= set(futures)
         while pending:
             pending = wait(pending, timeout=LOOK_S).not_done
             free = min(free, psutil.virtual_memory().available)
-        return [_of(future) for future in taken], free
+        return [_of(future) for future in futures], free
 
 
 def _of(future: Future[Seat]) -> Seat:
@@ -99,4 +99,4 @@ def _meet(barrier: Barrier) -> None:
 def _sit(name: str) -> Seat:
     lab = find_lab(name)
     result = run(Case(lab, "broken", lab.settings("broken", {})))
-    return Seat(result.got, result.seconds)
+    return Seat(result.verdict, result.seconds)

@@ -55,8 +55,8 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def folder() -> Path | None:
     """The leader's folder; None where nothing is to be shared."""
-    given = os.environ.get(SHARE)
-    return Path(given) if given else None
+    path = os.environ.get(SHARE)
+    return Path(path) if path else None
 
 
 def own_name() -> str:

@@ -47,9 +47,9 @@ _STAGE_OF = {
 """The stage at which a line of a report's stable text may be shown; the others are shown at once."""
 
 
-def shown(told: Stable, stage: Stage) -> Stable:
+def shown(stable: Stable, stage: Stage) -> Stable:
     """What of a report's stable text a stage shows."""
-    facts = tuple((name, value) for name, value in told.facts if _STAGE_OF.get(name, stage) <= stage)
+    facts = tuple((name, value) for name, value in stable.facts if _STAGE_OF.get(name, stage) <= stage)
     if stage >= Stage.CULPRITS:
-        return replace(told, facts=facts)
+        return replace(stable, facts=facts)
     return Stable(facts, ranks=(), masked="")

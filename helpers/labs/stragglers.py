@@ -9,7 +9,8 @@ from ..model.facts import Report
 from ..model.frames import Frame
 from ..model.slow import Share, SlowKind
 from ..model.wording import one_line, plural, sentence, spoken
-from ..report.slow import DOES, share_line, shares, slow_line
+from ..report.slow import DOES, share_line, slow_line
+from ..report.slow import shares as shares_of
 from .asked import Asked
 
 KINDS = 4
@@ -36,65 +37,65 @@ def straggler_questions(report: Report, source: Callable[[Frame], str]) -> tuple
         report: of a job that goes on or has ended well.
         source: gives the text of a line of the job's code, empty when it cannot be read.
     """
-    found = shares(report.verdict)
-    if not found:
+    shares = shares_of(report.verdict)
+    if not shares:
         return ()
-    said = sentence(slow_line(report.verdict)) + "."
-    asked = (_who(found, said), _where(found, source, said), _kind(found[0], said))
-    return tuple(one for one in asked if one is not None)
+    answer = sentence(slow_line(report.verdict)) + "."
+    questions = (_who(shares, answer), _where(shares, source, answer), _kind(shares[0], answer))
+    return tuple(question for question in questions if question is not None)
 
 
-def _who(found: Sequence[Share], said: str) -> Asked:
-    ranks = {rank: share for share in found for rank in share.ranks}
-    right = frozenset(spoken([rank]) for rank in found[0].ranks)
+def _who(shares: Sequence[Share], answer: str) -> Asked:
+    ranks = {rank: share for share in shares for rank in share.ranks}
+    right = frozenset(spoken([rank]) for rank in shares[0].ranks)
     return Asked(
         "For which rank do the others wait? If they wait for several together, tick all of them.",
         tuple(spoken([rank]) for rank in sorted(ranks)),
         right,
-        said,
+        answer,
         several=True,
         instead={
             spoken([rank]): share_line([share])
             for rank, share in ranks.items()
-            if rank not in found[0].ranks
+            if rank not in shares[0].ranks
         },
     )
 
 
-def _where(found: Sequence[Share], source: Callable[[Frame], str], said: str) -> Asked | None:
+def _where(shares: Sequence[Share], source: Callable[[Frame], str], answer: str) -> Asked | None:
     """The line that is waited for, among those at which the ranks wait."""
-    right = found[0].where
+    right = shares[0].where
     waits: dict[Frame, list[int]] = {}
-    for share in found:
+    for share in shares:
         if share.waits_at not in (None, right):
             waits.setdefault(share.waits_at, []).extend(share.ranks)
     if right is None or not waits:
         return None
-    named = {at: one_line(f"{at.file}:{at.line}: {source(at)}") for at in (right, *waits)}
+    labels = {at: one_line(f"{at.file}:{at.line}: {source(at)}") for at in (right, *waits)}
     return Asked(
         "At which line does most of that time go?",
-        tuple(named[at] for at in sorted(named, key=lambda at: (at.file, at.line))),
-        frozenset([named[right]]),
-        said,
+        tuple(labels[at] for at in sorted(labels, key=lambda at: (at.file, at.line))),
+        frozenset([labels[right]]),
+        answer,
         instead={
-            named[at]: f"There {spoken(sorted(ranks))} {plural(ranks, 'waits', 'wait')} for others."
+            labels[at]: f"There {spoken(sorted(ranks))} {plural(ranks, 'waits', 'wait')} for others."
             for at, ranks in waits.items()
         },
     )
 
 
-def _kind(first: Share, said: str) -> Asked | None:
+def _kind(first: Share, answer: str) -> Asked | None:
     """What takes the time, and other kinds that chance chooses, for each job in its own way."""
     if first.kind == "unknown":
         return None
-    kinds = sorted(SEEN, key=lambda kind: crc32(f"{kind}, {said}".encode()))
+    kinds = sorted(SEEN, key=lambda kind: crc32(f"{kind}, {answer}".encode()))
     offered = [*dict.fromkeys((first.kind, *kinds))][:KINDS]
-    named = {kind: f"{kind}: {DOES[kind]}" for kind in SEEN if kind in offered}
-    right = named[first.kind]
+    labels = {kind: f"{kind}: {DOES[kind]}" for kind in SEEN if kind in offered}
+    right = labels[first.kind]
     return Asked(
         "What takes the time there?",
-        tuple(named.values()),
+        tuple(labels.values()),
         frozenset([right]),
-        said,
-        instead={text: f"Then {SEEN[kind]}." for kind, text in named.items() if text != right},
+        answer,
+        instead={text: f"Then {SEEN[kind]}." for kind, text in labels.items() if text != right},
     )

@@ -138,11 +138,11 @@ def waited_for(runs: Sequence[tuple[str, Report]]) -> Table:
 
 
 def _waited_for(report: Report) -> tuple[str, str, str, str]:
-    found = shares(report.verdict)
-    if not found:
+    stragglers = shares(report.verdict)
+    if not stragglers:
         return "nobody", "", "", ""
-    first, *others = found
-    lines = {_line(share.waits_at) for share in others}
+    first, *rest = stragglers
+    lines = {_line(share.waits_at) for share in rest}
     return spoken(first.ranks), _line(first.where), does(first), ", ".join(sorted(lines))
 
 
@@ -183,19 +183,15 @@ def _facts(report: Report) -> dict[str, str]:
             if process is not None and process.error is not None
         }
     )
-    world = snapshot.job.world_size
+    world, by_chance = snapshot.job.world_size, chosen_by_chance(report)
     return {
         "outcome": verdict.outcome,
         "cause": verdict.cause,
-        "culprits": BY_CHANCE if chosen_by_chance(report) else spans(verdict.culprits) or "none",
-        "where": "not the same each time" if chosen_by_chance(report) else _where(report),
+        "culprits": BY_CHANCE if by_chance else spans(verdict.culprits) or "none",
+        "where": "not the same each time" if by_chance else _line(verdict.where) or "none",
         "errors of the culprits": ", ".join(errors) or "none",
         "ranks that end with exit code 0": f"{clean} of {'unknown' if world is None else world}",
     }
-
-
-def _where(report: Report) -> str:
-    return _line(report.verdict.where) or "none"
 
 
 def _line(frame: Frame | None) -> str:

@@ -66,7 +66,7 @@ def _locate(value: Any, kind: Any, path: str) -> tuple[str, Any, Any]:
             place += f".{field}"
         elif index == "...":
             kind = get_args(kind)[1]
-            name, value = next((n, one) for n, one in value.items() if not _fits(one, kind))
+            name, value = next((n, member) for n, member in value.items() if not _fits(member, kind))
             place += f".{name}"
         else:
             kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
@@ -76,8 +76,8 @@ def _locate(value: Any, kind: Any, path: str) -> tuple[str, Any, Any]:
 
 def _kind_of(field: str, kind: Any) -> Any:
     """The type of a field; of a union, that in the first type which has the field."""
-    for one in get_args(kind) or (kind,):
-        hints = get_type_hints(one, include_extras=True)
+    for member in get_args(kind) or (kind,):
+        hints = get_type_hints(member, include_extras=True)
         if field in hints:
             return hints[field]
     return Any
@@ -98,7 +98,7 @@ def _words(kind: Any) -> tuple[str, ...]:
     return tuple(word for part in get_args(kind) for word in _words(part))
 
 
-def one_of(key: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+def one_of(key: str, value: str, choices: Mapping[str, object] | tuple[str, ...]) -> None:
     """Raise ValueError unless a key has one of the known values; the text names them."""
-    if value not in known:
-        raise ValueError(f'{key}: "{value}" is not one of: {", ".join(known) or "none"}')
+    if value not in choices:
+        raise ValueError(f'{key}: "{value}" is not one of: {", ".join(choices) or "none"}')

@@ -45,11 +45,11 @@ class Attached:
         command: tuple[str, ...],
         started: float,
         cwd: Path,
-        known: Sequence[psutil.Process],
+        roots: Sequence[psutil.Process],
     ) -> None:
         self.pid, self.command, self.started, self.cwd = pid, command, started, cwd
         self.run_id = f"process {pid}"
-        self._known = known
+        self._roots = roots
 
     def poll(self) -> int | None:
         """None: only its parent learns how it ends."""
@@ -61,14 +61,14 @@ class Attached:
 
     def processes(self) -> list[psutil.Process]:
         """Its processes that exist now."""
-        found = dict.fromkeys(self._known)
-        for process in self._known:
+        members = dict.fromkeys(self._roots)
+        for process in self._roots:
             with suppress(psutil.Error):
-                found |= dict.fromkeys(process.children(recursive=True))
+                members |= dict.fromkeys(process.children(recursive=True))
         ours = _this_and_above()
-        if psutil.Process() in found:
+        if psutil.Process() in members:
             ours |= {process.pid for process in psutil.Process().children(recursive=True)}
-        return [process for process in found if process.pid not in ours and is_alive(process)]
+        return [process for process in members if process.pid not in ours and is_alive(process)]
 
     def sessions(self) -> dict[int, int]:
         """None: nothing of it is ended."""
@@ -90,14 +90,14 @@ def find_job(pid: int) -> Attached:
     Raises:
         AttachError: there is no such process, it may not be looked at, or no Python is in it.
     """
-    asked = _readable(pid)
-    root = _outermost(asked)
-    members = [root, *_lost_ranks(asked, root)]
+    target = _readable(pid)
+    root = _outermost(target)
+    members = [root, *_lost_ranks(target, root)]
     with suppress(psutil.Error):
-        job = Attached(root.pid, tuple(root.cmdline()), root.create_time(), Path(asked.cwd()), members)
+        job = Attached(root.pid, tuple(root.cmdline()), root.create_time(), Path(target.cwd()), members)
         if any(_is_python(process) for process in job.processes()):
             return job
-        raise AttachError(f"process {pid} ({_name(asked)}) runs no Python, and nothing below it does")
+        raise AttachError(f"process {pid} ({_name(target)}) runs no Python, and nothing below it does")
     raise AttachError(f"process {pid} has just ended")
 
 
@@ -168,27 +168,27 @@ def _belongs_to(process: psutil.Process, parent: psutil.Process) -> bool:
     command, above = process.cmdline(), parent.cmdline()
     if is_launcher(above) or any(name in word for word in above for name in BOOKKEEPING):
         return True
-    mine, theirs = _rank_variables(process), _rank_variables(parent)
+    variables, parent_variables = _rank_variables(process), _rank_variables(parent)
     if not _is_python(parent) or is_launcher(command):
-        return bool(mine) and mine == theirs
-    return bool(mine) or command == above or bool(_SPAWNED.search(" ".join(command)))
+        return bool(variables) and variables == parent_variables
+    return bool(variables) or command == above or bool(_SPAWNED.search(" ".join(command)))
 
 
-def _lost_ranks(asked: psutil.Process, root: psutil.Process) -> Iterator[psutil.Process]:
+def _lost_ranks(target: psutil.Process, root: psutil.Process) -> Iterator[psutil.Process]:
     """Ranks of the same job that are not below its outermost process: a loop in a shell, orphans."""
     tree = {root.pid}
     with suppress(psutil.Error):
         tree |= {process.pid for process in root.children(recursive=True)}
-    wanted = _same_job(asked)
+    wanted = _same_job(target)
     if not wanted.get("MASTER_PORT"):
         return
-    taken = {_rank_variables(one).get("RANK") for one in map(psutil.Process, tree) if is_alive(one)}
+    ranks = {_rank_variables(proc).get("RANK") for proc in map(psutil.Process, tree) if is_alive(proc)}
     ours = _this_and_above()
     for process in psutil.process_iter():
         if process.pid in tree or process.pid in ours or _same_job(process) != wanted:
             continue
         rank = _rank_variables(process).get("RANK")
-        if rank is not None and rank not in taken and _is_python(process):
+        if rank is not None and rank not in ranks and _is_python(process):
             yield process
 
 

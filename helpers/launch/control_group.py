@@ -82,22 +82,22 @@ class ControlGroup(NamedTuple):
         Raises:
             OSError: this may not be done here. Nothing is left then.
         """
-        made = ControlGroup(self.version, self.folder / name, self.mount)
+        group = ControlGroup(self.version, self.folder / name, self.mount)
         if self.version == 2:
             settings, swap = {"memory.max": str(size)}, ("memory.swap.max", "0")
         else:
             settings = {"memory.limit_in_bytes": str(size), "memory.oom_control": str(int(stall))}
             swap = ("memory.memsw.limit_in_bytes", str(size))
-        made.folder.mkdir()
+        group.folder.mkdir()
         try:
             for file, text in settings.items():
-                (made.folder / file).write_text(text)
+                (group.folder / file).write_text(text)
         except OSError:
-            remove(made.folder)
+            remove(group.folder)
             raise
         with suppress(OSError):  # a kernel that does not count swap has no such file
-            (made.folder / swap[0]).write_text(swap[1])
-        return made
+            (group.folder / swap[0]).write_text(swap[1])
+        return group
 
     def enter(self) -> tuple[str, ...]:
         """The words before a command that make it start in this group."""
@@ -114,7 +114,7 @@ def memory_groups(pid: int | str = "self", root: Path = ROOT, proc: Path = PROC)
 
     Inside a container /proc may name a path that only the host has: then it is the topmost group.
     """
-    found = []
+    groups = []
     for line in _text(proc / str(pid) / "cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers == "":
@@ -124,8 +124,8 @@ def memory_groups(pid: int | str = "self", root: Path = ROOT, proc: Path = PROC)
         else:
             continue
         folder = mount / path.strip("/")
-        found.append(ControlGroup(version, folder if folder.is_dir() else mount, mount))
-    return sorted(found, key=lambda group: -group.version)
+        groups.append(ControlGroup(version, folder if folder.is_dir() else mount, mount))
+    return sorted(groups, key=lambda group: -group.version)
 
 
 def group_parents(root: Path = ROOT, proc: Path = PROC) -> list[ControlGroup]:
@@ -133,11 +133,11 @@ def group_parents(root: Path = ROOT, proc: Path = PROC) -> list[ControlGroup]:
 
     Version 2: the nearest group around our own that hands the memory controller on. Version 1: our own.
     """
-    found = []
+    groups = []
     for group in memory_groups("self", root, proc):
         around = group.above() if group.version == 2 else [group]
-        found += [one for one in around if one.can_hold_limits()][:1]
-    return found
+        groups += [parent for parent in around if parent.can_hold_limits()][:1]
+    return groups
 
 
 def remove(folder: Path) -> None:

@@ -200,13 +200,13 @@ class Guardian:
             self._wait(TICK)
         self._reap()
         self._remove_group()
-        left = self._left()
-        if left:  # the beacons in them are not to end them when this process is gone
+        spared = below(os.getpid(), parents()) if self._plan.get("spare") else set()
+        if spared:  # the beacons in them are not to end them when this process is gone
             os.close(os.open(f"{folder}/released", os.O_WRONLY | os.O_CREAT, 0o600))
         self._report({"empty": True})
         while self._backlog and not self.abandoned:
             self._wait()
-        _read_on(left, f"{os.path.realpath(folder)}/output/")
+        _read_on(spared, f"{os.path.realpath(folder)}/output/")
 
     def _members(self, thorough: bool) -> set[int]:
         """The processes that are to be ended; a `thorough` look reads every environment."""
@@ -215,10 +215,6 @@ class Guardian:
         if thorough or not members:
             members |= carriers(self._mark)
         return {pid for pid in members if session_of(pid) not in self._plan.get("spare", ())}
-
-    def _left(self) -> set[int]:
-        """The processes that are left as they are."""
-        return below(os.getpid(), parents()) if self._plan.get("spare") else set()
 
     def _remove_group(self) -> None:
         """Remove the job's control group; the kernel may need a moment to find it empty."""
@@ -292,14 +288,14 @@ def inheritable() -> list[int]:
 
     `python <(...)`, a lock of the shell's, make's jobserver and the sockets of systemd are such.
     """
-    found = []
+    descriptors = []
     for name in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
         try:
             if int(name) > 2 and os.get_inheritable(int(name)):
-                found.append(int(name))
+                descriptors.append(int(name))
         except OSError:
             continue  # that of the listing
-    return found
+    return descriptors
 
 
 def as_line(value: dict[str, Any]) -> bytes:
@@ -316,13 +312,13 @@ def parents(of: Iterable[int] | None = None) -> dict[int, int]:
     """The parent of each of these processes, of all of this machine where None are given, by pid."""
     if not os.path.exists("/proc/self/stat"):
         return _parents_by_ps()
-    found = {}
+    parent_of = {}
     for pid in os.listdir("/proc") if of is None else map(str, of):
         if pid.isdigit():
             fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             if fields:
-                found[int(pid)] = int(fields[1])
-    return found
+                parent_of[int(pid)] = int(fields[1])
+    return parent_of
 
 
 def _parents_by_ps() -> dict[int, int]:
@@ -339,13 +335,13 @@ def below(root: int, parent_of: dict[int, int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in parent_of.items():
         children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
+    descendants: set[int] = set()
     todo = [root]
     while todo:
         new = children.get(todo.pop(), [])
-        found.update(new)
+        descendants.update(new)
         todo += new
-    return found
+    return descendants
 
 
 def carriers(mark: bytes) -> set[int]:
@@ -409,8 +405,8 @@ def _read_on(pids: set[int], pipes: str) -> None:
         os.closerange(low, reader)
         low = reader + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
-    left = len(readers)
-    while left:
+    open_readers = len(readers)
+    while open_readers:
         for reader, _ in poller.poll():
             try:
                 ended = not os.read(reader, 65536)
@@ -418,7 +414,7 @@ def _read_on(pids: set[int], pipes: str) -> None:
                 ended = False
             if ended:
                 poller.unregister(reader)
-                left -= 1
+                open_readers -= 1
     os._exit(0)
 
 

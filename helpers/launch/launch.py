@@ -93,7 +93,7 @@ class Launch:
         self._over = threading.Event()
         self._looking = threading.Lock()
         self._members: Members | None = None
-        self._seen: list[psutil.Process] = []
+        self._processes: list[psutil.Process] = []
         self._guardian: subprocess.Popen[bytes] | None = None
         self._gate = threading.Lock()
         self._begun = self._cancelled = False
@@ -120,8 +120,8 @@ class Launch:
             if self._over.is_set():
                 return []
             self._members = self._members or Members(self.guardian_pid, self.run_id)
-            self._seen = self._members.look()
-            return list(self._seen)
+            self._processes = self._members.look()
+            return list(self._processes)
 
     @property
     def session(self) -> int:
@@ -130,8 +130,8 @@ class Launch:
 
     def sessions(self) -> dict[int, int]:
         """The session of each of its processes that has another one than its command."""
-        found = {process.pid: session_of(process.pid) for process in self.processes()}
-        return {pid: session for pid, session in found.items() if session not in (self.session, 0)}
+        sessions = {process.pid: session_of(process.pid) for process in self.processes()}
+        return {pid: session for pid, session in sessions.items() if session not in (self.session, 0)}
 
     def signal(self, number: int, received: float) -> None:
         """Pass a signal to the command's process group, unless everybody has got it.
@@ -274,7 +274,7 @@ class Launch:
         self.pid, self.started = answer["started"], answer["time"]
         who = run_folder.identity(self.pid)
         if (process := same_process(*who)) is not None:
-            self._seen = [process]
+            self._processes = [process]
         self._record["processes"] = [run_folder.identity(self.guardian_pid), who]
         with suppress(OSError):  # the job may have filled the disk; its processes carry the run's id
             run_folder.write_record(self.folder, self._record)
@@ -292,7 +292,7 @@ class Launch:
         if not self._empty or sys.platform != "linux":
             from .processes import carriers, end_all
 
-            end_all(lambda: [*self._seen, *carriers(self.run_id)])
+            end_all(lambda: [*self._processes, *carriers(self.run_id)])
             self._reaped.setdefault(self.pid, int(signal.SIGKILL))
         if self._group is not None:
             from .control_group import remove
@@ -362,10 +362,10 @@ def _as_named(command: list[str], path: str, env: Mapping[str, str]) -> tuple[li
     systemd gives sockets and a watchdog to one process, which it names: sd_listen_fds(3),
     sd_watchdog_enabled(3).
     """
-    own = [name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())]
-    if not own or not all(name.isidentifier() and name.isascii() for name in own):
+    names = [name for name, value in env.items() if name.endswith("PID") and value == str(os.getpid())]
+    if not names or not all(name.isidentifier() and name.isascii() for name in names):
         return command, path
-    script = f'{" ".join(f"{name}=$$" for name in own)} exec "$@"'
+    script = f'{" ".join(f"{name}=$$" for name in names)} exec "$@"'
     return ["sh", "-c", script, "sh", path, *command[1:]], "/bin/sh"
 
 
@@ -412,8 +412,8 @@ def _find_program(command: Sequence[str], cwd: Path | None, env: Mapping[str, st
     wanted = os.path.join(base, name) if has_slash else name
     places = env.get("PATH", os.defpath).split(os.pathsep)
     search = os.pathsep.join(str(base / place) for place in places)
-    if found := shutil.which(wanted, path=search):
-        return name if has_slash else os.path.abspath(found)
+    if program := shutil.which(wanted, path=search):
+        return name if has_slash else os.path.abspath(program)
     if shutil.which(wanted, os.F_OK, search) or (has_slash and os.path.isdir(wanted)):
         raise LaunchError(f"{name} is not executable")
     raise LaunchError(f"command not found: {name}")

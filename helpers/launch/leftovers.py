@@ -32,10 +32,10 @@ def reap_leftovers(spared: Iterable[int] = ()) -> int:
         OSError: the folder of the runs cannot be used.
     """
     living = {os.getpid(), *spared}
-    return sum(_reap(folder, record, living) for folder, record in _left())
+    return sum(_reap(folder, record, living) for folder, record in _orphaned_runs())
 
 
-def _left() -> Iterator[tuple[Path, dict[str, Any]]]:
+def _orphaned_runs() -> Iterator[tuple[Path, dict[str, Any]]]:
     """Directory and record of every run whose owner has gone without removing it."""
     for file in run_folder.records():
         try:
@@ -52,7 +52,7 @@ def _left() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _reap(folder: Path, record: Mapping[str, Any], spared: set[int]) -> bool:
-    recorded = [process for one in record["processes"] if (process := same_process(*one))]
+    recorded = [process for identity in record["processes"] if (process := same_process(*identity))]
 
     def find() -> list[psutil.Process]:
         return [*recorded, *carriers(folder.name)]

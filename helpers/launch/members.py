@@ -33,27 +33,25 @@ class Members:
         self._guardian = guardian
         self._run_id = run_id
         self._members: dict[int, psutil.Process] = {}
-        self._others: set[int] = set()
+        self._strangers: set[int] = set()
         self._searched = -RESCAN
 
     def look(self) -> list[psutil.Process]:
         """Those that are alive: descendants as of now, others as of at most `RESCAN` seconds ago."""
-        members = {pid: one for pid, one in self._members.items() if is_alive(one)}
+        members = {pid: process for pid, process in self._members.items() if is_alive(process)}
         present = set(psutil.pids())
-        self._others &= present
-        new = present - self._others - members.keys() - {self._guardian}
-        parent_of = {
-            pid: self._guardian if parent in members else ELSEWHERE if parent in self._others else parent
-            for pid, parent in parents(new).items()
-        }
-        self._others |= below(ELSEWHERE, parent_of)
-        come = []
+        self._strangers &= present
+        new = present - self._strangers - members.keys() - {self._guardian}
+        place = dict.fromkeys(self._strangers, ELSEWHERE) | dict.fromkeys(members, self._guardian)
+        parent_of = {pid: place.get(parent, parent) for pid, parent in parents(new).items()}
+        self._strangers |= below(ELSEWHERE, parent_of)
+        new_members = []
         for pid in below(self._guardian, parent_of):
             with suppress(psutil.NoSuchProcess):
-                come.append(psutil.Process(pid))
+                new_members.append(psutil.Process(pid))
         now = time.monotonic()
         if now - self._searched >= RESCAN:
             self._searched = now
-            come += carriers(self._run_id)
-        self._members = {one.pid: one for one in come if is_alive(one)} | members
+            new_members += carriers(self._run_id)
+        self._members = {process.pid: process for process in new_members if is_alive(process)} | members
         return list(self._members.values())

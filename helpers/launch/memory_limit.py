@@ -90,12 +90,12 @@ class OwnGroup:
 
     def __init__(self, parent: ControlGroup, limit: Limit) -> None:
         self._parent, self._limit = parent, limit
-        self._made: ControlGroup | None = None
+        self._group: ControlGroup | None = None
 
     @property
     def group(self) -> Path | None:
         """Its folder, once it is made."""
-        return self._made.folder if self._made is not None else None
+        return self._group.folder if self._group is not None else None
 
     def open(self, name: str) -> tuple[str, ...]:
         """Make the group and set its limit; returns the words that start a command in it.
@@ -103,8 +103,8 @@ class OwnGroup:
         Raises:
             OSError: this may not be done here. Nothing is left then.
         """
-        self._made = self._parent.make(name, self._limit.megabytes * MB, stall=self._limit.stall)
-        return self._made.enter()
+        self._group = self._parent.make(name, self._limit.megabytes * MB, stall=self._limit.stall)
+        return self._group.enter()
 
     def watch(self, launch: Watched) -> None:
         """Nothing to do: the kernel counts."""
@@ -112,15 +112,15 @@ class OwnGroup:
     def view(self) -> LimitView:
         """What the kernel has counted."""
         how = ", told not to kill" if self._limit.stall else ""
-        said = f"the kernel, in a memory control group (version {self._parent.version}{how})"
-        if self._made is None:
-            return LimitView(self._limit.megabytes, said, 0)
-        return LimitView(self._limit.megabytes, said, self._made.kills(), full=self._made.stalls())
+        source = f"the kernel, in a memory control group (version {self._parent.version}{how})"
+        if self._group is None:
+            return LimitView(self._limit.megabytes, source, 0)
+        return LimitView(self._limit.megabytes, source, self._group.kills(), full=self._group.stalls())
 
     def close(self) -> None:
         """Remove the group, whose processes have ended."""
-        if self._made is not None:
-            remove(self._made.folder)
+        if self._group is not None:
+            remove(self._group.folder)
 
 
 class Scope:
@@ -188,9 +188,9 @@ class Monitor:
 
     def view(self) -> LimitView:
         """How many processes it has killed."""
-        said = f"a monitor that adds up the memory of all processes {1 / EVERY:.0f} times a second"
+        source = f"a monitor that adds up the memory of all processes {1 / EVERY:.0f} times a second"
         unseen = f"memory that was taken for less than {EVERY} s: no control group could be had"
-        return LimitView(self._limit.megabytes, said, self._kills, not_seen=unseen)
+        return LimitView(self._limit.megabytes, source, self._kills, not_seen=unseen)
 
     def close(self) -> None:
         """Look no more."""
@@ -244,9 +244,9 @@ def enforcer(limit: Limit, root: Path = ROOT, proc: Path = PROC) -> Enforcer:
     Raises:
         LimitError: processes are to be stalled, and no group that does this can be made.
     """
-    for one in candidates(limit, root, proc):
-        if _works(one):
-            return one
+    for candidate in candidates(limit, root, proc):
+        if _works(candidate):
+            return candidate
     if limit.stall:
         raise LimitError(
             "no memory control group of version 1 can be made here: only those stop without a kill"
@@ -269,7 +269,7 @@ def candidates(limit: Limit, root: Path = ROOT, proc: Path = PROC) -> list[OwnGr
     None can be spared: the monitor missed the peak of lab 03 in one run of six, current desktops have
     no version 1, and before systemd 253 a scope has no `OOMPolicy` (Debian 12, Ubuntu 22.04).
     """
-    found: list[OwnGroup | Scope] = [
+    mechanisms: list[OwnGroup | Scope] = [
         OwnGroup(parent, limit)
         for parent in group_parents(root, proc)
         if parent.version == 1 or not limit.stall
@@ -277,16 +277,16 @@ def candidates(limit: Limit, root: Path = ROOT, proc: Path = PROC) -> list[OwnGr
     systemd = shutil.which("systemd-run")
     bus = Path(os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")) / "bus"
     if systemd and bus.exists() and (root / "cgroup.controllers").exists() and not limit.stall:
-        found.append(Scope(systemd, limit, root, proc))
-    return found
+        mechanisms.append(Scope(systemd, limit, root, proc))
+    return mechanisms
 
 
-def _works(one: OwnGroup | Scope) -> bool:
+def _works(candidate: OwnGroup | Scope) -> bool:
     """True when a command runs under it, and is limited."""
     try:
-        words = one.open(f"stuck-ranks-trial-{os.getpid()}-{threading.get_ident()}")
+        words = candidate.open(f"stuck-ranks-trial-{os.getpid()}-{threading.get_ident()}")
         done = subprocess.run(
-            [*words, "sh", "-c", one.trial],
+            [*words, "sh", "-c", candidate.trial],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=5.0,
@@ -296,4 +296,4 @@ def _works(one: OwnGroup | Scope) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     finally:
-        one.close()
+        candidate.close()

@@ -45,14 +45,14 @@ BOOKKEEPING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 def carriers(run_id: str) -> list[psutil.Process]:
     """Every process that started with the run's id in its environment, where we may look."""
-    found = []
+    processes = []
     marked = guardian.carriers(os.fsencode(f"STUCK_RANKS_ID={run_id}"))
     for pid in psutil.pids() if sys.platform != "linux" else marked:
         with suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             if pid in marked or process.environ().get("STUCK_RANKS_ID") == run_id:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -63,9 +63,9 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def same_start(one: float, other: float) -> bool:
+def same_start(first: float, second: float) -> bool:
     """True for two readings of a start time that may belong to the same process."""
-    return abs(one - other) < CLOCK
+    return abs(first - second) < CLOCK
 
 
 def same_process(pid: int, started: float) -> psutil.Process | None:
@@ -80,11 +80,11 @@ def same_process(pid: int, started: float) -> psutil.Process | None:
 
 def families(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Those of these processes, and of all that descends from them, that are alive."""
-    found: dict[psutil.Process, None] = {}
+    members: dict[psutil.Process, None] = {}
     for process in processes:
         with suppress(psutil.Error):
-            found |= dict.fromkeys([process, *process.children(recursive=True)])
-    return [process for process in found if is_alive(process)]
+            members |= dict.fromkeys([process, *process.children(recursive=True)])
+    return [process for process in members if is_alive(process)]
 
 
 def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
@@ -94,17 +94,17 @@ def end_all(find: Callable[[], Iterable[psutil.Process]]) -> None:
     """
 
     started = time.monotonic()
-    asked: set[psutil.Process] = set()
-    while (left := families(find())) and (waited := time.monotonic() - started) < 2 * GRACE:
-        for process in left:
+    terminated: set[psutil.Process] = set()
+    while (living := families(find())) and (waited := time.monotonic() - started) < 2 * GRACE:
+        for process in living:
             with suppress(psutil.Error):
                 if waited >= GRACE:
                     process.kill()
-                elif process not in asked:
+                elif process not in terminated:
                     process.resume()
                     process.terminate()
-        asked.update(left)
-        psutil.wait_procs(left, timeout=TICK)
+        terminated.update(living)
+        psutil.wait_procs(living, timeout=TICK)
 
 
 def is_python(command: Sequence[str]) -> bool:
@@ -143,8 +143,8 @@ def is_launcher(command: Sequence[str]) -> bool:
 
 def is_kernel(command: Sequence[str]) -> bool:
     """True for the command line of a notebook's kernel: `python -m ipykernel_launcher -f FILE`."""
-    named = [os.path.basename(word).removesuffix(".py") for word in naming(command)]
-    return is_python(command) and named in (["ipykernel_launcher"], ["ipykernel"])
+    names = [os.path.basename(word).removesuffix(".py") for word in naming(command)]
+    return is_python(command) and names in (["ipykernel_launcher"], ["ipykernel"])
 
 
 def free_port() -> int:

@@ -21,20 +21,20 @@ class Alignment:
     """The newest samples of some ranks."""
 
     def __init__(self) -> None:
-        self._known: dict[int, deque[Sample]] = {}
+        self._samples: dict[int, deque[Sample]] = {}
         self._newest = -1
 
     @property
     def ranks(self) -> frozenset[int]:
         """Those of which there are samples."""
-        return frozenset(self._known)
+        return frozenset(self._samples)
 
     def take(self, rank: int, samples: Iterable[Sample]) -> list[Sample]:
         """Take in the samples of a rank; return those that are new."""
-        known = self._known.setdefault(rank, deque(maxlen=KEPT))
-        newest = known[-1].tick if known else -1
+        queue = self._samples.setdefault(rank, deque(maxlen=KEPT))
+        newest = queue[-1].tick if queue else -1
         new = [sample for sample in samples if sample.tick > newest]
-        known.extend(new)
+        queue.extend(new)
         return new
 
     def due(self, now: float) -> Iterator[int]:
@@ -50,16 +50,16 @@ class Alignment:
     def _next(self, now: float) -> int | None:
         newer = [
             next((sample for sample in samples if sample.tick > self._newest), None)
-            for samples in self._known.values()
+            for samples in self._samples.values()
         ]
-        known = [sample for sample in newer if sample is not None]
-        if not known or (len(known) < len(newer) and now - min(sample.at for sample in known) < LATE):
+        new = [sample for sample in newer if sample is not None]
+        if not new or (len(new) < len(newer) and now - min(sample.at for sample in new) < LATE):
             return None
-        return max(self._newest + 1, min(sample.due for sample in known))
+        return max(self._newest + 1, min(sample.due for sample in new))
 
     def time_of(self, tick: int, default: float) -> float:
         """Seconds at which a tick was, by a sample that was taken at it."""
-        times = (s.at for samples in self._known.values() for s in samples if s.tick >= tick)
+        times = (s.at for samples in self._samples.values() for s in samples if s.tick >= tick)
         return min(times, default=default)
 
     def at(self, tick: int) -> dict[int, str] | None:
@@ -67,21 +67,21 @@ class Alignment:
 
         None where nothing tells that of one of them, or one may have waited for its device.
         """
-        done = {rank: _at(tick, samples) for rank, samples in self._known.items()}
-        told = {rank: what for rank, what in done.items() if what is not None and what != "device"}
-        return told if len(told) == len(done) else None
+        done = {rank: _at(tick, samples) for rank, samples in self._samples.items()}
+        activities = {rank: what for rank, what in done.items() if what is not None and what != "device"}
+        return activities if len(activities) == len(done) else None
 
     def issued(self, tick: int) -> dict[int, Mapping[str, int]]:
         """The newest collective of each group that each rank had issued by a tick; of one that could not
         run, as far as it had come before."""
-        return {rank: _issued(tick, samples) for rank, samples in self._known.items()}
+        return {rank: _issued(tick, samples) for rank, samples in self._samples.items()}
 
     def ran(self, tick: int) -> dict[int, float]:
         """For how many seconds the thread of each rank had had a processor by a tick: one that waits on
         has had no more."""
         return {
             rank: next((sample.ran for sample in samples if sample.tick >= tick), 0.0)
-            for rank, samples in self._known.items()
+            for rank, samples in self._samples.items()
         }
 
 
@@ -100,5 +100,5 @@ def _at(tick: int, samples: Sequence[Sample]) -> str | None:
 
 
 def _issued(tick: int, samples: Sequence[Sample]) -> Mapping[str, int]:
-    known = [sample for sample in samples if sample.tick <= tick]
-    return known[-1].issued if known else {}
+    earlier = [sample for sample in samples if sample.tick <= tick]
+    return earlier[-1].issued if earlier else {}

@@ -21,13 +21,13 @@ _LONG_FLOAT = re.compile(r"-?\d+\.\d{7,}(?:e[-+]?\d+)?")
 class Predicate(NamedTuple):
     """What is said of one rank, and of several: `waits for rank 0`, `wait for rank 0`."""
 
-    one: str
-    many: str
+    singular: str
+    plural: str
 
 
-def verb(one: str, many: str, rest: str) -> Predicate:
+def verb(singular: str, plural: str, rest: str) -> Predicate:
     """`verb("waits", "wait", "for rank 0")`."""
-    return Predicate(f"{one} {rest}", f"{many} {rest}")
+    return Predicate(f"{singular} {rest}", f"{plural} {rest}")
 
 
 def same(text: str) -> Predicate:
@@ -49,39 +49,39 @@ def standing(process: ProcessView | None, then: str = "") -> Predicate:
     return verb("is", "are", f"{doing(process)}{at}{then}")
 
 
-def grouped(said: Mapping[int, T]) -> dict[T, list[int]]:
+def grouped(by_rank: Mapping[int, T]) -> dict[T, list[int]]:
     """What is said -> the ranks of which it is, in the order of the lowest rank."""
-    found: dict[T, list[int]] = {}
-    for rank in sorted(said):
-        found.setdefault(said[rank], []).append(rank)
-    return found
+    groups: dict[T, list[int]] = {}
+    for rank in sorted(by_rank):
+        groups.setdefault(by_rank[rank], []).append(rank)
+    return groups
 
 
-def values_of(name: str, told: Mapping[int, str]) -> str:
+def values_of(name: str, values: Mapping[int, str]) -> str:
     """`loss is 2.0 on rank 0, 1.0 on rank 1`; long numbers are rounded where they still differ then."""
-    short = {r: f"{float(v):.6g}" if _LONG_FLOAT.fullmatch(v) else v for r, v in told.items()}
-    shown = short if len({*short.values()}) == len({*told.values()}) else told
+    short = {r: f"{float(v):.6g}" if _LONG_FLOAT.fullmatch(v) else v for r, v in values.items()}
+    shown = short if len({*short.values()}) == len({*values.values()}) else values
     return f"{name} is " + ", ".join(f"{v} on {spoken(ranks)}" for v, ranks in grouped(shown).items())
 
 
-def clauses(said: Mapping[int, Predicate]) -> str:
+def clauses(predicates: Mapping[int, Predicate]) -> str:
     """`rank 1 is in recv at a.py:3 and ranks 2-4 are asleep at b.py:9`.
 
     Of more than `MOST_CLAUSES` those of the most ranks are told, and `12 other ranks are in 5 other
     states or places` follows.
     """
-    groups = grouped(said)
-    told = sorted(groups, key=lambda what: -len(groups[what]))[:MOST_CLAUSES]
-    parts = every_clause({rank: what for rank, what in said.items() if what in told})
-    others = [rank for what, ranks in groups.items() if what not in told for rank in ranks]
-    if others:
-        number = len(groups) - len(told)
+    groups = grouped(predicates)
+    shown = sorted(groups, key=lambda what: -len(groups[what]))[:MOST_CLAUSES]
+    parts = every_clause({rank: what for rank, what in predicates.items() if what in shown})
+    rest = [rank for what, ranks in groups.items() if what not in shown for rank in ranks]
+    if rest:
+        number = len(groups) - len(shown)
         where = f"in {number} other states or places" if number > 1 else "in another state or place"
-        parts.append(f"{len(others)} other {plural(others, 'rank is', 'ranks are')} {where}")
+        parts.append(f"{len(rest)} other {plural(rest, 'rank is', 'ranks are')} {where}")
     return joined(parts)
 
 
-def every_clause(said: Mapping[int, Predicate]) -> list[str]:
+def every_clause(predicates: Mapping[int, Predicate]) -> list[str]:
     """The clauses one by one, however many there are."""
-    groups = grouped(said)
+    groups = grouped(predicates)
     return [f"{spoken(ranks)} {plural(ranks, *what)}" for what, ranks in groups.items()]

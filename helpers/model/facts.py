@@ -173,7 +173,7 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
         stack: innermost frame first, of the thread that waits, else of the main thread.
         through: what threads of libraries wait for outside of the process: what comes may end its wait.
         issued: what each of its groups has seen, call after call.
-        seen: seconds at which its place was read; an account of what had happened holds for good.
+        read_at: seconds at which its place was read; an account of what had happened holds for good.
         calls: how many calls of torch.distributed it has made through Python, in all groups.
         samples: what it did at the newest ticks, oldest first.
         still: seconds since the stack, the waits and the collectives last changed; `UNTOLD` for what is
@@ -227,7 +227,7 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
     calls: int = 0
     samples: tuple[Sample, ...] = ()
     ports: tuple[Port, ...] = ()
-    seen: float = math.inf
+    read_at: float = math.inf
     still: float = 0.0
     idle: float = 0.0
     woken: float = math.inf
@@ -271,8 +271,8 @@ class ProcessView(msgspec.Struct, frozen=True, dict=True):
     @property
     def end_unseen(self) -> bool:
         """True once it has ended and nothing tells how."""
-        told = (self.exit_code, self.signal, self.error)
-        return not self.alive and all(one is None for one in told) and not self.interpreter_finished
+        facts = (self.exit_code, self.signal, self.error)
+        return not self.alive and all(fact is None for fact in facts) and not self.interpreter_finished
 
     @property
     def unmoved(self) -> float:
@@ -585,11 +585,11 @@ class Fitting(msgspec.Struct, frozen=True):
 
     Attributes:
         number: from 1, in the order of the cause's page.
-        said: the fix in the user's own lines; text: as the page says it; both in Markdown.
+        advice: the fix in the user's own lines; text: as the page says it; both in Markdown.
     """
 
     number: int
-    said: str
+    advice: str
     text: str
 
 

@@ -39,11 +39,11 @@ class Frame(msgspec.Struct, frozen=True, eq=False):
     text: str = ""
     values: Mapping[str, Scalar] = msgspec.field(default_factory=dict)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frame) and self._place == other._place
+    def __eq__(self, frame: object) -> bool:
+        return isinstance(frame, Frame) and self._place == frame._place
 
-    def __ne__(self, other: object) -> bool:  # else msgspec's own, which compares by identity
-        return not self == other
+    def __ne__(self, frame: object) -> bool:  # else msgspec's own, which compares by identity
+        return not self == frame
 
     def __hash__(self) -> int:
         return hash(self._place)

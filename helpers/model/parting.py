@@ -63,7 +63,7 @@ class Parting(msgspec.Struct, frozen=True):
         kind: None where no statement can be named; then `where` is None, too.
         source: the text of the statement, in one line.
         branches: who took which way.
-        asked: the names in its condition.
+        names: the names in its condition.
         values: name of its condition -> rank -> value, as text, where it can be read and has not changed
             since; differ: the names whose values differ.
         guards: where no statement is named, at most three of which one has decided, the likeliest first.
@@ -75,7 +75,7 @@ class Parting(msgspec.Struct, frozen=True):
     where: Frame | None = None
     source: str = ""
     branches: tuple[Branch, ...] = ()
-    asked: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     values: Mapping[str, Mapping[int, str]] = msgspec.field(default_factory=dict)
     differ: tuple[str, ...] = ()
     guards: tuple[Guard, ...] = ()

@@ -107,7 +107,7 @@ class Source(str):
 
 def redacted(text: str) -> str:
     """The text without what may be a secret."""
-    return _known(text) if len(text) < SHORT else _redacted(text)
+    return _redacted_line(text) if len(text) < SHORT else _redacted(text)
 
 
 def redacted_source(text: str) -> str:
@@ -147,22 +147,22 @@ def _word(before: str, word: str) -> str:
 
 def _redacted(text: str, source: bool = False) -> str:
     text = without_issued(text)
-    return without_random(_without(text, _named(text, source)))
+    return without_random(_without(text, _secrets(text, source)))
 
 
-_known = lru_cache(maxsize=4096)(_redacted)
+_redacted_line = lru_cache(maxsize=4096)(_redacted)
 _may_name_one: Callable[[str], bool] = lru_cache(maxsize=4096)(lambda name: is_secret(name, "Zx123456"))
 
 
 def _without(text: str, spans: Iterator[Span]) -> str:
-    kept, at = [], 0
+    pieces, at = [], 0
     for start, end, instead in spans:
-        kept += [text[at:start], instead]
+        pieces += [text[at:start], instead]
         at = end
-    return "".join([*kept, text[at:]])
+    return "".join([*pieces, text[at:]])
 
 
-def _named(text: str, source: bool) -> Iterator[Span]:
+def _secrets(text: str, source: bool) -> Iterator[Span]:
     """Where the values of secret names are, and what takes their place.
 
     In a source, what is in quotes or in a comment is text; elsewhere only literals are values.
@@ -197,10 +197,17 @@ def _begin(name: re.Match[str]) -> int | None:
         return None if helps or tag or _closes(text, after.end(), name) else after.end()
     if (after := _LISTED.match(text, end)) and (flag or before[-4:].rstrip("\\\"'").endswith("(")):
         return after.end()
-    by_space = (flag and not ASKS.intersection(parts(name["name"])[:1])) or _COMMAND.search(before)
-    said = _SPACE if by_space else _SAID if _WORDS.search(name["name"]) else None
-    after = said.match(text, end) if said else None
+    pattern = _separator(name, before)
+    after = pattern.match(text, end) if pattern else None
     return after.end() if after else None
+
+
+def _separator(name: re.Match[str], before: str) -> re.Pattern[str] | None:
+    """What may stand between a name and its value where no sign does."""
+    asks = not ASKS.isdisjoint(parts(name["name"])[:1])
+    if ("-" in name["dash"] and not asks) or _COMMAND.search(before):
+        return _SPACE
+    return _SAID if _WORDS.search(name["name"]) else None
 
 
 def _closes(text: str, at: int, name: re.Match[str]) -> bool:
@@ -225,16 +232,20 @@ def _values(name: re.Match[str], begin: int, *, code: bool, prose: bool) -> tupl
     group = _GROUP.match(text, begin)
     if not code and group and group["bare"] is not None:
         inner = group.span("bare")
-        return inner[0], [(*inner, HIDDEN)] if text[begin] == "[" and is_secret(
-            name["name"], group["bare"]
-        ) else []
+        hidden = text[begin] == "[" and is_secret(name["name"], group["bare"])
+        return inner[0], [(*inner, HIDDEN)] if hidden else []
     if code or (group and (not group["called"] or _CALL.fullmatch(group["called"]))):
         return _in_expression(name, begin)
     scheme = _SCHEME.match(text, begin)
     begin = scheme.end() if scheme else begin
     if literal := _LITERAL.match(text, begin):
         return literal.end(), _in_literal(name, literal)
-    bare = None if _STAYS.match(text, begin) else _bare(name, begin)
+    return _in_word(name, begin, prose=prose)
+
+
+def _in_word(name: re.Match[str], begin: int, *, prose: bool) -> tuple[int, list[Span]]:
+    """The same of a value without quotes."""
+    bare = None if _STAYS.match(name.string, begin) else _bare(name, begin)
     if bare is None or (prose and not _IN_PROSE.fullmatch(bare[0])) or not _is_hidden(name, bare[0]):
         return begin, []
     return bare.end(), [(*bare.span(), HIDDEN)]

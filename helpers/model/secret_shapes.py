@@ -140,8 +140,8 @@ def _digest(run: re.Match[str]) -> bool:
     """Whether a run is a checksum or an id: after a name that says so, or before the name of a file."""
     text, bare = run.string, run[0].strip("-=")
     line = text[max(0, text.rfind("\n", 0, run.start()) + 1, run.start() - 300) : run.start()]
-    named = not _DIGEST.isdisjoint(parts(line)) or line.endswith("@")
+    is_labelled = not _DIGEST.isdisjoint(parts(line)) or line.endswith("@")
     checksum = _HEX.fullmatch(bare.replace("-", "")) or bare.startswith(
         ("sha256-", "sha384-", "sha512-")
     )
-    return bool(checksum and (bare[0] == "s" or named or _BEFORE_A_FILE.match(text, run.end())))
+    return bool(checksum and (bare[0] == "s" or is_labelled or _BEFORE_A_FILE.match(text, run.end())))

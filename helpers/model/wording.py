@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import TypeVar
 
 from .facts import STILL, ChildView, ProcessView, RankView, Verdict
@@ -109,9 +109,9 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def plural(things: Sized, one: T, many: T) -> T:
-    """`one` for a single thing, else `many`: `plural(ranks, "waits", "wait")`."""
-    return one if len(things) == 1 else many
+def plural(things: Sized, singular: T, plural: T) -> T:
+    """`singular` for a single thing, else `plural`: `plural(ranks, "waits", "wait")`."""
+    return singular if len(things) == 1 else plural
 
 
 def functions(frames: Sequence[Frame]) -> str:
@@ -140,18 +140,18 @@ def runs(ranks: Sequence[int]) -> list[str]:
             parts[-1].append(rank)
         else:
             parts.append([rank])
-    found = []
+    labels = []
     for run in parts[:MOST_RUNS]:
-        found += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
+        labels += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(rank) for rank in run]
     more = sum(len(run) for run in parts[MOST_RUNS:])
-    return [*found, f"{more} more"] if more else found
+    return [*labels, f"{more} more"] if more else labels
 
 
 def spans(numbers: Iterable[int | None]) -> str:
     """`0, 2-5` for 0, 2, 3, 4, 5; unknown numbers as `?` at the end."""
-    given = list(numbers)
-    labels = runs(sorted({number for number in given if number is not None}))
-    unknown = len([number for number in given if number is None])
+    numbers = list(numbers)
+    labels = runs(sorted({number for number in numbers if number is not None}))
+    unknown = len([number for number in numbers if number is None])
     if unknown:
         labels.append("?" if unknown == 1 else f"? (x{unknown})")
     return ", ".join(labels)
@@ -235,8 +235,8 @@ def outcome_text(verdict: Verdict, *, interrupted: bool = False) -> str:
 
 def verdict_line(verdict: Verdict, *, interrupted: bool = False) -> str:
     """`hang (proved): collective-mismatch`."""
-    said = outcome_text(verdict, interrupted=interrupted)
-    return said if verdict.cause == "none" else f"{said}: {verdict.cause}"
+    outcome = outcome_text(verdict, interrupted=interrupted)
+    return outcome if verdict.cause == "none" else f"{outcome}: {verdict.cause}"
 
 
 def call(wait: Wait) -> str:
@@ -292,20 +292,7 @@ def operation(wait: Wait) -> str:
 
 def wait_text(wait: Wait) -> str:
     """A wait in a table: `all_reduce #7, sizes [1]`, `barrier #2 in group tp`."""
-    parts = [call(wait)]
-    if isinstance(wait, InP2P | InRPC) and wait.peers:
-        parts.append(f"with rank {spans(wait.peers)}")
-    if isinstance(wait, InP2P) and wait.tag:
-        parts.append(f"with tag {wait.tag}")
-    if isinstance(wait, ForRanks) and not _is_default(wait.group):
-        parts.append(f"in {group_name(wait.group)}")
-    if (named := subject(wait)) is not None:
-        parts.append(f"for {named}")
-    if isinstance(wait, OnLock) and wait.holder != "unknown":
-        by = "nobody" if wait.holder == "no process" else f"pid {wait.holder}"
-        inside = str(wait.holder) in _INSIDE
-        parts.append(f"of {operation(wait)}" if inside else f"held by {by}")
-    text = " ".join(parts)
+    text = " ".join([call(wait), *_details(wait)])
     if isinstance(wait, Communication) and wait.sizes:
         text += ", sizes " + " ".join(str(list(size)) for size in wait.sizes)
     if isinstance(wait, Communication) and (through := _through(wait.within)):
@@ -313,12 +300,27 @@ def wait_text(wait: Wait) -> str:
     return one_line(text if wait.blocking else f"pending: {text}")
 
 
+def _details(wait: Wait) -> Iterator[str]:
+    """Peers, tag, group, target and holder of a wait, as far as it has them."""
+    if isinstance(wait, InP2P | InRPC) and wait.peers:
+        yield f"with rank {spans(wait.peers)}"
+    if isinstance(wait, InP2P) and wait.tag:
+        yield f"with tag {wait.tag}"
+    if isinstance(wait, ForRanks) and not _is_default(wait.group):
+        yield f"in {group_name(wait.group)}"
+    if (target := subject(wait)) is not None:
+        yield f"for {target}"
+    if isinstance(wait, OnLock) and wait.holder != "unknown":
+        by = "nobody" if wait.holder == "no process" else f"pid {wait.holder}"
+        yield f"of {operation(wait)}" if str(wait.holder) in _INSIDE else f"held by {by}"
+
+
 def _through(within: Sequence[str]) -> str:
     """`Trainer.fit > ... > Accelerator.gather`: the first and the last of a library's functions."""
-    named = [name for name in within if "<" not in name]
-    public = [name for name in named if "." in name and not name.startswith("_")]
-    ends = list(dict.fromkeys((*public[:1], *named[-1:])))
-    return (" > ... > " if len(named) > len(ends) else " > ").join(ends)
+    names = [name for name in within if "<" not in name]
+    public = [name for name in names if "." in name and not name.startswith("_")]
+    ends = list(dict.fromkeys((*public[:1], *names[-1:])))
+    return (" > ... > " if len(names) > len(ends) else " > ").join(ends)
 
 
 def subject(wait: Wait) -> str | None:
@@ -362,26 +364,20 @@ def doing(process: ProcessView | None) -> str:
     """What a process does, in a few words: `asleep`, `stopped by a signal`, `in recv from rank 0`."""
     if process is None:
         return "never started"
-    if not process.alive:
-        return "ended"
-    if process.stopped_for_memory:
-        return FROZEN
-    if process.traced:
-        return "held by a debugger"
-    if process.state == "stopped":
-        return "stopped by a signal"
-    if process.gil_held:
-        return "inside a C call that holds the interpreter lock"
-    if process.compiles:
-        return f"compiling {process.compiles}"
-    if process.starved:
-        return "getting no processor"
-    if process.frozen:
-        return "frozen by its control group"
-    if process.asleep and not _tests(process):
-        return "asleep"
-    if process.state == "importing":
-        return "importing"
+    states = {
+        "ended": not process.alive,
+        FROZEN: process.stopped_for_memory,
+        "held by a debugger": process.traced,
+        "stopped by a signal": process.state == "stopped",
+        "inside a C call that holds the interpreter lock": process.gil_held,
+        f"compiling {process.compiles}": process.compiles,
+        "getting no processor": process.starved,
+        "frozen by its control group": process.frozen,
+        "asleep": process.asleep and not _tests(process),
+        "importing": process.state == "importing",
+    }
+    if state := next((state for state, applies in states.items() if applies), None):
+        return state
     if process.blocking:
         wait = process.blocking[0]
         inside = isinstance(wait, ForRanks | OnIO) and operation(wait) not in (READER, SIGNAL)
@@ -403,14 +399,14 @@ def activities(process: ProcessView) -> tuple[str, ...]:
         return (end,)
     if process.stopped_for_memory:
         return (FROZEN,)
-    said = [wait_text(wait) for wait in process.waits]
+    phrases = [wait_text(wait) for wait in process.waits]
     if process.gil_held:
-        said.append("holds the GIL")
+        phrases.append("holds the GIL")
     if process.compiles:
-        said.append(f"compiling {one_line(process.compiles)}")
+        phrases.append(f"compiling {one_line(process.compiles)}")
     if process.asleep:
-        said.append(f"asleep in {one_line(process.asleep)}")
-    return tuple(said)
+        phrases.append(f"asleep in {one_line(process.asleep)}")
+    return tuple(phrases)
 
 
 def ending(process: ProcessView) -> str:

@@ -108,7 +108,7 @@ def account(dump: Mapping[str, Any], path: str) -> Account:
 def _account(dump: Mapping[str, Any], path: str) -> Account:
     entries = [_plain(entry) for entry in dump["entries"]]
     config = _config(dump.get("pg_config") or {})
-    tail, calls, issued = flight.told(_collectives(entries), _is_user)
+    tail, calls, issued = flight.collectives(_collectives(entries), _is_user)
     groups = _groups(entries, config)
     world = next((group["ranks"] for group in groups if group["name"] == "default"), [])
     since = max((entry["created"] for entry in tail), default=0)

@@ -28,7 +28,7 @@ def with_movement(
     moved, ends = _movement(row, evidence)
     return replace(
         view,
-        seen=evidence.at - start,
+        read_at=evidence.at - start,
         still=max(0.0, evidence.at - (evidence.since or 0.0)),
         idle=row.idle(now, _bystanders(row, evidence)),
         woken=max(0.0, now - max(moved, outside)),

@@ -16,7 +16,7 @@ from ..labs.stage import Stage
 from ..session import Session
 from .learn.by_hand import ByHandForm
 from .learn.claims import Claims
-from .learn.held import LessonResult
+from .learn.disclosure import LessonResult
 from .learn.lesson import LabRun, Lesson
 from .learn.quiz import Question, Quiz
 from .run.export import Finished
@@ -77,7 +77,7 @@ class LabPanel(RunPanel):
             row(list(self._knobs.controls.values())),
             self._screen,
             lesson.form,
-            lesson.held,
+            lesson.reveal_bar,
             self._export,
             lesson.diff,
             lesson.turn,
@@ -105,7 +105,8 @@ class LabPanel(RunPanel):
             chosen = self._prepared(self._lab, program, folder, knobs)
             report = await self._finished(self._start(chosen))
             results = tuple(self._lab.results(folder))
-            return LessonResult(program, report, results, held=chosen.held(self._lesson.gate))
+            disclosure = chosen.disclosure(self._lesson.gate)
+            return LessonResult(program, report, results, disclosure=disclosure)
 
     async def check(self, program: str = MINE, **knobs: str) -> Judgement:
         """Run your own copy, judge it by what its ranks have written, and say what is wrong with it.
@@ -206,11 +207,11 @@ class LabPanel(RunPanel):
             return self._make(lab_run.lab, lab_run.program, lab_run.folder, lab_run.knobs)
 
         with self._lock:
-            run = self._begin(self._said(lab_run), make, after)
+            run = self._begin(self._display_name(lab_run), make, after)
             self._lesson.begin(lab_run)
             return run
 
-    def _said(self, run: LabRun) -> str:
+    def _display_name(self, run: LabRun) -> str:
         """How a program is called: by its name, a copy by that of its file."""
         return run.lab.copy(run.program).name if run.program in self._lab.file.turns else run.program
 

@@ -23,8 +23,8 @@ from ..report.slow import shares
 from ..report.source_lines import Sources
 from ..session import Session, report_of
 from .learn import learn_view
-from .learn.gate import OPENS, Gate, Held
-from .learn.held import HeldBar
+from .learn.disclosure import RevealBar
+from .learn.gate import OPENS, Disclosure, Gate
 from .learn.predict_form import PredictForm
 from .learn.your_turn import OwnCopy, YourTurn
 from .run.export import Finished
@@ -65,7 +65,7 @@ class PracticePanel(RunPanel):
         self._tally, self._program = Spoken(), HTML()
         self._gate, self._times = Gate((), self._lock), 0
         self._form = PredictForm((), self._gate, self._lock, self._answered)
-        self._bar, self._turns = HeldBar(), VBox()
+        self._bar, self._turns = RevealBar(), VBox()
         self._check = button("Run my repair", "check", "Run your copy and judge what it does", self._try)
         self._standard: tuple[Work, Work] | None = None
         self._gate.observe(lambda _: self._opened(), OPENS)
@@ -90,7 +90,7 @@ class PracticePanel(RunPanel):
         )
         self.hang = self._following("")
         self._turn = self._new_turn()
-        self._held = self._hold()
+        self._disclosure = self._hold()
         self.show_hang(self.hang.name)
 
     @property
@@ -108,19 +108,19 @@ class PracticePanel(RunPanel):
         Raises:
             LabError: there is no such hang.
         """
-        found = next((hang for hang in self._hangs if hang.name == name), None)
-        if found is None:
+        hang = next((hang for hang in self._hangs if hang.name == name), None)
+        if hang is None:
             raise LabError(f"there is no hang {name!r} to practise on")
         with self._lock:
             running, self._active = self._run, False
             self._clear("")
-            self.hang = found
+            self.hang = hang
             self._turn = self._new_turn()
-            texts = {_name(found, file): file.read_text(encoding="utf-8") for file in found.files}
-            easy = found.level == LEVELS[0]
-            self._program.value = learn_view.program(found.command, texts, unfolded=easy)
+            texts = {_name(hang, file): file.read_text(encoding="utf-8") for file in hang.files}
+            easy = hang.level == LEVELS[0]
+            self._program.value = learn_view.program(hang.command, texts, unfolded=easy)
             self._count()
-            self._show_recorded(found)
+            self._show_recorded(hang)
         if running is not None:
             running.stop()
 
@@ -137,9 +137,9 @@ class PracticePanel(RunPanel):
             logs=RecordedLogs(recording),
             sources=Sources(None, recording.sources),
             recording=lambda: recording,
-            made=dict(recording.made),
+            provenance=dict(recording.made),
         )
-        self._held = self._hold()
+        self._disclosure = self._hold()
         self._screen.show(
             Moment(finished.snapshots, report.verdict, finished.logs, finished.sources, report)
         )
@@ -156,7 +156,7 @@ class PracticePanel(RunPanel):
 
         with self._lock:
             self._begin(hang.title, make, folder.remove)
-            self._held = self._hold()
+            self._disclosure = self._hold()
 
     def _try(self) -> None:
         """Run the learner's copy; all of its run is shown."""
@@ -174,7 +174,7 @@ class PracticePanel(RunPanel):
         with self._lock:
             self._begin(f"your repair of hang {hang.name}", make, folder.remove)
             self._standard = standard
-            self._turn.begin(hang.own)
+            self._turn.begin(hang.copy_folder)
 
     def _take(self, finished: Finished) -> None:
         if self._standard is None:
@@ -197,38 +197,38 @@ class PracticePanel(RunPanel):
     def _ask(self, finished: Finished) -> None:
         verdict = finished.report.verdict
         asks = not finished.report.interrupted and (verdict.outcome == "hang" or shares(verdict))
-        asked = practised(finished.report, finished.sources.line) if asks else ()
-        if not asked:
-            self._held.answered()
-        elif self._held.stage < Stage.FIX:
-            self._form.ask(asked, {})
+        questions = practised(finished.report, finished.sources.line) if asks else ()
+        if not questions:
+            self._disclosure.answered()
+        elif self._disclosure.stage < Stage.FIX:
+            self._form.ask(questions, {})
             self._over = True
-            self._bar.show(self._held)
+            self._bar.show(self._disclosure)
 
-    def _hold(self) -> Held:
+    def _hold(self) -> Disclosure:
         """Hold back what is about to be shown: it is asked anew whenever a hang is opened or run."""
         self._standard = None
         self._times += 1
-        held = Held(self._gate, f"{self.hang.name}, {self._times}", Shows())
+        disclosure = Disclosure(self._gate, f"{self.hang.name}, {self._times}", Shows())
         self._form.clear()
         self._over = False
         self._bar.show(None)
-        self._show_stage(held.stage)
-        return held
+        self._show_stage(disclosure.stage)
+        return disclosure
 
     def _answered(self, right: bool) -> None:
         if right and self.hang.name not in self._solved:
             self._solved = (*self._solved, self.hang.name)
             self._save(NAME, self._solved)
             self._count()
-        self._held.answered()
+        self._disclosure.answered()
 
     def _opened(self) -> None:
-        stage = self._held.stage
+        stage = self._disclosure.stage
         if stage >= Stage.STATEMENT:
             self._form.leave()
         if self._over:
-            self._bar.show(self._held)
+            self._bar.show(self._disclosure)
         self._show_stage(stage)
 
     def _show_stage(self, stage: Stage) -> None:
@@ -239,15 +239,15 @@ class PracticePanel(RunPanel):
 
     def _new_turn(self) -> YourTurn:
         hang = self.hang
-        own = OwnCopy(
+        own_copy = OwnCopy(
             TASK,
             hang.title,
-            hang.own,
+            hang.copy_folder,
             hang.my_copy,
             hang.start_over,
             [_name(hang, file) for file in hang.files],
         )
-        return YourTurn(own, self._check, "Repair it")
+        return YourTurn(own_copy, self._check, "Repair it")
 
     def _following(self, name: str) -> Hang:
         """The hang of the chosen level that comes after one: the first unsolved one, else the next."""
@@ -261,14 +261,14 @@ class PracticePanel(RunPanel):
             f" of {sum(h.level == level for h in self._hangs)}"
             for level in LEVELS
         )
-        said = f"**{sentence(self.hang.title)}** ({self.hang.level}). Solved: {counted}."
+        text = f"**{sentence(self.hang.title)}** ({self.hang.level}). Solved: {counted}."
         if self._repaired:
-            said += f" Repaired: {len(self._repaired)} of {sum(h.repairable for h in self._hangs)}."
-        self._tally.value = learn_view.note(said)
+            text += f" Repaired: {len(self._repaired)} of {sum(h.repairable for h in self._hangs)}."
+        self._tally.value = learn_view.note(text)
 
     def _read(self, name: str) -> tuple[str, ...]:
-        known = progress.load(name) if self._keep else None
-        return known.done if known else ()
+        record = progress.load(name) if self._keep else None
+        return record.done if record else ()
 
     def _save(self, name: str, hangs: tuple[str, ...]) -> None:
         if self._keep:

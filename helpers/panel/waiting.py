@@ -18,12 +18,12 @@ def in_jupyter() -> bool:
 
 
 @contextmanager
-def waiting(said: str) -> Iterator[None]:
+def waiting(text: str) -> Iterator[None]:
     """Show a sentence below the cell as long as the block lasts; only to a learner."""
     if not in_jupyter():
         yield
         return
-    display({"text/plain": said}, raw=True)
+    display({"text/plain": text}, raw=True)
     try:
         yield
     finally:

@@ -60,7 +60,7 @@ class Row(msgspec.Struct, frozen=True):
 
 def fits(report: Report) -> str:
     """The fixes that fit, in the user's own lines, as Markdown; nothing where that cannot be told."""
-    fixes = [fix.said for fix in report.fitting]
+    fixes = [fix.advice for fix in report.fitting]
     return fixes[0] if len(fixes) == 1 else "\n".join(f"- {fix}" for fix in fixes)
 
 

@@ -295,7 +295,7 @@ def brief(report: Report) -> str:
         for name, text in facts(report)
         if name in ("Line", "Decided by", "Printed only by", "Slow", "In the way", "Job")
     }
-    fixes = [f"Fix: {one_line(fix.said)}" for fix in report.fitting[:1]]
+    fixes = [f"Fix: {one_line(fix.advice)}" for fix in report.fitting[:1]]
     return "\n".join(
         [
             headline(report),

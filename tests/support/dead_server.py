@@ -48,7 +48,7 @@ class Server:
     def come_back(self) -> None:
         """Answer, also those that have waited; return when all of them have their answers."""
         self._answers.set()
-        until(lambda: all(one.done() for one in job_files._late.values()))
+        until(lambda: all(one.done() for one in job_files._pending.values()))
 
 
 @contextmanager
@@ -60,4 +60,4 @@ def dead_server(folder: Path) -> Iterator[Server]:
             yield server
         finally:
             server.come_back()
-            job_files._late.clear()
+            job_files._pending.clear()

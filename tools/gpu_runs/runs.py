@@ -136,7 +136,7 @@ def _of_case(task: Task, case: Case, recording: Path) -> tuple[Row, Mapping[str,
         what = f"{type(fault).__name__}: {fault}"
         return replace(made, seconds=time.monotonic() - begun, fault=what), {}
     report = {} if result.report is None else to_json(result.report)
-    return replace(made, got=result.got, seconds=result.seconds, notes=result.failed), report
+    return replace(made, got=result.verdict, seconds=result.seconds, notes=result.failed), report
 
 
 def _of_dumps(task: Task, job: Job, place: Path) -> tuple[Row, Mapping[str, Any]]:

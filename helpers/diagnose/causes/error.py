@@ -38,7 +38,7 @@ def find(facts: Facts) -> Verdict | None:
     if not raised:
         raised = dict.fromkeys(event.ranks, _raised(event))
     who = "the GPU's driver" if event.error.type == "Xid" else event.who
-    listed = clauses(raised) or f"{who} {_raised(event).one}"
+    listed = clauses(raised) or f"{who} {_raised(event).singular}"
     return Verdict(
         outcome="error",
         cause="error",

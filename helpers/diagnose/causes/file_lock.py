@@ -105,7 +105,7 @@ def _who(facts: Facts, wait: OnLock) -> str:
     """Who holds a lock, and what that one does."""
     holder = _holder(facts, wait)
     if holder is not None:
-        return f"rank {holder}, which {standing(facts.graph.ranks[holder].process).one}"
+        return f"rank {holder}, which {standing(facts.graph.ranks[holder].process).singular}"
     if isinstance(wait.holder, int):
         return f"process {wait.holder} outside the job"
     if wait.holder == "no process":

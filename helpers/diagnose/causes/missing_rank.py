@@ -323,4 +323,4 @@ def _evidence(facts: Facts, rank: int) -> str:
     process = view.process
     timed = process is not None and process.unmoved < UNTOLD and not _is_untraced(process)
     still = f", unmoved for {process.unmoved:.0f} s" if process is not None and timed else ""
-    return f"rank {rank} {_state(view).one}{still}"
+    return f"rank {rank} {_state(view).singular}{still}"

@@ -118,7 +118,7 @@ def _verdict(facts: Facts, exited: tuple[int, ...]) -> Verdict:
         summary=f"{sentence(clauses(how))}{after}{_last_seen(facts, exited)}.",
         culprits=_odd(facts, exited),
         where=where or _needed_at(facts, waiting),
-        evidence=tuple(f"rank {rank} {predicate.one}" for rank, predicate in how.items()),
+        evidence=tuple(f"rank {rank} {predicate.singular}" for rank, predicate in how.items()),
         finding=RankExited(exited, needed_by, _needed_at(facts, waiting), at_end=_at_end(facts, exited)),
     )
 

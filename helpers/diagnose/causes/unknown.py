@@ -76,7 +76,9 @@ def _looked_into(facts: Facts) -> Verdict | None:
     resting = all(p.still == UNTOLD and (p.blocking or not p.visible) for p in waits.values())
     if facts.patience == math.inf or facts.snapshot.timed or not (views and resting):
         return None
-    states = [f"{who} {standing(process).one}" for who, process in waits.items() if process.blocking]
+    states = [
+        f"{who} {standing(process).singular}" for who, process in waits.items() if process.blocking
+    ]
     listed = "; ".join(states) or f"nothing that was read says what {' and '.join(waits)} waited for"
     nameless = any(view.rank is None for view in views)
     untold = " Which rank that is, no file tells." if nameless else ""

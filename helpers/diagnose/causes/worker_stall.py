@@ -33,7 +33,7 @@ def _stalled(facts: Facts) -> Verdict | None:
         return None
     predicates = {}
     for rank, child in waiting.items():
-        worker = f"{child_phrase(child)}, which {standing(child.process).one}"
+        worker = f"{child_phrase(child)}, which {standing(child.process).singular}"
         predicates[rank] = verb("waits", "wait", f"at {place(facts.where((rank,)))} for {worker}")
     states = {rank: (child_phrase(child), doing(child.process)) for rank, child in waiting.items()}
     return Verdict(

@@ -52,7 +52,7 @@ def told(
             Branch(label, tuple(sorted(ranks)), _led_to(decision, stacks[min(ranks)]))
             for label, ranks in branches.items()
         ),
-        asked=tuple(dict.fromkeys(name for asked in decision.asked for name in names(asked))),
+        names=tuple(dict.fromkeys(name for asked in decision.asked for name in names(asked))),
         values=values,
         differ=tuple(name for name, told in values.items() if len({*told.values()}) > 1),
     )

@@ -29,14 +29,14 @@ class _Finder(MetaPathFinder):
     """Finds a module as it would be found without this, and wraps its functions once it is loaded."""
 
     def __init__(self) -> None:
-        self._left = {module for module, _ in WATCHED}
+        self._pending = {module for module, _ in WATCHED}
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in self._left:
+        if fullname not in self._pending:
             return None
-        self._left.remove(fullname)
+        self._pending.remove(fullname)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
@@ -61,11 +61,11 @@ def _noting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def noting(*args: Any, **keywords: Any) -> Any:
         _note(name)
-        made = function(*args, **keywords)
-        block = getattr(made, "gen", None)  # of a function that `contextlib.contextmanager` decorates
+        value = function(*args, **keywords)
+        block = getattr(value, "gen", None)  # of a function that `contextlib.contextmanager` decorates
         if isinstance(block, GeneratorType):
             _blocks.append((name, block))
-        return made
+        return value
 
     return noting
 

@@ -24,21 +24,21 @@ def ask(page: str, number: int) -> Question:
     questions = read_page(page).questions
     if not 0 < number <= len(questions):
         raise LabError(f"{page} has {len(questions)} questions, and no number {number}")
-    asked = questions[number - 1]
+    question = questions[number - 1]
 
     def keep() -> None:
         if in_jupyter():
-            _keep(page, number, len(questions), widget.given)
+            _keep(page, number, len(questions), widget.response)
 
-    choices = asked.answers if isinstance(asked, Choice) else ()
-    widget = Question(asked.question, choices, asked.said, keep, asked.dump)
+    choices = question.answers if isinstance(question, Choice) else ()
+    widget = Question(question.question, choices, question.feedback, keep, question.dump)
     return widget
 
 
-def _keep(page: str, number: int, count: int, given: str | None) -> None:
-    known = progress.load(page)
-    answers = [*(known.answers if known else ()), *[None] * count][:count]
-    answers[number - 1] = given
+def _keep(page: str, number: int, count: int, response: str | None) -> None:
+    record = progress.load(page)
+    answers = [*(record.answers if record else ()), *[None] * count][:count]
+    answers[number - 1] = response
     try:
         progress.save(Progress(page, answers=tuple(answers)))
     except ProgressError:

@@ -27,22 +27,22 @@ class Board(Framed):
 
     def __init__(self, place: Path | None = None) -> None:
         self._place = place or sharing.folder()
-        self._table, self._said = HTML(), Spoken()
+        self._table, self._status = HTML(), Spoken()
         self._standings: list[Standing] = []
         renew = button("Refresh", "refresh", "Read the folder again", self.refresh)
         clear = button(
             "Clear the board", "trash", "Remove what is shared, for the next group", self.clear
         )
-        super().__init__([row([renew, clear]), self._said, self._table])
+        super().__init__([row([renew, clear]), self._status, self._table])
         self.refresh()
 
     def refresh(self) -> None:
         """Read the folder again."""
-        found = list(sharing.shared(self._place)) if self._place else []
+        entries = list(sharing.shared(self._place)) if self._place else []
         self._standings = sorted(
-            (one for one in found if isinstance(one, Standing)), key=lambda one: -one.at
+            (entry for entry in entries if isinstance(entry, Standing)), key=lambda entry: -entry.at
         )
-        damaged = [one for one in found if isinstance(one, str)]
+        damaged = [entry for entry in entries if isinstance(entry, str)]
         self._say(f"Not readable: {', '.join(damaged)}." if damaged else "")
         if self._place is None:
             self._say(f"Set {sharing.SHARE} to the folder that learners share in, and start again.")
@@ -62,21 +62,21 @@ class Board(Framed):
         heads = ("name", "lab", *STEPS.values(), "revealed", "shared at")
         rows = tuple(
             (
-                one_line(one.name),
-                one_line(one.lab),
-                *("✓" if step in one.done else "○" for step in STEPS),
-                str(one.revealed),
-                time.strftime("%H:%M", time.localtime(one.at)),
+                one_line(standing.name),
+                one_line(standing.lab),
+                *("✓" if step in standing.done else "○" for step in STEPS),
+                str(standing.revealed),
+                time.strftime("%H:%M", time.localtime(standing.at)),
             )
-            for one in standings
+            for standing in standings
         )
         return Table(heads, rows)
 
     def _say(self, text: str) -> None:
-        self._said.value = learn_view.note(text)
+        self._status.value = learn_view.note(text)
 
     def __repr__(self) -> str:
-        names = {one.name for one in self._standings}
+        names = {standing.name for standing in self._standings}
         return f"Board: {len(names)} learners, {len(self._standings)} labs"
 
 

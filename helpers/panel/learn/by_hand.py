@@ -40,7 +40,7 @@ class ByHandForm(Framed):
         place, beside = shlex.quote(str(lab.folder)), shlex.quote(os.path.dirname(sys.executable))
         typed = (f"cd {place}", f'export PATH={beside}:"$PATH"', *self._commands)
         self._fields = {name: Typed(text, self._give, "text") for name, text in LABELS.items()}
-        self._said = Spoken()
+        self._feedback = Spoken()
         tooltip = "Show the rank, the call and the line; it is counted"
         super().__init__(
             [
@@ -49,7 +49,7 @@ class ByHandForm(Framed):
                 *self._fields.values(),
                 Answer([*self._fields.values()], self._give, "See which of the three are right"),
                 row([button("Reveal", "eye", tooltip, self._reveal)]),
-                self._said,
+                self._feedback,
             ]
         )
         gate.observe(lambda _: self._restore(), OPENS)
@@ -58,19 +58,19 @@ class ByHandForm(Framed):
         """Give an answer; returns what there is to say about each field."""
         for field, typed in zip(self._fields.values(), (rank, call, line), strict=True):
             field.value = str(typed)
-        given = {name: field.value or "" for name, field in self._fields.items()}
-        said = self._declared.said(given)
-        if self._declared.is_right(given):
+        entries = {name: field.value or "" for name, field in self._fields.items()}
+        feedback = self._declared.feedback(entries)
+        if self._declared.is_right(entries):
             self._gate.passed(BY_HAND)
             self._on_right()
-        self._said.value = learn_view.answer(said)
-        return said
+        self._feedback.value = learn_view.answer(feedback)
+        return feedback
 
     def clear(self) -> None:
         """Forget what was typed in."""
         for field in self._fields.values():
             field.value = None
-        self._said.value = ""
+        self._feedback.value = ""
 
     def _give(self) -> None:
         self.answer(*(self._fields[name].value or "" for name in FIELDS))
@@ -81,12 +81,12 @@ class ByHandForm(Framed):
 
     def _restore(self) -> None:
         """Show the answer where it was found or revealed when the lab was last open."""
-        if not self._said.value and BY_HAND in (*self._gate.steps, *self._gate.revealed):
+        if not self._feedback.value and BY_HAND in (*self._gate.steps, *self._gate.revealed):
             self._show_answer()
 
     def _show_answer(self) -> None:
         declared = self._declared
-        self._said.value = learn_view.note(f"**{declared.answer}** {declared.explanation}")
+        self._feedback.value = learn_view.note(f"**{declared.answer}** {declared.explanation}")
 
     def __repr__(self) -> str:
         fields = "   ".join(f"{name}: ____" for name in FIELDS)

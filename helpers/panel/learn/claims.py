@@ -32,8 +32,8 @@ class Claims(Framed):
 
     def __init__(self, lab: Lab) -> None:
         self.table = claims_table(lab.file.document, lab.claims)
-        self._asked = tuple(claim for claim in lab.claims if claim.asked)
-        self.questions = tuple(Question(claim.claim, CLAIM_ANSWERS, claim.said) for claim in self._asked)
+        self._claims = tuple(claim for claim in lab.claims if claim.asked)
+        self.questions = tuple(Question(c.claim, CLAIM_ANSWERS, c.feedback) for c in self._claims)
         super().__init__([HTML(learn_view.note(_JUDGE)), *self.questions])
 
     def _ipython_display_(self) -> None:
@@ -41,7 +41,7 @@ class Claims(Framed):
         display(_Folded(self.table))
 
     def __repr__(self) -> str:
-        lines = [f"{number}. {claim.claim}" for number, claim in enumerate(self._asked, start=1)]
+        lines = [f"{number}. {claim.claim}" for number, claim in enumerate(self._claims, start=1)]
         return "\n".join([_JUDGE, *lines, f"Each is one of: {', '.join(CLAIM_ANSWERS)}."])
 
 

@@ -26,11 +26,11 @@ STEPS = {
 
 
 class Course(VBox):
-    """The steps of a lab, and which are done. Reads and writes nothing unless `kept`.
+    """The steps of a lab, and which are done. Reads and writes nothing unless `persistent`.
 
     Args:
         lab: its name.
-        kept: whether it is kept on disk.
+        persistent: whether it is kept on disk.
         following: gets the focus before a question and its buttons go away.
         on_restore: called with what was kept, when the learner wants to go on from there.
 
@@ -41,14 +41,15 @@ class Course(VBox):
     def __init__(
         self,
         lab: str,
-        kept: bool,
+        persistent: bool,
         following: Button,
         on_restore: Callable[[Progress], None],
     ) -> None:
         self.progress = Progress(lab)
-        self._lab, self._kept, self._following, self._on_restore = lab, kept, following, on_restore
+        self._lab, self._persistent = lab, persistent
+        self._following, self._on_restore = following, on_restore
         self._before: Progress | None = None
-        self._steps, self._said = HTML(), Spoken()
+        self._steps, self._status = HTML(), Spoken()
         self._share = ShareBar(lambda: self.progress)
         self._ask = row(
             [
@@ -78,7 +79,7 @@ class Course(VBox):
         """Forget where the learner stands, on disk too."""
         self.progress, self._before = Progress(self._lab), None
         self._say("")
-        if self._kept:
+        if self._persistent:
             self._try(lambda: progress.clear(self._lab))
         self._show()
 
@@ -87,12 +88,12 @@ class Course(VBox):
         if new == self.progress:
             return
         self.progress = new
-        if self._kept and self._before is None:
+        if self._persistent and self._before is None:
             self._try(lambda: progress.save(new))
         self._show()
 
     def _read(self) -> None:
-        if not self._kept:
+        if not self._persistent:
             return
         try:
             before = progress.read(self._lab)
@@ -107,7 +108,7 @@ class Course(VBox):
         try:
             return f"; it is kept as {progress.set_aside(self._lab)}."
         except ProgressError:
-            self._kept = False
+            self._persistent = False
             return "; nothing is kept this time."
 
     def _go_on(self) -> None:
@@ -141,15 +142,15 @@ class Course(VBox):
             self._say(f"{error}.")
 
     def _say(self, text: str) -> None:
-        self._said.value = learn_view.note(text)
+        self._status.value = learn_view.note(text)
 
     def _show(self) -> None:
         self._steps.value = learn_view.steps(
             [(name, step in self.progress.done) for step, name in STEPS.items()],
             len(self.progress.revealed),
         )
-        asked = [self._ask] if self._before is not None else []
-        self.children = [self._steps, self._said, *asked, self._share]
+        question = [self._ask] if self._before is not None else []
+        self.children = [self._steps, self._status, *question, self._share]
 
 
 def _standing(before: Progress) -> str:

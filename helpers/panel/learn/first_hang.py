@@ -52,12 +52,12 @@ class FirstHang(Framed):
         keep: whether to keep on disk that the question is answered.
 
     Attributes:
-        told: True once the verdict is shown.
+        verdict_shown: True once the verdict is shown.
     """
 
     def __init__(self, recording: Recording, wait: Wait | None = None, *, keep: bool = False) -> None:
         snapshots = tuple(recording.snapshots())
-        self._patience, self._keep, self.told = recording.watched.patience, keep, False
+        self._patience, self._keep, self.verdict_shown = recording.watched.patience, keep, False
         self._begin = begin_of(snapshots)
         self._snapshots = snapshots
         self._sources = Sources(None, recording.sources)
@@ -74,7 +74,7 @@ class FirstHang(Framed):
             layout={"width": "auto"},
         )
         self._rank.observe(lambda _: self._choose(self._rank.value), "value")
-        self._said, self._before, self._verdict = Spoken(), HTML(), Spoken()
+        self._feedback, self._before, self._verdict = Spoken(), HTML(), Spoken()
         self._eye = button("Reveal", "eye", "Show the verdict without an answer", self._reveal)
         self._title = f"{len(ranks)} ranks"
         super().__init__(
@@ -90,7 +90,7 @@ class FirstHang(Framed):
                         self._eye,
                     ]
                 ),
-                self._said,
+                self._feedback,
                 self._before,
                 self._verdict,
                 self._inside,
@@ -114,10 +114,10 @@ class FirstHang(Framed):
 
     def answer(self, rank: int) -> str:
         """Say that a rank is the odd one out; returns the sentence about that."""
-        asked, given = odd_one_out(self._report), spoken([rank])
-        right = asked.is_right([given])
-        self._said.value = learn_view.answer(
-            "Right." if right else f"No. {asked.instead.get(given, '')} {AGAIN}"
+        question, choice = odd_one_out(self._report), spoken([rank])
+        right = question.is_right([choice])
+        self._feedback.value = learn_view.answer(
+            "Right." if right else f"No. {question.instead.get(choice, '')} {AGAIN}"
         )
         if right:
             self._tell(Progress(NAME, ("answered",)))
@@ -125,7 +125,7 @@ class FirstHang(Framed):
 
     def _answer(self) -> None:
         if self._rank.value is None:
-            self._said.value = learn_view.answer(NOTHING)
+            self._feedback.value = learn_view.answer(NOTHING)
         else:
             self.answer(self._rank.value)
 
@@ -134,19 +134,19 @@ class FirstHang(Framed):
 
     def _tell(self, reached: Progress) -> None:
         """Show the verdict; the first way to come to it is the one that is kept."""
-        if self.told:
+        if self.verdict_shown:
             return
-        self.told, self._eye.disabled = True, True
+        self.verdict_shown, self._eye.disabled = True, True
         verdict = self._report.verdict
-        late = (self._report.verdict_at or self._snapshots[-1].time) - (verdict.since or 0.0)
-        said = f"What `stuck-ranks` says of this run, {late:.1f} s after the last rank had stopped:"
-        self._before.value = learn_view.strong(said)
+        delay = (self._report.verdict_at or self._snapshots[-1].time) - (verdict.since or 0.0)
+        heading = f"What `stuck-ranks` says of this run, {delay:.1f} s after the last rank had stopped:"
+        self._before.value = learn_view.strong(heading)
         self._verdict.value = view.final_verdict(self._report)
         if self._keep:
             try:
                 progress.save(reached)
             except ProgressError as error:
-                self._said.value = learn_view.note(f"{error}.")
+                self._feedback.value = learn_view.note(f"{error}.")
 
     def _choose(self, rank: int | None) -> None:
         with self._lock:
@@ -166,8 +166,8 @@ class FirstHang(Framed):
     def _look_into(self) -> None:
         """Show what the chosen rank is doing now."""
         rank = self._rank.value
-        found = {view.rank: view.process for view in self._until_now()[-1].ranks}
-        process = found.get(rank)
+        processes = {view.rank: view.process for view in self._until_now()[-1].ranks}
+        process = processes.get(rank)
         self._inside.value = own_stack(f"rank {rank}", process, self._sources) if process else ""
 
     def __repr__(self) -> str:

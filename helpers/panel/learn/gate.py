@@ -109,7 +109,7 @@ OPENS = ("steps", "revealed", "at_once")
 """What to observe of a gate."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class Disclosure(msgspec.Struct, frozen=True):
     """A run of which something may be held back.
 
     Attributes:

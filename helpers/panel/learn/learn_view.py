@@ -36,17 +36,17 @@ def dump(text: str) -> str:
     return Markup('<pre class="sr-dump" tabindex="0">{}</pre>').format(text)
 
 
-def scored(given: Sequence[tuple[Asked, Collection[str]]]) -> str:
+def scored(responses: Sequence[tuple[Asked, Collection[str]]]) -> str:
     """The score of a prediction: every question with its mark, what is right, and why."""
     rows = [
         (
-            asked,
-            [choice for choice in asked.choices if choice in answers],
-            f"{asked.said(answers)} {_sentence(asked.why)}",
+            question,
+            [choice for choice in question.choices if choice in answers],
+            f"{question.feedback(answers)} {_sentence(question.why)}",
         )
-        for asked, answers in given
+        for question, answers in responses
     ]
-    return html("scored", rows, sum(asked.is_right(answers) for asked, answers in given))
+    return html("scored", rows, sum(question.is_right(answers) for question, answers in responses))
 
 
 def _sentence(text: str) -> str:
@@ -54,9 +54,9 @@ def _sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
-def steps(named: Sequence[tuple[str, bool]], reveals: int = 0) -> str:
+def steps(entries: Sequence[tuple[str, bool]], reveals: int = 0) -> str:
     """The steps of a lab, whether each is done, and how much was revealed without an answer."""
-    return html("steps", named, reveals)
+    return html("steps", entries, reveals)
 
 
 def program(command: str, texts: Mapping[str, str], *, unfolded: bool) -> str:

@@ -22,8 +22,8 @@ from ..run.log_view import Lines
 from .by_hand import ByHandForm
 from .course import Course
 from .diff import DiffView
-from .gate import OPENS, Gate, Held
-from .held import HeldBar
+from .disclosure import RevealBar
+from .gate import OPENS, Disclosure, Gate
 from .predict_form import PredictForm
 from .quiz import Question, Quiz
 from .your_turn import OwnCopy, YourTurn
@@ -50,11 +50,11 @@ class LabRun(msgspec.Struct, frozen=True):
             return False
         return self.lab.expected(self.original, self.knobs).outcome in ("hang", "error")
 
-    def held(self, gate: Gate) -> Held:
+    def disclosure(self, gate: Gate) -> Disclosure:
         """What the gate holds back of it: of a copy the same as of the original."""
         settings = (f"{name}={value}" for name, value in self.knobs.items())
         key = " ".join([self.original, *settings])
-        return Held(gate, key, self.lab.file.shows_of(self.program))
+        return Disclosure(gate, key, self.lab.file.shows_of(self.program))
 
     def judge(self, report: Report, logs: Lines, looks: Sequence[Snapshot]) -> Judgement:
         """What the run is worth, once it is over."""
@@ -77,7 +77,7 @@ class Lesson:
 
     Attributes:
         gate: what the reports may show.
-        course, form, held, diff, turn: its parts in the panel.
+        course, form, reveal_bar, diff, turn: its parts in the panel.
         predict, by_hand, quiz: its parts with a cell of their own.
     """
 
@@ -98,10 +98,10 @@ class Lesson:
         self._run: LabRun | None = None
         self._finished: Finished | None = None
         self._waiting = False
-        self._seen: Report | None = None
+        self._report: Report | None = None
         self.gate = Gate(lab.file.turns, lock, free=free)
         self.form = PredictForm(lab.hints, self.gate, lock, self._answered)
-        self.held = HeldBar()
+        self.reveal_bar = RevealBar()
         self.diff = DiffView(lab, self.gate, lock)
         self.turn = YourTurn(OwnCopy.of_lab(lab), check)
         answers = [answer.text for answer in lab.predict.answers]
@@ -118,7 +118,7 @@ class Lesson:
         if run is None:
             return Stage.FIX
         failed = run.fails if self._finished is None else self._finished.report.failed
-        return run.held(self.gate).stage if failed else Stage.FIX
+        return run.disclosure(self.gate).stage if failed else Stage.FIX
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ class Lesson:
 
     def clear(self) -> None:
         """Forget everything, as if the lab was opened for the first time."""
-        self._run = self._finished = self._seen = None
+        self._run = self._finished = self._report = None
         self._begun.clear()
         self._waiting = False
         self.form.clear()
@@ -188,18 +188,18 @@ class Lesson:
         self._show()
 
     def _ask(self, run: LabRun, report: Report, finished: Finished) -> None:
-        asked = questions(report, self._lab.predict, finished.sources.line)
-        given = self.predict.given
-        if asked:
-            self.form.ask(asked, {self._lab.predict.question: given} if given else {})
+        run_questions = questions(report, self._lab.predict, finished.sources.line)
+        response = self.predict.response
+        if run_questions:
+            self.form.ask(run_questions, {self._lab.predict.question: response} if response else {})
         else:
-            run.held(self.gate).answered()
+            run.disclosure(self.gate).answered()
 
     def _answered(self, right: bool) -> None:
         """Every question of the form has an answer."""
         assert self._run is not None
         self.course.done("predicted", score=int(right))
-        self._run.held(self.gate).answered()
+        self._run.disclosure(self.gate).answered()
 
     def _opened(self) -> None:
         """More may be shown than before, or less after a reset."""
@@ -214,12 +214,12 @@ class Lesson:
     def _show(self) -> None:
         """Let the panel show the current run as far as it may, and say what is held back."""
         over = self._run is not None and self._finished is not None and self.stage < Stage.FIX
-        self.held.show(self._run.held(self.gate) if over and self._run else None)
+        self.reveal_bar.show(self._run.disclosure(self.gate) if over and self._run else None)
         self._on_stage(self.stage)
 
-    def _restore(self, kept: Progress) -> None:
-        self.quiz.restore(kept.answers)
-        self.gate.restore(kept.steps, kept.revealed)
+    def _restore(self, progress: Progress) -> None:
+        self.quiz.restore(progress.answers)
+        self.gate.restore(progress.steps, progress.revealed)
         self._show()
 
     def _judge(self, run: LabRun, finished: Finished) -> None:
@@ -237,7 +237,7 @@ class Lesson:
             return
         self.diff.show_run(run.program, finished)
         if run.program == self._first:
-            self._seen = report
+            self._report = report
             self.predict.score()
             self._came_true(report)
             self.course.done("broken")
@@ -246,23 +246,23 @@ class Lesson:
 
     def _came_true(self, report: Report) -> None:
         """Score what was answered in the notebook before this run, unless the form has done so."""
-        asked, given = own_question(report, self._lab.predict), self.predict.given
-        if asked is not None and given is not None and "predicted" not in self.course.progress.done:
-            self.course.done("predicted", score=int(asked.is_right([given])))
+        question, response = own_question(report, self._lab.predict), self.predict.response
+        if question and response is not None and "predicted" not in self.course.progress.done:
+            self.course.done("predicted", score=int(question.is_right([response])))
 
     def _answered_late(self) -> None:
         """An answer that is given after the run is no prediction, but the step is done."""
-        if self._seen is not None:
+        if self._report is not None:
             self.course.done("predicted")
 
     def _score(self, choice: str) -> str:
         """What to say about an answer to the lab's own question."""
-        if self._seen is None:
+        if self._report is None:
             return f"Noted. Run {self._first}, and you see whether it is so."
-        asked = own_question(self._seen, self._lab.predict)
-        if asked is None:
+        question = own_question(self._report, self._lab.predict)
+        if question is None:
             return "This run shows none of the answers; run it once more with the settings as they were."
-        return f"{asked.said([choice])} {asked.why}"
+        return f"{question.feedback([choice])} {question.why}"
 
     def _quizzed(self) -> None:
         self.course.answered(self.quiz.answers)

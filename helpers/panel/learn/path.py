@@ -49,17 +49,18 @@ def open_path() -> Path:
     Raises:
         LabError: a lab or the practice cannot be used.
     """
-    return Path(tuple(_stops(kept=in_jupyter())))
+    return Path(tuple(_stops(persistent=in_jupyter())))
 
 
-def _stops(*, kept: bool) -> Iterator[Stop]:
+def _stops(*, persistent: bool) -> Iterator[Stop]:
     def of(name: str) -> Progress:
-        return (progress.load(name) if kept else None) or Progress(name)
+        return (progress.load(name) if persistent else None) or Progress(name)
 
     yield Stop("The first hang", len(of(FIRST_HANG).done), 1)
     questions = read_page(METHOD).questions
     answers = zip(questions, of(METHOD).answers, strict=False)
-    yield Stop("The method", sum(asked.is_right(given) for asked, given in answers), len(questions))
+    right = sum(question.is_right(answer) for question, answer in answers)
+    yield Stop("The method", right, len(questions))
     for lab in sorted(all_labs(), key=lambda lab: lab.file.place):
         done = sum(step in of(lab.name).done for step in STEPS)
         yield Stop(f"Lab {lab.name.partition('_')[0]}", done, len(STEPS))

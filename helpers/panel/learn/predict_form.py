@@ -44,8 +44,8 @@ class PredictForm(VBox):
         self._at_once.observe(self._switch, "value")
         self._questions: tuple[Asked, ...] = ()
         self._fields: tuple[Choices, ...] = ()
-        self._said, self._asked, self._result = Spoken(), VBox(), Spoken()
-        super().__init__([self._at_once, self._said, self._asked, self._result])
+        self._introduction, self._form, self._result = Spoken(), VBox(), Spoken()
+        super().__init__([self._at_once, self._introduction, self._form, self._result])
 
     def clear(self) -> None:
         """Drop what was asked before, and what was said about the answers."""
@@ -53,24 +53,24 @@ class PredictForm(VBox):
         self._result.value = ""
 
     def ask(
-        self, questions: Sequence[Asked], given: Mapping[str, str], introduction: str = INTRODUCTION
+        self, questions: Sequence[Asked], answers: Mapping[str, str], introduction: str = INTRODUCTION
     ) -> None:
         """Show questions on a run that is over; what was said about earlier answers stays.
 
         Args:
             questions: in the order of the form, at least one.
-            given: answers that were given before the run, by the text of their question.
+            answers: answers that were given before the run, by the text of their question.
             introduction: stands above them.
         """
         self._questions = tuple(questions)
         self._fields = tuple(
-            Choices(asked.text, asked.choices, several=asked.several) for asked in questions
+            Choices(question.text, question.choices, several=question.several) for question in questions
         )
-        for asked, field in zip(self._questions, self._fields, strict=True):
-            field.value = given.get(asked.text)
+        for question, field in zip(self._questions, self._fields, strict=True):
+            field.value = answers.get(question.text)
         answer = Answer(self._fields, self._answer, "Give these answers and see whether they are right")
         self._fill([*self._fields, HTML(view.hints(self._hints)), row([answer])])
-        self._said.value = learn_view.note(introduction)
+        self._introduction.value = learn_view.note(introduction)
 
     def leave(self) -> None:
         """Take the questions away without an answer; the keyboard goes on from the switch above them."""
@@ -79,17 +79,16 @@ class PredictForm(VBox):
 
     def _answer(self) -> None:
         with self._lock:
-            if not all(field.taken for field in self._fields):
+            if not all(field.selection for field in self._fields):
                 self._result.value = learn_view.note(
                     "Answer every question first, or reveal the answers."
                 )
                 return
-            given = [
-                (asked, field.taken) for asked, field in zip(self._questions, self._fields, strict=True)
-            ]
-            self._result.value = learn_view.scored(given)
+            fields = zip(self._questions, self._fields, strict=True)
+            responses = [(question, field.selection) for question, field in fields]
+            self._result.value = learn_view.scored(responses)
             self._take_away()
-            self._on_answer(all(asked.is_right(what) for asked, what in given))
+            self._on_answer(all(question.is_right(what) for question, what in responses))
 
     def _switch(self, change: Mapping[str, Any]) -> None:
         with self._lock:
@@ -101,8 +100,8 @@ class PredictForm(VBox):
 
     def _fill(self, children: Sequence[Widget]) -> None:
         if not children:
-            self._fields, self._said.value = (), ""
-        old, self._asked.children = self._asked.children, tuple(children)
-        (self._asked.add_class if children else self._asked.remove_class)("sr-asked")
+            self._fields, self._introduction.value = (), ""
+        old, self._form.children = self._form.children, tuple(children)
+        (self._form.add_class if children else self._form.remove_class)("sr-asked")
         for widget in old:
             widget.close()

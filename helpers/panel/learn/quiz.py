@@ -36,39 +36,39 @@ class Question(Framed):
     ) -> None:
         self._text, self._answers, self._judge = text, tuple(answers), judge
         self._on_answer, self._dump = on_answer, dump.strip("\n")
-        self.given: str | None = None
+        self.response: str | None = None
         self._choice: Choices | Typed = (
             Choices(text, self._answers, emphasis=True) if answers else Typed(text, self._give_chosen)
         )
-        self._said = Spoken()
+        self._feedback = Spoken()
         ask = Answer([self._choice], self._give_chosen, "Give your answer")
         shown = [HTML(learn_view.dump(self._dump))] if self._dump else []
-        super().__init__([*shown, self._choice, ask, self._said])
+        super().__init__([*shown, self._choice, ask, self._feedback])
 
     @property
-    def said(self) -> str:
+    def feedback(self) -> str:
         """The sentence about the answer; empty before there is one."""
-        return "" if self.given is None else self._judge(self.given)
+        return "" if self.response is None else self._judge(self.response)
 
     def answer(self, text: str) -> str:
         """Give an answer; returns the sentence about it."""
         self.restore(text)
         self._on_answer()
-        return self.said
+        return self.feedback
 
     def restore(self, text: str | None) -> None:
         """Show an answer that was given before; None clears the question."""
-        self.given = text if text in self._answers or not self._answers else None
-        self._choice.value = self.given
+        self.response = text if text in self._answers or not self._answers else None
+        self._choice.value = self.response
         self.score()
 
     def score(self) -> None:
         """Judge the given answer again, when what is known has changed."""
-        self._said.value = learn_view.answer(self.said)
+        self._feedback.value = learn_view.answer(self.feedback)
 
     def _give_chosen(self) -> None:
         if self._choice.value is None:
-            self._said.value = learn_view.answer(
+            self._feedback.value = learn_view.answer(
                 "Choose an answer first." if self._answers else "Type a number first."
             )
         else:
@@ -100,7 +100,7 @@ class Quiz(Framed):
             Question(
                 question.question,
                 question.answers if isinstance(question, declared.Choice) else (),
-                question.said,
+                question.feedback,
                 self._answered,
                 question.dump,
             )
@@ -113,7 +113,7 @@ class Quiz(Framed):
     @property
     def answers(self) -> tuple[str | None, ...]:
         """The answer to each question; None for an open one."""
-        return tuple(question.given for question in self.questions)
+        return tuple(question.response for question in self.questions)
 
     @property
     def passed(self) -> bool:
@@ -133,16 +133,16 @@ class Quiz(Framed):
     @property
     def _right(self) -> int:
         return sum(
-            question.is_right(given)
-            for question, given in zip(self._declared, self.answers, strict=True)
+            question.is_right(response)
+            for question, response in zip(self._declared, self.answers, strict=True)
         )
 
     def _count(self) -> None:
         """Say how many are right; nothing as long as no question is answered."""
         unanswered = self.answers.count(None)
         rest = f" {unanswered} not answered." if unanswered else ""
-        said = f"**{self._right} of {len(self._declared)} right.**{rest}"
-        self._so_far.value = learn_view.note(said if unanswered < len(self._declared) else "")
+        text = f"**{self._right} of {len(self._declared)} right.**{rest}"
+        self._so_far.value = learn_view.note(text if unanswered < len(self._declared) else "")
 
     def __repr__(self) -> str:
         return "\n".join(

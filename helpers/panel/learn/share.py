@@ -21,19 +21,19 @@ class ShareBar(VBox):
     """
 
     def __init__(self, progress: Callable[[], Progress]) -> None:
-        self._progress, self._said = progress, Spoken()
+        self._progress, self._status = progress, Spoken()
         self._name = Typed("Your name for the leader", self._share, "text")
         super().__init__()
         if sharing.folder() is None:
             return
         self._name.value = sharing.own_name()
         tooltip = "Tell the leader which steps are done; nothing else is told"
-        self.children = [self._name, row([button("Share", "share", tooltip, self._share)]), self._said]
+        self.children = [self._name, row([button("Share", "share", tooltip, self._share)]), self._status]
 
     def _share(self) -> None:
         try:
             sharing.share(self._name.value or "", self._progress())
         except sharing.ShareError as problem:
-            self._said.value = learn_view.note(f"Not shared: {problem}.")
+            self._status.value = learn_view.note(f"Not shared: {problem}.")
         else:
-            self._said.value = learn_view.note(f"Shared as **{self._name.value}**.")
+            self._status.value = learn_view.note(f"Shared as **{self._name.value}**.")

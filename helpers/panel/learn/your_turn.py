@@ -52,16 +52,16 @@ class YourTurn(VBox):
     """Where a learner makes, edits and checks a copy of the broken program.
 
     Args:
-        own: the copy.
+        own_copy: the copy.
         check: the button that runs it.
         makes: what the button says that makes it.
     """
 
-    def __init__(self, own: OwnCopy, check: Button, makes: str = "Make my copy") -> None:
-        self._own, self._running = own, ""
-        self._copy, self._original = own.place, own.original
-        self._said, self._judged = Spoken(), HTML()
-        self._links, self._opener = [FileLink() for _ in own.paths], Opener()
+    def __init__(self, own_copy: OwnCopy, check: Button, makes: str = "Make my copy") -> None:
+        self._own_copy, self._running = own_copy, ""
+        self._copy, self._original = own_copy.place, own_copy.original
+        self._status, self._judged = Spoken(), HTML()
+        self._links, self._opener = [FileLink() for _ in own_copy.paths], Opener()
         self._buttons = row(
             [
                 button(makes, "copy", f"Copy {self._original} for you to edit", self._make),
@@ -75,7 +75,7 @@ class YourTurn(VBox):
                 button("No, keep mine", "times", "Leave your copy as it is", self._keep),
             ]
         )
-        self._task = HTML(learn_view.strong(f"**Your turn.** {own.task}"))
+        self._task = HTML(learn_view.strong(f"**Your turn.** {own_copy.task}"))
         super().__init__()
         self.add_class("sr-turn")
         self._show()
@@ -104,12 +104,12 @@ class YourTurn(VBox):
         self._show()
 
     def _make(self) -> None:
-        there = self._copy.exists()
-        copy = self._try(self._own.make)
+        exists = self._copy.exists()
+        copy = self._try(self._own_copy.make)
         if copy is not None:
             fresh = f"is a copy of `{self._original}`. Edit it, save it, come back and check it."
-            said = "was there already, as you left it. Go on with it." if there else fresh
-            self._say(f"`{copy.name}` {said}")
+            status = "was there already, as you left it. Go on with it." if exists else fresh
+            self._say(f"`{copy.name}` {status}")
         self._show()
         if copy is not None:
             self._opener.follow()
@@ -125,7 +125,7 @@ class YourTurn(VBox):
         self._show(self._sure)
 
     def _start_over(self) -> None:
-        backup = self._try(self._own.start_over)
+        backup = self._try(self._own_copy.start_over)
         if backup is not None:
             self._say(f"`{self._copy.name}` is a fresh copy; what you had is `{backup.name}`.")
         self._judged.value = ""
@@ -148,20 +148,20 @@ class YourTurn(VBox):
             return None
 
     def _say(self, text: str) -> None:
-        self._said.value = learn_view.note(text)
+        self._status.value = learn_view.note(text)
 
-    def _show(self, *asked: Widget) -> None:
-        there = self._copy.exists()
-        show(self._buttons.children[-1], there)
-        links = self._links if there else []
-        for link, path in zip(links, self._own.paths, strict=False):
+    def _show(self, *confirmation: Widget) -> None:
+        exists = self._copy.exists()
+        show(self._buttons.children[-1], exists)
+        links = self._links if exists else []
+        for link, path in zip(links, self._own_copy.paths, strict=False):
             link.show("Open", path)
         self.children = [
             self._task,
             self._buttons,
-            self._said,
+            self._status,
             *links,
-            *asked,
+            *confirmation,
             self._judged,
             self._opener,
         ]

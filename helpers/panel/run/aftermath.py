@@ -34,11 +34,11 @@ class AftermathPanel(Framed):
         self.report, snapshots = report_of_artifacts(artifacts)
         parts = [
             view.header(title, words.hardware_line(self.report.snapshot.job)),
-            view.status_line(said(artifacts)),
+            view.status_line(summary(artifacts)),
             view.final_verdict(self.report),
             view.lanes(snapshots, self.report.verdict),
             view.advice(self.report),
-            view.left(self.report, "Ranks, as they were left"),
+            view.final_ranks(self.report, "Ranks, as they were left"),
         ]
         super().__init__([HTML(part) for part in parts])
 
@@ -46,9 +46,9 @@ class AftermathPanel(Framed):
         return to_text(self.report)
 
 
-def said(artifacts: Artifacts) -> str:
+def summary(artifacts: Artifacts) -> str:
     """`Read: Flight Recorder dump (4), log (1), recording (2).`"""
-    files = {(one.kind, one.file) for one in artifacts.accounts}
+    files = {(account.kind, account.file) for account in artifacts.accounts}
     kinds = Counter(kind for kind, _ in sorted(files))
     kinds["recording"] = len(artifacts.recordings)
     return "Read: " + ", ".join(f"{kind} ({number})" for kind, number in kinds.items() if number) + "."
@@ -65,8 +65,8 @@ def open_artifacts(*paths: str | Path) -> AftermathPanel | ReplayPanel:
         NothingError: none of them tells of a rank.
         RecordingError: a recording cannot be replayed.
     """
-    named = [str(path) for path in paths]
-    found = read(named)
-    if found.are_one_run:
-        return ReplayPanel(found.run())
-    return AftermathPanel(", ".join(named), found)
+    names = [str(path) for path in paths]
+    artifacts = read(names)
+    if artifacts.are_one_run:
+        return ReplayPanel(artifacts.run())
+    return AftermathPanel(", ".join(names), artifacts)

@@ -40,7 +40,7 @@ class Finished(msgspec.Struct, frozen=True):
     Attributes:
         name: what ran, for people.
         recording: makes one, without name, logs and sources.
-        made: machine, versions and date.
+        provenance: machine, versions and date.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Finished(msgspec.Struct, frozen=True):
     logs: Lines
     sources: Sources
     recording: Callable[[], Recording]
-    made: dict[str, str] = msgspec.field(default_factory=provenance)
+    provenance: dict[str, str] = msgspec.field(default_factory=provenance)
 
     @property
     def stem(self) -> str:
         """The name of its files without the suffix: what ran, and when, in safe characters."""
-        when = re.sub(r"[^0-9T]", "", self.made.get("date", "").partition("+")[0])
+        when = re.sub(r"[^0-9T]", "", self.provenance.get("date", "").partition("+")[0])
         name = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:60]
         return "-".join(filter(None, (name, when))) or "run"
 
@@ -107,20 +107,20 @@ class ExportBar(VBox):
 
     def __init__(self) -> None:
         self.run: Finished | None = None
-        self._said = Spoken()
+        self._status = Spoken()
         self._buttons = row(
             [
                 HTML('<span class="sr-note">Save as</span>'),
                 *(button(kind.title, "download", kind.tooltip, self._saver(kind)) for kind in KINDS),
             ]
         )
-        super().__init__([self._buttons, self._said])
+        super().__init__([self._buttons, self._status])
         self.offer(None)
 
     def offer(self, run: Finished | None) -> None:
         """Offer the files of a run; None offers nothing."""
         self.run = run
-        self._said.value = ""
+        self._status.value = ""
         self._buttons.layout.display = None if run else "none"
 
     def save(self, kind: Kind) -> Path:
@@ -134,7 +134,7 @@ class ExportBar(VBox):
         path = Path.cwd() / FOLDER / (self.run.stem + kind.suffix)
         path.parent.mkdir(exist_ok=True)
         write_atomically(path, content)
-        self._said.value = saved(path, kind.mime, content)
+        self._status.value = saved(path, kind.mime, content)
         return path
 
     def _saver(self, kind: Kind) -> Callable[[], None]:
@@ -142,7 +142,7 @@ class ExportBar(VBox):
             try:
                 self.save(kind)
             except OSError as error:
-                self._said.value = Markup("<p>It cannot be saved: {}</p>").format(error)
+                self._status.value = Markup("<p>It cannot be saved: {}</p>").format(error)
 
         return save
 

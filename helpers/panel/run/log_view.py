@@ -54,7 +54,8 @@ class LogView(VBox):
         labels = logs.labels()
         first = next((label for label in labels if label.startswith("rank")), None)
         self._choice.offer([*labels, EVERY] if len(labels) > 1 else labels, first)
-        self._lines.value = log(found(logs, self._choice.value, self._search.value), self._choice.value)
+        lines = matching_lines(logs, self._choice.value, self._search.value)
+        self._lines.value = log(lines, self._choice.value)
 
     def clear(self) -> None:
         """Show nothing, search nothing."""
@@ -63,7 +64,7 @@ class LogView(VBox):
         self._lines.value = ""
 
 
-def found(logs: Lines, label: str | None, searched: str) -> list[str]:
+def matching_lines(logs: Lines, label: str | None, searched: str) -> list[str]:
     """Lines of one process, or of each behind its name, that contain `searched` in any case."""
     if label is None:
         return []
@@ -81,5 +82,5 @@ def log(lines: Sequence[str], label: str | None) -> str:
         return "<p>There is no output to show.</p>"
     shown = lines[-LINES:]
     count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
-    said = count if len(shown) == len(lines) else f"the newest {len(shown)} of {count}"
-    return html("log", label, escape("\n".join(shown)), said)
+    caption = count if len(shown) == len(lines) else f"the newest {len(shown)} of {count}"
+    return html("log", label, escape("\n".join(shown)), caption)

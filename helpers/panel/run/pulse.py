@@ -10,7 +10,7 @@ HELD = 0.5
 """Seconds without an answer after which the loop counts as held."""
 
 
-SAID = " A cell without `await` is running: Stop and the other buttons answer when it ends."
+WARNING = " A cell without `await` is running: Stop and the other buttons answer when it ends."
 
 
 class Pulse:
@@ -25,27 +25,27 @@ class Pulse:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._asked: float | None = None
+        self._ping_at: float | None = None
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             self._loop = None
 
     @property
-    def held(self) -> bool:
+    def is_blocked(self) -> bool:
         """True when the loop has not answered for `HELD` seconds. Asks again; for any thread."""
         if self._loop is None or self._loop.is_closed():
             return False
-        if self._asked is None:
-            self._asked = self._clock()
+        if self._ping_at is None:
+            self._ping_at = self._clock()
             self._loop.call_soon_threadsafe(self._answer)
-        asked = self._asked
-        return asked is not None and self._clock() - asked >= HELD
+        ping_at = self._ping_at
+        return ping_at is not None and self._clock() - ping_at >= HELD
 
     @property
-    def said(self) -> str:
+    def warning(self) -> str:
         """A sentence for the status line while clicks have to wait, else empty."""
-        return SAID if self.held else ""
+        return WARNING if self.is_blocked else ""
 
     def _answer(self) -> None:
-        self._asked = None
+        self._ping_at = None

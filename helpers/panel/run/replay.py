@@ -83,7 +83,7 @@ class ReplayPanel(Framed):
                 logs=self._logs,
                 sources=self._sources,
                 recording=lambda: recording,
-                made=dict(recording.made),
+                provenance=dict(recording.made),
             )
         )
 
@@ -124,9 +124,9 @@ class ReplayPanel(Framed):
 
 def label(recording: Recording) -> str:
     """`Recording of 2026-11-21 08:04 UTC: x86_64, 2 CPU cores; Linux ...; torch 2.13.0`."""
-    made = dict(recording.made)
-    date, machine, system = (made.pop(name, "") for name in ("date", "machine", "system"))
-    versions = ", ".join(f"{name} {version}" for name, version in made.items())
+    provenance = dict(recording.made)
+    date, machine, system = (provenance.pop(name, "") for name in ("date", "machine", "system"))
+    versions = ", ".join(f"{name} {version}" for name, version in provenance.items())
     facts = "; ".join(part for part in (machine, system, versions) if part)
     return f"Recording of {_spoken(date)}: {facts or 'nothing is known of the machine'}"
 

@@ -60,10 +60,10 @@ class RunPanel(Framed):
         self._clearing = False
         self._history, self._sources = History(), Sources(None)
         self._tape = Tape()
-        self._named = HTML(view.header(title, hardware))
+        self._title_line = HTML(view.header(title, hardware))
         big = ToggleButton(description="Big screen", icon="expand", tooltip="Larger, for a projector")
         big.observe(lambda change: self._enlarge(change["new"]), "value")
-        self._header = HBox([self._named, big])
+        self._header = HBox([self._title_line, big])
         self._header.add_class("sr-head")
         self._screen = Screen(self._lock)
         self._export = ExportBar()
@@ -153,10 +153,10 @@ class RunPanel(Framed):
                     self._pace.end()
 
     def _follow(self, run: Run, sample: Sample, logs: Logs) -> None:
-        self._named.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
+        self._title_line.value = view.header(self._title, words.hardware_line(sample.snapshot.job))
         if not run.stopping:
             beside = f"{sample.snapshot.time:.0f} s: {words.states_line(sample.snapshot)}"
-            self._screen.say(f"Running {self._name}.{self._pulse.said}", beside)
+            self._screen.say(f"Running {self._name}.{self._pulse.warning}", beside)
         moment = Moment(self._history.snapshots, sample.verdict, logs, self._sources)
         self._screen.show(moment, picture=self._pace.picture)
 
@@ -164,7 +164,7 @@ class RunPanel(Framed):
         if self._clearing:
             self._clear("Ready. Nothing of the last run is left.")
             return
-        self._named.value = view.header(self._title, words.hardware_line(report.snapshot.job))
+        self._title_line.value = view.header(self._title, words.hardware_line(report.snapshot.job))
         if not self._history.snapshots or self._history.snapshots[-1].time < report.snapshot.time:
             self._history.add(report.snapshot)
         snapshots = self._history.snapshots

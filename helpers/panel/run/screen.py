@@ -29,10 +29,10 @@ class Screen(VBox):
     def __init__(self, lock: threading.RLock) -> None:
         self._stage = Stage.FIX
         self._moment: Moment | None = None
-        self._told, self._beside, self._verdict = Spoken(), HTML(), Spoken()
+        self._status, self._beside, self._verdict = Spoken(), HTML(), Spoken()
         self._lanes, self._advice, self._page = Picture(lock), HTML(), FileLink()
         self._details = Details(lock)
-        status = HBox([self._told, self._beside])
+        status = HBox([self._status, self._beside])
         status.add_class("sr-status")
         shown = [status, self._verdict, self._lanes, self._advice, self._page, self._details]
         super().__init__(shown)
@@ -66,7 +66,7 @@ class Screen(VBox):
             beside: what changes all the time, shown after it and not read out.
         """
         self._status_text = " ".join(filter(None, (text, beside)))
-        self._told.value, self._beside.value = view.status_line(text), view.status_line(beside)
+        self._status.value, self._beside.value = view.status_line(text), view.status_line(beside)
 
     def clear(self, status: str) -> None:
         """Show nothing but a status line."""
@@ -81,7 +81,7 @@ class Screen(VBox):
         """Show a run as it is now; without `picture` the one that is shown stays."""
         self._moment = moment
         report = moment.report
-        self._verdict.value = self._said(moment)
+        self._verdict.value = self._verdict_html(moment)
         if picture:
             self._lanes.show(partial(self._picture, moment, self._stage))
         self._advise(report)
@@ -111,7 +111,7 @@ class Screen(VBox):
         else:
             self._page.hide()
 
-    def _said(self, moment: Moment) -> str:
+    def _verdict_html(self, moment: Moment) -> str:
         if moment.report:
             return view.final_verdict(moment.report, self._stage)
         return view.live_verdict(moment.verdict, self._stage)

@@ -65,9 +65,9 @@ class Crowd(msgspec.Struct, frozen=True):
         """`ranks 0-8 and 2 other processes`."""
         names = dict.fromkeys(owner for entry in self.entries for owner in entry.owners)
         ranks = [int(name.removeprefix("rank ")) for name in names if name[5:].isdigit()]
-        others = len(names) - len(ranks)
+        strangers = len(names) - len(ranks)
         who = [spoken(ranks)] if ranks else []
-        return " and ".join([*who, f"{others} other processes"] if others else who)
+        return " and ".join([*who, f"{strangers} other processes"] if strangers else who)
 
 
 def entries(snapshot: Snapshot, *, reveal: bool = True) -> list[Entry]:
@@ -77,32 +77,33 @@ def entries(snapshot: Snapshot, *, reveal: bool = True) -> list[Entry]:
         snapshot: what was seen.
         reveal: False leaves out which processes wanted a port and could not have it.
     """
-    found: dict[int, Entry] = {}
+    entry_by_port: dict[int, Entry] = {}
     for name, process in family(snapshot):
         for port in process.ports:
-            _add(found.setdefault(port.port, Entry(port.port)), port, name)
+            _add(entry_by_port.setdefault(port.port, Entry(port.port)), port, name)
         number = refused_port(process.error) if process.error and reveal else None
         if number is not None:
-            found.setdefault(number, Entry(number)).refused.append(name)
+            entry_by_port.setdefault(number, Entry(number)).refused.append(name)
     for number, who in snapshot.strangers if reveal else ():
-        entry = found.setdefault(number, Entry(number))
+        entry = entry_by_port.setdefault(number, Entry(number))
         entry.stranger = who
-    return sorted(found.values(), key=lambda entry: entry.order)
+    return sorted(entry_by_port.values(), key=lambda entry: entry.order)
 
 
 def _add(entry: Entry, port: Port, owner: str) -> None:
-    for told, seen in ((port.role, entry.roles), (port.address, entry.addresses), (owner, entry.owners)):
-        if told not in seen:
-            seen.append(told)
+    pairs = ((port.role, entry.roles), (port.address, entry.addresses), (owner, entry.owners))
+    for text, texts in pairs:
+        if text not in texts:
+            texts.append(text)
 
 
 def port_map(snapshot: Snapshot, *, reveal: bool = True) -> str:
     """A list of ports, each with its role and owner; `reveal` as for `entries`."""
-    found = entries(snapshot, reveal=reveal)
-    if not found:
+    ports = entries(snapshot, reveal=reveal)
+    if not ports:
         return "<p>No process of the job listens on a port.</p>"
     calm = {
-        role: [entry for entry in found if role in entry.roles and not entry.conflict] for role in _ROLES
+        role: [entry for entry in ports if role in entry.roles and not entry.conflict] for role in _ROLES
     }
     crowds = [
         Crowd(role, tuple(crowd))
@@ -110,5 +111,5 @@ def port_map(snapshot: Snapshot, *, reveal: bool = True) -> str:
         if sum(entry.roles == [role] for entry in crowd) > APART
     ]
     crowded = {port for crowd in crowds for port in crowd.ports}
-    single = [entry for entry in found if entry.port not in crowded]
+    single = [entry for entry in ports if entry.port not in crowded]
     return html("ports", single, crowds, _ROLES)

@@ -44,14 +44,14 @@ def _list(
     parent: int | None,
     below: dict[int | None, list[int]],
     shown: dict[int, tuple[str, ProcessView]],
-    left: set[int],
+    unlisted: set[int],
 ) -> Markup:
     """The processes below `parent`. Each pid is listed once, so pids that were used twice end it."""
     parts = []
     for pid in below.get(parent, ()):
-        if pid in left:
-            left.discard(pid)
-            children = _list(pid, below, shown, left)
+        if pid in unlisted:
+            unlisted.discard(pid)
+            children = _list(pid, below, shown, unlisted)
             nested = Markup("<ul>{}</ul>").format(children) if children else ""
             parts.append(html("process", *shown[pid], nested))
     return Markup("").join(parts)
@@ -95,15 +95,15 @@ def stack(name: str, process: ProcessView, sources: Sources) -> str:
         sources: gives the text of the user's lines.
     """
     frames = stack_of(process)
-    own = [(frame, sources.line(frame)) for frame in frames if frame.user]
+    user_lines = [(frame, sources.line(frame)) for frame in frames if frame.user]
     whole = [(frame, "") for frame in frames]
-    return html("stack", name, process, "; ".join(activities(process)), own, whole)
+    return html("stack", name, process, "; ".join(activities(process)), user_lines, whole)
 
 
 def own_stack(name: str, process: ProcessView, sources: Sources) -> str:
     """Where a process is in the user's code; arguments as for `stack`."""
-    own = [(frame, sources.line(frame)) for frame in stack_of(process) if frame.user]
-    return html("stack", name, process, "; ".join(activities(process)), own, own)
+    user_lines = [(frame, sources.line(frame)) for frame in stack_of(process) if frame.user]
+    return html("stack", name, process, "; ".join(activities(process)), user_lines, user_lines)
 
 
 class Standing(msgspec.Struct, frozen=True):

@@ -21,14 +21,14 @@ def _one_line(value: object) -> object:
     return wording.one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def inline(given: str) -> Markup:
+def inline(text: str) -> Markup:
     """One line of text with `code` in backticks."""
-    return Markup(markdown.inline(given))
+    return Markup(markdown.inline(text))
 
 
-def lesson(given: str) -> Markup:
+def lesson(text: str) -> Markup:
     """One line of a lesson's own text: it may have *emphasised* and **strong** words, too."""
-    return Markup(markdown.inline(given, strong=True))
+    return Markup(markdown.inline(text, strong=True))
 
 
 def section(page: str) -> Markup:
@@ -64,5 +64,5 @@ _TEMPLATES.globals.update(
 
 def html(macro: str, *values: object) -> Markup:
     """What a macro of `panel.html` makes of some values."""
-    made: Markup = getattr(_TEMPLATES.get_template("panel.html").module, macro)(*values)
-    return made
+    markup: Markup = getattr(_TEMPLATES.get_template("panel.html").module, macro)(*values)
+    return markup

@@ -30,14 +30,14 @@ def header(title: str, hardware: str) -> str:
     return html("header", title, hardware)
 
 
-def status_line(said: str) -> str:
+def status_line(text: str) -> str:
     """One sentence on the run, with `code` in backticks."""
-    return inline(one_line(said))
+    return inline(one_line(text))
 
 
-def recorded(said: str) -> str:
+def recorded(text: str) -> str:
     """The label that tells a recording from a live run."""
-    return html("recorded", said)
+    return html("recorded", text)
 
 
 def lanes(
@@ -71,8 +71,8 @@ def live_verdict(verdict: Verdict, stage: Stage = Stage.FIX) -> str:
         return ""
     if verdict.outcome in ("error", "hang"):
         return _verdict(verdict)
-    said = verdict.suspicion or _slow(verdict, stage)
-    return html("announced", said) if said else ""
+    text = verdict.suspicion or _slow(verdict, stage)
+    return html("announced", text) if text else ""
 
 
 def final_verdict(report: Report, stage: Stage = Stage.FIX) -> str:
@@ -83,8 +83,8 @@ def final_verdict(report: Report, stage: Stage = Stage.FIX) -> str:
         return _verdict(verdict) + (html("announced", slow) if slow else "")
     cause = odd = ""
     if stage >= Stage.CULPRITS:
-        told = shares_of(verdict)
-        cause, odd = verdict.cause, spoken(told[0].ranks if told else verdict.culprits)
+        stragglers = shares_of(verdict)
+        cause, odd = verdict.cause, spoken(stragglers[0].ranks if stragglers else verdict.culprits)
     return html("partly", verdict, *OUTCOMES[verdict.outcome], cause, odd)
 
 
@@ -97,25 +97,25 @@ def who_is_waited_for(verdict: Verdict, stage: Stage) -> str:
 
 def _slow(verdict: Verdict, stage: Stage) -> str:
     """For whom the others wait, in a job that goes on or has ended well."""
-    said = slow_line(verdict) if verdict.outcome in ("running", "ok") else ""
+    text = slow_line(verdict) if verdict.outcome in ("running", "ok") else ""
     helps = help_line(verdict) if stage >= Stage.FIX else ""
-    return said and f"Slow: {said}. {helps}".strip()
+    return text and f"Slow: {text}. {helps}".strip()
 
 
 def advice(report: Report, stage: Stage = Stage.FIX) -> str:
     """What to do about a verdict and, folded, why it is so; nothing for a run without a fault."""
     if stage < Stage.STATEMENT:
         return ""
-    found = html("advice", report, stage >= Stage.FIX).strip()
-    return Markup('<div class="sr-advice">{}</div>').format(found) if found else ""
+    content = html("advice", report, stage >= Stage.FIX).strip()
+    return Markup('<div class="sr-advice">{}</div>').format(content) if content else ""
 
 
-def rendezvous(said: str) -> str:
+def rendezvous(text: str) -> str:
     """Which ranks have joined, above the ports; nothing while that is not known."""
-    return html("rendezvous", said) if said else Markup("")
+    return html("rendezvous", text) if text else Markup("")
 
 
-def left(report: Report, caption: str) -> str:
+def final_ranks(report: Report, caption: str) -> str:
     """The ranks of a job that is over, those in the same place together, with their stacks."""
     return html("left", caption, HEAD, table(report))
 
@@ -126,11 +126,11 @@ def result(report: Report, stage: Stage = Stage.FIX) -> str:
     Before the culprits may be shown, the table of all ranks as they were at the end.
     """
     glyph, tone = OUTCOMES[report.verdict.outcome]
-    told = shown(stable(report), stage)
-    said = html("result", told, glyph, INLINE.get(tone, "inherit"), dict(told.facts)["outcome"])
+    text = shown(stable(report), stage)
+    summary = html("result", text, glyph, INLINE.get(tone, "inherit"), dict(text.facts)["outcome"])
     if stage >= Stage.CULPRITS:
-        return said
-    return said + rank_table(report.snapshot, "Ranks, as they were at the end", reveal=False)
+        return summary
+    return summary + rank_table(report.snapshot, "Ranks, as they were at the end", reveal=False)
 
 
 def _verdict(verdict: Verdict) -> str:
@@ -140,6 +140,6 @@ def _verdict(verdict: Verdict) -> str:
 def hints(texts: Sequence[str]) -> str:
     """Hints that unfold one by one: the next one shows when the one before it is open."""
     following = Markup("")
-    for number, said in reversed(list(enumerate(texts, start=1))):
-        following = html("hint", number, said, following)
+    for number, text in reversed(list(enumerate(texts, start=1))):
+        following = html("hint", number, text, following)
     return following

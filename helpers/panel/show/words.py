@@ -27,8 +27,8 @@ def ranks_text(count: int) -> str:
 def states_line(snapshot: Snapshot) -> str:
     """`ranks 0 and 2 waiting, rank 1 running`, or that there is no rank yet."""
     states = grouped({view.rank: view.state for view in snapshot.ranks if view.rank is not None})
-    told = [f"{spoken(ranks)} {state}" for state, ranks in states.items()]
-    return ", ".join(told) or "no rank has started yet"
+    clauses = [f"{spoken(ranks)} {state}" for state, ranks in states.items()]
+    return ", ".join(clauses) or "no rank has started yet"
 
 
 def rendezvous_line(snapshot: Snapshot) -> str:
@@ -40,12 +40,12 @@ def rendezvous_line(snapshot: Snapshot) -> str:
     if world is None:
         return ""
     joined = [view for view in snapshot.ranks if view.joined and view.rank is not None]
-    said = [
+    sentences = [
         f"All {ranks_text(world)} have joined."
         if len(joined) >= world
         else f"{len(joined)} of {ranks_text(world)} joined."
     ]
-    said += [
+    sentences += [
         f"{rank_name(view)} waits for the store key {wait.key!r}."
         for view in snapshot.ranks[:MOST]
         for wait in (view.process.blocking if view.process else ())
@@ -57,26 +57,26 @@ def rendezvous_line(snapshot: Snapshot) -> str:
         for child in view.children
         if child.joined_as_rank is not None
     ]
-    return " ".join([*said, *doubles, *_late(snapshot), *_addresses(snapshot)])
+    return " ".join([*sentences, *doubles, *_not_joined(snapshot), *_addresses(snapshot)])
 
 
-def _late(snapshot: Snapshot) -> list[str]:
+def _not_joined(snapshot: Snapshot) -> list[str]:
     """Which ranks have not joined, grouped by state."""
     if len([view for view in snapshot.ranks if view.joined]) >= (snapshot.job.world_size or 0):
         return []
     views = (view for view in snapshot.ranks if not view.joined)
     states = grouped({view.rank: view.state for view in views if view.rank is not None})
-    seen = sum(len(ranks) for ranks in states.values()) + sum(view.joined for view in snapshot.ranks)
-    told = [f"{spoken(ranks)} ({state})" for state, ranks in states.items()]
-    unseen = (snapshot.job.world_size or 0) - seen
-    told += [f"{unseen} not seen yet"] if unseen > 0 else []
-    return [f"Not yet: {', '.join(told)}."] if told else []
+    count = sum(len(ranks) for ranks in states.values()) + sum(view.joined for view in snapshot.ranks)
+    clauses = [f"{spoken(ranks)} ({state})" for state, ranks in states.items()]
+    unseen = (snapshot.job.world_size or 0) - count
+    clauses += [f"{unseen} not seen yet"] if unseen > 0 else []
+    return [f"Not yet: {', '.join(clauses)}."] if clauses else []
 
 
 def _addresses(snapshot: Snapshot) -> list[str]:
     """The addresses at which ranks look for the store, when these are not the same."""
-    found = addresses(Graph.of(snapshot).ranks)
-    if len(found) < 2:
+    ranks_by_address = addresses(Graph.of(snapshot).ranks)
+    if len(ranks_by_address) < 2:
         return []
-    told = [f"{spoken(ranks)} at {address}" for address, ranks in found.items()]
-    return [f"They look for the store in {len(found)} places: {'; '.join(told)}."]
+    clauses = [f"{spoken(ranks)} at {address}" for address, ranks in ranks_by_address.items()]
+    return [f"They look for the store in {len(ranks_by_address)} places: {'; '.join(clauses)}."]

@@ -45,18 +45,18 @@ class Dock(Framed):
         self._tab: Sidecar | None = None
         self._moved = False
         self._spot, self._bar = Spot(), row([])
-        self._spot.on_msg(lambda _, content, __: self._told(content))
+        self._spot.on_msg(lambda _, content, __: self._on_message(content))
         earlier, _docks[title] = _docks.get(title), self
         super().__init__([self._spot, self._bar, panel])
         if earlier is not None:
             earlier._give_way(panel)
 
-    def here(self) -> None:
+    def move_below(self) -> None:
         """Move the panel below the cell, where it stays whatever the page has room for."""
         self._moved = True
         self._below()
 
-    def _told(self, content: Mapping[str, Any]) -> None:
+    def _on_message(self, content: Mapping[str, Any]) -> None:
         if self._moved:
             return
         if not content["room"]:
@@ -67,7 +67,7 @@ class Dock(Framed):
     def beside(self) -> None:
         """Move the panel into a tab of its own, right of the notebook."""
         self._moved = False
-        move = button("Show it here", "level-down", "Move the panel below this cell", self.here)
+        move = button("Show it here", "level-down", "Move the panel below this cell", self.move_below)
         self._bar.children = HTML(BESIDE), move
         self.lay_out(self._spot, self._bar)
         shown = {"output_type": "display_data", "data": self._panel._repr_mimebundle_(), "metadata": {}}

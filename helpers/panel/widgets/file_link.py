@@ -16,10 +16,10 @@ class FileLink(Output):
     JupyterLab resolves links in the outputs of an `Output` widget, but not in an `HTML` widget.
     """
 
-    def show(self, said: str, file: Path) -> None:
-        """Show `said`, and the file's name as a link relative to the notebook's folder."""
+    def show(self, text: str, file: Path) -> None:
+        """Show `text`, and the file's name as a link relative to the notebook's folder."""
         target = quote(os.path.relpath(file).replace(os.sep, "/"))
-        html = f'<p>{escape(said)} <a href="{target}">{escape(file.name)}</a></p>'
+        html = f'<p>{escape(text)} <a href="{target}">{escape(file.name)}</a></p>'
         self._fill({"output_type": "display_data", "data": {"text/html": html}, "metadata": {}})
 
     def hide(self) -> None:

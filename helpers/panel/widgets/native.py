@@ -97,10 +97,10 @@ class Choices(AnyWidget):
         emphasis: bool = False,
     ) -> None:
         self._values = tuple(values or texts)
-        asked, *html = [inline(text, strong=emphasis) for text in (label, *texts)]
-        super().__init__(label=asked, texts=html, several=several)
+        question, *html = [inline(text, strong=emphasis) for text in (label, *texts)]
+        super().__init__(label=question, texts=html, several=several)
         self.add_class("sr-choices")
-        self._told: Sequence[int] | None = None
+        self._newest: Sequence[int] | None = None
         self.on_msg(lambda _, content, __: self.take(content))
 
     def take(self, content: Mapping[str, Any]) -> None:
@@ -109,22 +109,22 @@ class Choices(AnyWidget):
         The browser holds a change of `chosen` back while the one before it is on its way, but no click
         (`_msg_buffer` in @jupyter-widgets/base 6): a click may come before the choice it is about.
         """
-        self._told = content["chosen"]
+        self._newest = content["chosen"]
 
     @property
-    def taken(self) -> tuple[str, ...]:
+    def selection(self) -> tuple[str, ...]:
         """The values of the chosen answers."""
-        chosen = self.chosen if self._told is None else self._told
+        chosen = self.chosen if self._newest is None else self._newest
         return tuple(self._values[index] for index in sorted(chosen))
 
     @property
     def value(self) -> str | None:
         """The value of the first chosen answer; setting it chooses that answer alone, or none."""
-        return next(iter(self.taken), None)
+        return next(iter(self.selection), None)
 
     @value.setter
     def value(self, value: str | None) -> None:
-        self._told = None
+        self._newest = None
         self.chosen = [] if value is None else [self._values.index(value)]
 
 
@@ -194,8 +194,8 @@ class Answer(AnyWidget):
         self._on_answer()
 
     def _press(self, _: object, content: Mapping[str, Any], __: object) -> None:
-        for question, given in zip(self._questions, content["given"], strict=True):
-            question.take(given)
+        for question, choice in zip(self._questions, content["given"], strict=True):
+            question.take(choice)
         self._on_answer()
 
 

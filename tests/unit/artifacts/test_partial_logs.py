@@ -198,7 +198,7 @@ def test_of_a_cut_traceback_the_last_line_is_quoted_and_the_rest_asked_for(tmp_p
     told = report(tmp_path, PARENT + OLD + CHILD)
     assert "all_gather(sizes, size" in told.verdict.evidence[0]
     (fix,) = told.fitting
-    assert "read on there" in fix.said
+    assert "read on there" in fix.advice
     assert not any("py-spy" in line and "while the job hangs" in line for line in told.snapshot.not_seen)
 
 
@@ -245,7 +245,7 @@ ADVICE = {
 @pytest.mark.parametrize("line", ADVICE)
 def test_the_advice_is_for_what_has_failed(tmp_path: Path, line: str) -> None:
     (fix,) = report(tmp_path, line + "\n").fitting
-    assert ADVICE[line] in fix.said
+    assert ADVICE[line] in fix.advice
 
 
 def test_one_end_that_two_tell_of_is_one_process(tmp_path: Path) -> None:

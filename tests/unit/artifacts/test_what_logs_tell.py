@@ -413,7 +413,7 @@ ADVICE = {
 @pytest.mark.parametrize("text", ADVICE)
 def test_the_advice_is_for_this_error(tmp_path: Path, text: str) -> None:
     told = report(tmp_path, text)
-    assert any(ADVICE[text] in one.said for one in told.fitting), told.fitting
+    assert any(ADVICE[text] in one.advice for one in told.fitting), told.fitting
 
 
 def test_a_text_is_never_refused(tmp_path: Path) -> None:

@@ -1211,7 +1211,7 @@ def test_the_locks_that_a_thread_can_name_and_who_holds_them() -> None:
 
     with reentrant:
         waits = Waits(asks)
-        (here, *_) = locks.known(waits.frame("asks"))
+        (here, *_) = locks.in_stack(waits.frame("asks"))
         assert here["names"] == {
             "plain": id(plain),
             "reentrant": id(reentrant),

@@ -188,6 +188,6 @@ def test_what_the_loops_of_a_file_go_through_is_measured(version: str) -> None:
 def test_no_time_is_taken_where_only_what_is_known_is_asked() -> None:
     frame = sys._getframe()
     lengths._looped.clear()
-    assert lengths.looped(frame, known=True) == frozenset()
+    assert lengths.looped(frame, cached=True) == frozenset()
     assert "KNOWN" not in lengths.looped(frame)
-    assert lengths.looped(frame, known=True) == lengths.looped(frame)
+    assert lengths.looped(frame, cached=True) == lengths.looped(frame)

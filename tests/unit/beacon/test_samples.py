@@ -69,7 +69,7 @@ def test_the_newest_samples_are_told_with_their_lines() -> None:
     assert frame is not None
     for tick in range(samples.KEPT + 3):
         log.take(tick, tick, frame, None, pending=False, issued={"0": tick}, on_device=False)
-    told = log.told()
+    told = log.newest()
     assert [one["tick"] for one in told["samples"]] == list(range(3, samples.KEPT + 3))
     assert {one["place"] for one in told["samples"]} == {0}
     assert told["places"][0][0] == __file__
@@ -106,12 +106,12 @@ def test_the_time_of_a_thread_is_told() -> None:
     log = samples.SampleLog()
     try:
         worked.wait()  # before, it is in `futex` whenever it waits for the GIL
-        while not log.told()["samples"] or log.told()["samples"][-1]["call"] != "futex":
+        while not log.newest()["samples"] or log.newest()["samples"][-1]["call"] != "futex":
             log.take(1, 1, frame, known[0], pending=False, issued={}, on_device=False)
     finally:
         held.set()
         thread.join()
-    assert log.told()["samples"][-1]["ran"] >= 0.05
+    assert log.newest()["samples"][-1]["ran"] >= 0.05
     assert os.getpid() != known[0]
 
 

@@ -198,7 +198,7 @@ def test_where_a_rank_was_before_tells_nothing_of_what_has_met() -> None:
     unseen = replace(unseen, process=replace(unseen.process, stack=stack))
     ranks = [aborts(0, "all_reduce", Frame("train.py", 2, "<module>", text=text)), unseen]
     fixes = fitting(page(SAME).fixes, verdict(*ranks), snapshot(*ranks, code=1, runs=False))
-    assert [fix.said for fix in fixes] == [
+    assert [fix.advice for fix in fixes] == [
         "What has met train.py:2 is not known: have all ranks make the same calls before it, equally "
         "often; if they do, reduce tensors of one size there."
     ]

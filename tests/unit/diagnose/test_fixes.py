@@ -113,7 +113,7 @@ def case(
         where=where[0],
         source=f"{'while' if kind == 'while' else 'if'} {condition}:",
         branches=(Branch("in its body", (0,), where[1]), Branch("after it", (1,), where[2])),
-        asked=tuple(told) or (condition,),
+        names=tuple(told) or (condition,),
         values=told,
         differ=tuple(name for name, of in told.items() if len({*of.values()}) > 1),
     )
@@ -132,7 +132,7 @@ def case(
 
 def said(one: tuple[Verdict, Snapshot]) -> list[tuple[int, str]]:
     verdict, snapshot = one
-    return [(fix.number, fix.said) for fix in fitting(page(verdict.cause).fixes, verdict, snapshot)]
+    return [(fix.number, fix.advice) for fix in fitting(page(verdict.cause).fixes, verdict, snapshot)]
 
 
 def numbers(one: tuple[Verdict, Snapshot]) -> list[int]:
@@ -263,7 +263,7 @@ def test_what_a_text_needs_must_be_known() -> None:
     fixes = [Fix("...", (("at", "See {call} at {at}."), ("at", "See {at}.")))]
     verdict = Verdict("error", "error", where=Frame("train.py", 4, "main"))
     (found,) = fitting(fixes, verdict, Snapshot(1.0, Job(("x",))))
-    assert found.said == "See train.py:4."
+    assert found.advice == "See train.py:4."
 
 
 def test_a_condition_asks_for_values_and_for_what_is_not_so() -> None:
@@ -278,7 +278,7 @@ def test_a_condition_asks_for_values_and_for_what_is_not_so() -> None:
     ):
         verdict = Verdict("error", "worker-stall", finding=finding)
         found = fitting(fixes, verdict, Snapshot(1.0, Job(("x",))))
-        assert [fix.said for fix in found] == expected
+        assert [fix.advice for fix in found] == expected
 
 
 def test_a_source_is_quoted_as_a_source() -> None:
@@ -398,7 +398,7 @@ def test_what_does_not_meet_is_told_by_what_differs(waits: list[Wait], fix: str)
     moment = snapshot(*(rank(n, wait, at=f"train.py:{10 + n} step") for n, wait in enumerate(waits)))
     verdict = diagnose(steady(moment))
     fixes = fitting(page(verdict.cause).fixes, verdict, moment)
-    assert [one.said for one in fixes] == [fix]
+    assert [one.advice for one in fixes] == [fix]
 
 
 WARNED = (
@@ -415,7 +415,7 @@ def test_who_calls_in_a_group_of_others_is_told(lines: tuple[str, ...]) -> None:
     verdict = diagnose(steady(moment))
     (fix,) = fitting(page(verdict.cause).fixes, verdict, moment)
     told = "Rank 1 has called all_reduce in a group of other ranks, where torch does nothing"
-    assert fix.said.startswith(told) is bool(lines)
+    assert fix.advice.startswith(told) is bool(lines)
 
 
 @pytest.mark.parametrize(

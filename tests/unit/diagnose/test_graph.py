@@ -919,6 +919,6 @@ def test_what_was_read_before_a_rank_ended_does_not_show_that_another_still_wait
     seen: float, expected: set[int]
 ) -> None:
     """Rank 1 may have come to the barrier before it ended: where reading is slow, nobody saw that."""
-    ranks = in_collective(0, "barrier", seen=seen, still=60.0, idle=60.0), ended(1, time=12.0)
+    ranks = in_collective(0, "barrier", read_at=seen, still=60.0, idle=60.0), ended(1, time=12.0)
     assert stuck(*ranks) == expected
     assert set(Graph.of(snapshot(*ranks), 5.0).given_up) == expected

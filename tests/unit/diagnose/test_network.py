@@ -156,7 +156,7 @@ def test_the_wrong_interface_is_named(
     for part in says:
         assert part in verdict.summary
     fits = fitting(page(verdict.cause).fixes, verdict, newest)
-    assert [("GLOO_SOCKET_IFNAME" in one.said) for one in fits] == [True]
+    assert [("GLOO_SOCKET_IFNAME" in one.advice) for one in fits] == [True]
 
 
 FOLLOWS = [

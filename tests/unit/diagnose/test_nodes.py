@@ -62,7 +62,7 @@ def judged(newest: Snapshot) -> tuple[object, ...]:
 
 def later(process: ProcessView, by: float) -> ProcessView:
     ended = None if process.ended is None else process.ended + by
-    return replace(process, seen=process.seen + by, ended=ended)
+    return replace(process, read_at=process.read_at + by, ended=ended)
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -65,4 +65,4 @@ def test_a_rank_may_wait_for_what_its_thread_should_have_done(waits: bool) -> No
     verdict = diagnose(steady(moment), patience=1.0, final=True)
     fixes = fitting(page(verdict.cause).fixes, verdict, moment)
     told = "A thread of rank 1 has ended by ValueError: record 7 (data.py:9)"
-    assert any(told in fix.said for fix in fixes) is waits
+    assert any(told in fix.advice for fix in fixes) is waits

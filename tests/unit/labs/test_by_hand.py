@@ -35,7 +35,7 @@ def given(rank: str = "1", call: str = "barrier", line: str = "8") -> dict[str, 
 )
 @pytest.mark.parametrize("rank", ["1", "rank 1"])
 def test_what_says_the_same_in_other_words_is_right(rank: str, call: str, line: str) -> None:
-    assert FOUND.said(given(rank, call, line)) == "Right. So it is."
+    assert FOUND.feedback(given(rank, call, line)) == "Right. So it is."
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_says_the_same_in_other_words_is_right(rank: str, call: str, line: 
     ],
 )
 def test_each_field_is_judged_by_itself(wrong: dict[str, str], said: str) -> None:
-    assert FOUND.said(wrong) == said and not FOUND.is_right(wrong)
+    assert FOUND.feedback(wrong) == said and not FOUND.is_right(wrong)
 
 
 def test_that_no_rank_differs_is_said_in_words() -> None:

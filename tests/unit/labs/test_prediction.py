@@ -56,8 +56,8 @@ def test_a_hang_asks_for_the_rank_the_call_and_the_line() -> None:
     assert call.choices == tuple(sorted(call.choices)) and len(call.choices) == 2
     assert line.choices == ("train.py:10: line 10", "train.py:41: line 41")
     assert line.right == {"train.py:41: line 41"}
-    assert rank.said(["rank 0"]).endswith("Rank 0 is in all_reduce #1 at train.py:10, like rank 2.")
-    assert call.said([call.choices[0]]).endswith("There you find ranks 0 and 2.")
+    assert rank.feedback(["rank 0"]).endswith("Rank 0 is in all_reduce #1 at train.py:10, like rank 2.")
+    assert call.feedback([call.choices[0]]).endswith("There you find ranks 0 and 2.")
     assert rank.several and not call.several and not line.several
     assert rank.why.startswith("Rank 1 is blocked in barrier #1") and "barrier" in call.why
 
@@ -127,7 +127,7 @@ def test_of_several_all_have_to_be_named(given: list[str], right: bool, said: st
     ranks = ("rank 0", "rank 1", "rank 2")
     one = Asked("Which?", ranks, frozenset(ranks[:2]), "", several=True)
 
-    assert (one.is_right(given), one.said(given)) == (right, said)
+    assert (one.is_right(given), one.feedback(given)) == (right, said)
 
 
 @pytest.mark.parametrize(
@@ -142,4 +142,4 @@ def test_of_several_all_have_to_be_named(given: list[str], right: bool, said: st
 def test_of_one_any_right_choice_will_do(given: list[str], right: bool, said: str) -> None:
     one = Asked("Which?", ("a", "b", "c"), frozenset("ab"), "")
 
-    assert (one.is_right(given), one.said(given)) == (right, said)
+    assert (one.is_right(given), one.feedback(given)) == (right, said)

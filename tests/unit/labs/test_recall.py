@@ -111,10 +111,10 @@ def test_a_number_is_right_in_its_range_and_else_has_a_sentence() -> None:
         explanation="Two or three.",
         otherwise="Count.",
     )
-    assert number.said(" 2.5 ") == "Right. Two or three."
-    assert number.said("4") == "No. Then four. Try another number."
-    assert number.said("1e3") == "No. Count. Try another number."
-    assert number.said("two") == number.said("nan") == "Type a number."
+    assert number.feedback(" 2.5 ") == "Right. Two or three."
+    assert number.feedback("4") == "No. Then four. Try another number."
+    assert number.feedback("1e3") == "No. Count. Try another number."
+    assert number.feedback("two") == number.feedback("nan") == "Type a number."
     assert not number.is_right(None)
 
 
@@ -132,4 +132,4 @@ def test_one_answer_fits_a_claim_and_every_answer_shows_the_run(verdict: str, fi
     claim = Claim("It is so.", verdict, "`broken` shows it.")  # type: ignore[arg-type]
     for answer in CLAIM_ANSWERS:
         mark = "Right" if answer == fits else "No"
-        assert claim.said(answer) == f"{mark}. {verdict[0].upper()}{verdict[1:]}. `broken` shows it."
+        assert claim.feedback(answer) == f"{mark}. {verdict[0].upper()}{verdict[1:]}. `broken` shows it."

@@ -52,11 +52,11 @@ def test_each_wrong_choice_is_answered_by_what_speaks_against_it() -> None:
     for question in asked().values():
         [right] = question.right
         for choice in question.choices:
-            said = question.said([choice])
+            said = question.feedback([choice])
             assert said == "Right." if choice == right else question.instead[choice] in said
     loops = asked()["07"]
     at = next(choice for choice in loops.choices if "dist.scatter" in choice)
-    assert loops.said([at]).endswith("Rank 0 is there now, after the ranks parted.")
+    assert loops.feedback([at]).endswith("Rank 0 is there now, after the ranks parted.")
 
 
 def test_naming_the_commonest_cause_is_hardly_better_than_chance() -> None:

@@ -41,12 +41,14 @@ def test_the_rank_the_line_and_what_takes_the_time_are_asked_for() -> None:
     who, where, kind = asked(SLOW).values()
     assert who.choices == ("rank 0", "rank 1", "rank 2")
     assert who.right == {"rank 1"}
-    assert who.said(["rank 0"]) == (
+    assert who.feedback(["rank 0"]) == (
         "No: rank 1. Rank 0: others wait for it 2 % of the time, it waits for others 60 %."
     )
     assert where.choices == ("data.py:31: pixels = decode(raw)", "train.py:12: loss.backward()")
     assert where.right == {"data.py:31: pixels = decode(raw)"}
-    assert where.said(["train.py:12: loss.backward()"]).endswith("There ranks 0 and 2 wait for others.")
+    assert where.feedback(["train.py:12: loss.backward()"]).endswith(
+        "There ranks 0 and 2 wait for others."
+    )
     assert kind.right == {"input: it loads data"}
     assert len(kind.choices) == KINDS
 

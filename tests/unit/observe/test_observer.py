@@ -64,7 +64,7 @@ def test_a_process_without_a_beacon_is_seen_when_py_spy_has_read_it() -> None:
     for time in (2.1, 9.0):
         process = observer.take(look(time, python(), answers=((Dump(900), seen),))).ranks[0].process
         assert process is not None
-    assert process.seen == 2.0
+    assert process.read_at == 2.0
 
 
 # A beacon that cannot run

@@ -899,7 +899,7 @@ def test_what_py_spy_read_long_ago_grows_no_older() -> None:
     """On a busy machine a look takes seconds: what the process has done since is not known."""
     holds = {**thread(USER, since=104.0), "holds_gil": True, "scheduled": 105.5}
     view = process(record(holds, source="py-spy"), written=106.0)
-    assert (view.seen, view.still, view.gil_held) == (106.0 - START, pytest.approx(2.0), False)
+    assert (view.read_at, view.still, view.gil_held) == (106.0 - START, pytest.approx(2.0), False)
 
 
 @pytest.mark.parametrize(("age", "still"), [(0.0, 10.0), (0.4, 10.0), (0.8, 9.2), (2.0, 10.0)])

@@ -36,9 +36,9 @@ def wrong_of(asked: Choice | Number) -> str:
 @pytest.mark.parametrize("number", range(1, len(QUESTIONS) + 1))
 def test_a_question_tells_nothing_before_the_right_answer(number: int) -> None:
     asked, widget = QUESTIONS[number - 1], ask("method", number)
-    assert widget.said == "" and asked.explanation not in html_of(widget) + repr(widget)
+    assert widget.feedback == "" and asked.explanation not in html_of(widget) + repr(widget)
     assert widget.answer(wrong_of(asked)).startswith("No. ")
-    assert asked.explanation not in widget.said
+    assert asked.explanation not in widget.feedback
     assert widget.answer(right_of(asked)) == f"Right. {asked.explanation}"
 
 

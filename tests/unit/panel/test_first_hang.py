@@ -41,7 +41,7 @@ def test_nothing_is_told_before_an_answer(hang: FirstHang) -> None:
     for told in (VERDICT, "collective-mismatch", "blocked", "never reaches", "culprit"):
         assert told not in shown + repr(hang)
     assert "rank is the odd one out?" in shown
-    assert not hang.told and progress.load(module.NAME) is None
+    assert not hang.verdict_shown and progress.load(module.NAME) is None
 
 
 def test_each_rank_has_a_lane_and_calls_that_differ_differ(hang: FirstHang) -> None:
@@ -75,7 +75,7 @@ def test_a_wrong_answer_is_told_what_speaks_against_it_and_no_more(hang: FirstHa
     click(hang, "Answer")
     shown = text_of(html_of(hang))
     assert "not right" in shown and "like ranks 0-2, 4-40 and 42-63" in shown
-    assert not hang.told and VERDICT not in shown and progress.load(module.NAME) is None
+    assert not hang.verdict_shown and VERDICT not in shown and progress.load(module.NAME) is None
 
 
 def test_the_right_answer_is_told_the_verdict_and_kept(hang: FirstHang) -> None:
@@ -84,7 +84,7 @@ def test_the_right_answer_is_told_the_verdict_and_kept(hang: FirstHang) -> None:
     shown = text_of(html_of(hang))
     assert "What stuck-ranks says of this run" in shown
     assert "&lt;" not in html_of(hang)
-    assert hang.told and VERDICT in shown and "where ranks 0-40 and 42-63 are waiting" in shown
+    assert hang.verdict_shown and VERDICT in shown and "where ranks 0-40 and 42-63 are waiting" in shown
     kept = progress.load(module.NAME)
     assert kept is not None and kept.done == ("answered",)
 

@@ -11,8 +11,8 @@ from helpers.labs.declaration import Shows
 from helpers.labs.practice import Hang, all_hangs
 from helpers.model.facts import Report
 from helpers.model.wording import place
-from helpers.panel.learn.gate import Gate, Held
-from helpers.panel.learn.held import LessonResult
+from helpers.panel.learn.disclosure import LessonResult
+from helpers.panel.learn.gate import Disclosure, Gate
 from helpers.panel.practice_panel import PracticePanel
 from helpers.report.markdown import inline
 from helpers.session import report_of
@@ -47,8 +47,8 @@ def statement(report: Report) -> str:
 @every_hang
 def test_a_cell_shows_a_run_stage_by_stage(hang: Hang) -> None:
     report, gate = report_on(hang), Gate(("mine",))
-    held = Held(gate, "broken", Shows(fix="mine"))
-    result = LessonResult("broken", report, held=held)
+    held = Disclosure(gate, "broken", Shows(fix="mine"))
+    result = LessonResult("broken", report, disclosure=held)
 
     def shown() -> str:
         return text_of(result._repr_html_()) + repr(result)
@@ -68,7 +68,7 @@ def test_a_cell_shows_a_run_stage_by_stage(hang: Hang) -> None:
 def test_the_panel_says_nothing_of_cause_and_fix(hang: Hang, panel: PracticePanel) -> None:
     report = report_on(hang)
     panel.show_hang(hang.name)
-    told = [plain(str(inline(fitting.said))) for fitting in report.fitting]
+    told = [plain(str(inline(fitting.advice))) for fitting in report.fitting]
     shown = plain(html_of(panel))
     assert "What is yours?" in shown and plain(report.verdict.summary) not in shown
     assert not any(said in shown for said in told)

@@ -88,15 +88,15 @@ def test_nothing_of_the_results_is_left(bench: LabBench) -> None:
 def test_the_prediction_is_scored_when_the_broken_program_has_run(bench: LabBench) -> None:
     assert "Run broken" in bench.panel.predict.answer("rank 0")
     bench.finish(lambda: bench.panel.run("fixed"))
-    assert "Run broken" in bench.panel.predict.said
+    assert "Run broken" in bench.panel.predict.feedback
     bench.finish(lambda: bench.panel.run("broken"))
-    assert "Run broken" in bench.panel.predict.said
+    assert "Run broken" in bench.panel.predict.feedback
     bench.reveal()
-    assert bench.panel.predict.said == "No: rank 1. It is `rank 1`."
+    assert bench.panel.predict.feedback == "No: rank 1. It is `rank 1`."
     assert "No: rank 1. It is <code>rank 1</code>." in html_of(bench.panel.predict)
     assert bench.panel.predict.answer("rank 1") == "Right. It is `rank 1`."
     bench.panel.reset()
-    assert bench.panel.predict.said == ""
+    assert bench.panel.predict.feedback == ""
 
 
 def test_a_run_that_shows_no_answer_scores_nothing(bench: LabBench) -> None:
@@ -104,7 +104,7 @@ def test_a_run_that_shows_no_answer_scores_nothing(bench: LabBench) -> None:
     bench.panel.predict.answer("rank 0")
     bench.finish(lambda: bench.panel.run("broken"))
     bench.reveal()
-    assert bench.panel.predict.said.startswith("This run shows none of the answers")
+    assert bench.panel.predict.feedback.startswith("This run shows none of the answers")
 
 
 def test_questions_have_a_stable_text(bench: LabBench) -> None:

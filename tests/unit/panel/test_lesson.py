@@ -62,24 +62,24 @@ def test_questions_and_answers_show_code_and_no_markup_of_the_job() -> None:
     assert choices.label == "Is it <code>a</code>?"
     assert choices.texts == ["yes, <code>b</code>", "&lt;i&gt;no&lt;/i&gt;"]
     choices.value = "<i>no</i>"
-    assert (choices.chosen, choices.taken) == ([1], ("<i>no</i>",))
+    assert (choices.chosen, choices.selection) == ([1], ("<i>no</i>",))
 
 
 def test_a_choice_counts_that_reaches_the_kernel_only_as_a_message_before_the_click() -> None:
     choices = Choices("Which?", ["first", "second", "third"])
     choices.chosen = [0]  # the browser sends the next change when the kernel has answered this one
     choices._handle_custom_msg({"chosen": [1]}, [])
-    assert choices.taken == ("second",)
+    assert choices.selection == ("second",)
     choices.chosen = [1]
     choices.value = "third"
-    assert choices.taken == ("third",)
+    assert choices.selection == ("third",)
 
 
 def test_what_was_chosen_comes_with_the_click_and_counts_whatever_came_before_it() -> None:
     first, second = Choices("Which?", ["a", "b"]), Choices("Which of these?", ["c", "d"], several=True)
     first.chosen = [0]
     given: list[tuple[str, ...]] = []
-    answer = Answer([first, second], lambda: given.extend([first.taken, second.taken]), "")
+    answer = Answer([first, second], lambda: given.extend([first.selection, second.selection]), "")
     answer._handle_custom_msg({"given": [{"chosen": [1]}, {"chosen": [0, 1]}]}, [])
     assert given == [("b",), ("c", "d")]
 
@@ -142,9 +142,9 @@ def test_nothing_is_asked_on_a_program_that_works_or_a_run_that_was_stopped(benc
 def test_the_cell_s_prediction_is_not_scored_before_the_verdict_is_shown(bench: LabBench) -> None:
     bench.panel.predict.answer("rank 1")
     bench.press("Run broken")
-    assert bench.panel.predict.said.startswith("Noted.")
+    assert bench.panel.predict.feedback.startswith("Noted.")
     bench.reveal()
-    assert bench.panel.predict.said.startswith("Right.")
+    assert bench.panel.predict.feedback.startswith("Right.")
 
 
 @pytest.mark.parametrize(("answer", "score"), [("rank 0", 0), ("rank 1", 1)])
@@ -171,7 +171,7 @@ def test_an_answer_after_the_run_is_no_prediction(tmp_path: Path) -> None:
 def test_an_answer_given_before_the_run_is_chosen_in_the_form(bench: LabBench) -> None:
     bench.panel.predict.answer("rank 0")
     bench.press("Run broken")
-    assert control(bench.panel, "Which rank fails?").taken == ("rank 0",)
+    assert control(bench.panel, "Which rank fails?").selection == ("rank 0",)
     click(bench.panel, "Answer")
     assert "0 of 1 right" in bench.shown
 
@@ -327,7 +327,7 @@ def test_reset_forgets_everything_but_the_copy(bench: LabBench) -> None:
     bench.press("Run broken")
     click(bench.panel, "Reset")
     assert bench.done == []
-    assert bench.panel.quiz.answers == (None,) and bench.panel.predict.said == ""
+    assert bench.panel.quiz.answers == (None,) and bench.panel.predict.feedback == ""
     assert "What is yours?" not in bench.shown and "Rank 1 fails." not in bench.shown
     assert bench.lab.copy().exists()
     bench.press("Run broken")

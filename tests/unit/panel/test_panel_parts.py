@@ -30,7 +30,7 @@ from helpers.job_files import LARGEST
 from helpers.model.facts import Blocker, Port, RankView, Snapshot
 from helpers.model.frames import Frame
 from helpers.model.slow import Share
-from helpers.panel.run.log_view import EVERY, LogView, found
+from helpers.panel.run.log_view import EVERY, LogView, matching_lines
 from helpers.panel.show import words
 from helpers.panel.show.ports import APART, entries, port_map
 from helpers.panel.show.tabs import MOST, memory_bars, process_tree, ranking, stack
@@ -157,9 +157,9 @@ class Logs:
 
 def test_output_is_searched_in_any_case_and_across_processes() -> None:
     logs = Logs(rank_0=["Loss 1", "step 2"], rank_1=["\x1b[31mloss\x1b[0m 3"])
-    assert found(logs, "rank 0", "LOSS") == ["Loss 1"]
-    assert found(logs, EVERY, "loss") == ["[rank 0] Loss 1", "[rank 1] loss 3"]
-    assert found(logs, "rank 0", "") == ["Loss 1", "step 2"]
+    assert matching_lines(logs, "rank 0", "LOSS") == ["Loss 1"]
+    assert matching_lines(logs, EVERY, "loss") == ["[rank 0] Loss 1", "[rank 1] loss 3"]
+    assert matching_lines(logs, "rank 0", "") == ["Loss 1", "step 2"]
 
 
 def test_the_chosen_output_stays_while_processes_come() -> None:

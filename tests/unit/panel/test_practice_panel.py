@@ -117,7 +117,9 @@ class Runs:
         self.started_from: list[Path | None] = []
         self.work: Work | None = None
         monkeypatch.setattr(Hang, "session", lambda hang, place, files_from=None: self.make(files_from))
-        monkeypatch.setattr(Hang, "own", property(lambda hang: folder / f"your_turn_{hang.name}"))
+        monkeypatch.setattr(
+            Hang, "copy_folder", property(lambda hang: folder / f"your_turn_{hang.name}")
+        )
 
     def make(self, files_from: Path | None) -> FakeSession:
         session = FakeSession()
@@ -174,7 +176,7 @@ def test_a_copy_that_still_hangs_does_not_count(panel: PracticePanel, runs: Runs
     click(panel, "Repair it")
     click(panel, "Run my repair")
     wait_for_threads("panel run")
-    assert runs.started_from == [panel.hang.own]
+    assert runs.started_from == [panel.hang.copy_folder]
     assert "not yet: the run hangs (file-lock)" in text_of(html_of(panel))
     assert "Repaired" not in text_of(html_of(panel))
 
@@ -184,7 +186,7 @@ def test_a_repair_that_passes_counts_and_is_kept(panel: PracticePanel, runs: Run
     runs.work = panel.hang.work()
     answer(panel, right=True)
     click(panel, "Repair it")
-    program = panel.hang.own / panel.hang.program.name
+    program = panel.hang.copy_folder / panel.hang.program.name
     assert program.read_text() == panel.hang.program.read_text()
     click(panel, "Run my repair")
     wait_for_threads("panel run")

@@ -7,7 +7,7 @@ import asyncio
 from panel_fakes import DEADLINE, Clock, FakeSession, click
 
 from helpers.panel.run.job_panel import JobPanel
-from helpers.panel.run.pulse import HELD, SAID, Pulse
+from helpers.panel.run.pulse import HELD, WARNING, Pulse
 
 
 def test_a_loop_that_answers_is_not_held() -> None:
@@ -16,7 +16,7 @@ def test_a_loop_that_answers_is_not_held() -> None:
     async def cell() -> list[bool]:
         pulse, seen = Pulse(clock), []
         for _ in range(5):
-            seen.append(pulse.held)
+            seen.append(pulse.is_blocked)
             clock.now += HELD
             await asyncio.sleep(0)
         return seen
@@ -29,11 +29,11 @@ def test_a_loop_is_held_until_it_answers() -> None:
 
     async def cell() -> list[bool]:
         pulse = Pulse(clock)
-        seen = [pulse.held]
+        seen = [pulse.is_blocked]
         clock.now += HELD  # the cell computes and does not await
-        seen.append(pulse.held)
+        seen.append(pulse.is_blocked)
         await asyncio.sleep(0)
-        seen.append(pulse.held)
+        seen.append(pulse.is_blocked)
         return seen
 
     assert asyncio.run(cell()) == [False, True, False]
@@ -43,14 +43,14 @@ def test_without_a_loop_nothing_is_held() -> None:
     clock = Clock()
     pulse = Pulse(clock)
     clock.now += HELD
-    assert not pulse.held and pulse.said == ""
+    assert not pulse.is_blocked and pulse.warning == ""
 
 
 def test_a_loop_that_has_been_closed_is_not_held() -> None:
     async def cell() -> Pulse:
         return Pulse(Clock())
 
-    assert not asyncio.run(cell()).held
+    assert not asyncio.run(cell()).is_blocked
 
 
 def test_the_panel_says_that_clicks_have_to_wait() -> None:
@@ -63,11 +63,11 @@ def test_the_panel_says_that_clicks_have_to_wait() -> None:
         for _ in range(3):  # the supervisor's samples arrive while the cell computes
             clock.now += HELD
             session.sample()
-        assert SAID in panel.status
+        assert WARNING in panel.status
         await asyncio.sleep(0)
         clock.now += HELD
         session.sample()
-        assert SAID not in panel.status
+        assert WARNING not in panel.status
         session.end()
 
     asyncio.run(cell())

@@ -49,7 +49,7 @@ def test_nothing_is_counted_before_an_answer_and_the_open_ones_after() -> None:
 
 def test_a_number_is_typed_in_and_given_by_button_or_key() -> None:
     given: list[bool] = []
-    question = Question("How many `ranks`?", (), COUNT.said, lambda: given.append(True), COUNT.dump)
+    question = Question("How many `ranks`?", (), COUNT.feedback, lambda: given.append(True), COUNT.dump)
     field = field_of(question)
     assert field.label == "How many <code>ranks</code>?"
     click(question, "Answer")
@@ -58,13 +58,13 @@ def test_a_number_is_typed_in_and_given_by_button_or_key() -> None:
     click(question, "Answer")
     assert "not right</span> Count. Try another number." in html_of(question)
     field._handle_custom_msg({"given": "2"}, [])
-    assert question.given == "2" and question.said == "Right. Two." and len(given) == 2
+    assert question.response == "2" and question.feedback == "Right. Two." and len(given) == 2
     question.restore(None)
-    assert field.typed == "" and question.said == ""
+    assert field.typed == "" and question.feedback == ""
     [answer] = [widget for widget in visible(question) if isinstance(widget, Answer)]
     field.typed = "3"  # what the browser has saved so far; the click tells the rest
     answer._handle_custom_msg({"given": [{"given": "2"}]}, [])
-    assert question.given == "2"
+    assert question.response == "2"
 
 
 def test_a_dump_keeps_its_lines_in_html_and_text_and_no_markup() -> None:

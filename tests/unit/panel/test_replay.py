@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
 
 def test_a_name_of_any_kind_makes_a_safe_file() -> None:
     assert finished("../../etc/<passwd>\n").stem == "etc-passwd-20261121T080405"
-    assert replace(finished("***"), made={}).stem == "run"
+    assert replace(finished("***"), provenance={}).stem == "run"
 
 
 def test_a_recording_holds_the_lines_of_the_last_stacks(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_wheel_has_the_guide_in_an_archive(
         archive = found.extract("stuck_ranks/guide.tar.xz", tmp_path)
     monkeypatch.setattr(guide_copy, "ARCHIVE", Path(archive))
     assert unpacked(guide_copy.guide_files()) == here
-    assert guide_copy.copy_guide(tmp_path / "guide").kept == ()
+    assert guide_copy.copy_guide(tmp_path / "guide").conflicts == ()
     assert guide_copy.copy_guide(tmp_path / "guide").written == ()
 
 

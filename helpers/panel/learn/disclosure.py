@@ -13,7 +13,7 @@ from ..show import view
 from ..widgets.controls import Framed, button, row
 from ..widgets.native import Spoken
 from . import learn_view
-from .gate import OPENS, Held
+from .gate import OPENS, Disclosure
 
 HOW = "Answer the questions in the panel, or reveal them one by one; each reveal is counted."
 NOT_YET = "held back"
@@ -22,21 +22,21 @@ NOT_YET = "held back"
 FIX_ONLY = "*Your turn* asks for it. Pass its check, or reveal it; a reveal is counted."
 
 
-class HeldBar(VBox):
+class RevealBar(VBox):
     """Says what is held back of a run, with a button that reveals the next part; empty without any."""
 
     def __init__(self) -> None:
-        self._held: Held | None = None
+        self._disclosure: Disclosure | None = None
         self._text = Spoken()
         self._button = button("Reveal", "eye", "Show it without an answer; it is counted", self._reveal)
         self._button.layout.width = "auto"
         super().__init__([self._text, row([self._button])])
         self.show(None)
 
-    def show(self, held: Held | None) -> None:
+    def show(self, disclosure: Disclosure | None) -> None:
         """Offer what is held back of a run; None offers nothing."""
-        self._held = held
-        stage = held.stage if held else Stage.FIX
+        self._disclosure = disclosure
+        stage = disclosure.stage if disclosure else Stage.FIX
         self.layout.display = "none" if stage is Stage.FIX else None
         if stage < Stage.FIX:
             self._button.description = f"Reveal {PARTS[Stage(stage + 1)]}"
@@ -46,19 +46,19 @@ class HeldBar(VBox):
             self._text.value = ""
 
     def _reveal(self) -> None:
-        if self._held is not None:
-            self._held.reveal()
+        if self._disclosure is not None:
+            self._disclosure.reveal()
 
 
 class LessonResult(RunResult, frozen=True):
     """The result of a lab's run in a cell: shows what the lesson lets it show, and follows the gate."""
 
-    held: Held | None = None
+    disclosure: Disclosure | None = None
 
     @property
     def stage(self) -> Stage:
         """How much of it may be shown."""
-        return self.held.stage if self.held and self.report.failed else Stage.FIX
+        return self.disclosure.stage if self.disclosure and self.report.failed else Stage.FIX
 
     @property
     def first(self) -> str:
@@ -82,23 +82,23 @@ class LessonResult(RunResult, frozen=True):
         plain = {"text/plain": repr(self), "text/html": self._repr_html_()}
         if self.stage is Stage.FIX:
             return plain
-        assert self.held is not None
-        return {**_Following(self, self.held)._repr_mimebundle_(**kwargs), **plain}
+        assert self.disclosure is not None
+        return {**_Following(self, self.disclosure)._repr_mimebundle_(**kwargs), **plain}
 
 
 class _Following(Framed):
     """A result that is drawn again whenever the gate opens further."""
 
-    def __init__(self, result: LessonResult, held: Held) -> None:
-        self._result, self._held = result, held
-        self._shown, self._bar = HTML(), HeldBar()
+    def __init__(self, result: LessonResult, disclosure: Disclosure) -> None:
+        self._result, self._disclosure = result, disclosure
+        self._shown, self._bar = HTML(), RevealBar()
         super().__init__([self._shown, self._bar])
-        held.gate.observe(lambda _: self._show(), OPENS)
+        disclosure.gate.observe(lambda _: self._show(), OPENS)
         self._show()
 
     def _show(self) -> None:
         self._shown.value = view.result(self._result.report, self._result.stage)
-        self._bar.show(self._held)
+        self._bar.show(self._disclosure)
 
     def __repr__(self) -> str:
         return repr(self._result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import msgspec
@@ -143,14 +144,14 @@ class SettlingOfAttached(Settling):
         self._count_from(since)
 
     def take(self, snapshot: Snapshot) -> Ruling:
-        """Take in the newest snapshot; where all ranks wait for each other, it is the last."""
+        """Take in the newest snapshot; where all ranks wait for each other, a proof may yet come."""
         if not self._has_stacks and any(view.process and view.process.stack for view in snapshot.ranks):
             self._has_stacks = True
             self._count_from(snapshot.time)
         watched = snapshot.time - self._since >= WATCHED_LEAST and not snapshot.asked
         if watched and _wait_for_each_other(snapshot):
             self.patience = patience_at_end(snapshot, self.patience, attached=True)
-            self.max_seconds = snapshot.time
+            self.max_seconds = min(self.max_seconds or math.inf, snapshot.time + ARRIVES)
         ruling = super().take(snapshot)
         verdict, ended = ruling.verdict, snapshot.job.ended is not None
         if verdict.outcome == "running" and (ended or (ruling.settled and verdict.cause == "none")):

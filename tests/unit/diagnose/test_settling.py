@@ -202,7 +202,7 @@ def test_a_verdict_that_goes_back_to_running_starts_to_settle_again() -> None:
     [
         ((working(0), working(1)), WATCHED_LEAST),
         ((in_collective(0, "barrier"), resting(sleeping(1), 0.5)), 6.0),
-        ((in_collective(0, "barrier"), in_collective(1, "barrier")), WATCHED_LEAST),
+        ((in_collective(0, "barrier"), in_collective(1, "barrier")), WATCHED_LEAST + ARRIVES),
         (MISMATCH, 0.5),
     ],
     ids=["all work", "one rests", "all wait for each other", "a proved hang"],
@@ -211,6 +211,15 @@ def test_how_long_a_running_job_is_watched(ranks: Sequence[RankView], after: flo
     settling = SettlingOfAttached(patience=5.0, since=10.0)
     found = settled_after(settling, during(20.0, *ranks))
     assert found is not None and found[0] == pytest.approx(after, abs=0.5)
+
+
+def test_who_all_wait_for_each_other_are_looked_at_until_a_proof_has_lasted() -> None:
+    """On a busy machine the first look that shows a rank at rest may come late."""
+    settling = SettlingOfAttached(patience=5.0, since=10.0)
+    assert settled_after(settling, during(2.0, MISMATCH[0], working(1), begin=10.0)) is None
+    assert not settling.take(snapshot(*MISMATCH, time=13.5)).settled
+    ruling = settling.take(snapshot(*MISMATCH, time=14.2))
+    assert (ruling.settled, ruling.verdict.outcome, ruling.verdict.proved) == (True, "hang", True)
 
 
 @pytest.mark.parametrize(("ranks", "after"), [((working(0), working(1)), 8.0), (MISMATCH, 0.5)])

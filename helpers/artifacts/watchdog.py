@@ -71,9 +71,9 @@ class Watchdog:
                 _if_set(status["completed"]),
             )
             # Operations of a group are carried out one after the other.
-            next_one = (progress.completed or 0) + 1
-            seq = int(status["seq"]) if status["seq"] is not None else next_one
-            pending = status["seq"] is not None or (progress.enqueued or 0) >= next_one
+            following = (progress.completed or 0) + 1
+            seq = int(status["seq"]) if status["seq"] is not None else following
+            pending = status["seq"] is not None or (progress.enqueued or 0) >= following
             if pending and progress.overdue is None:
                 progress.overdue = Operation(seq)
 

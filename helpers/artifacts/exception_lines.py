@@ -158,7 +158,7 @@ def _within(log_rank: LogRank, text: str) -> str:
 def _add_details(newest: Raising, text: str) -> None:
     """What the line after an exception, or of it, says besides its first message."""
     # What a parent says of the end of a child is no failure of its own.
-    newest.aside |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
+    newest.nonfatal |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
     for match in filter(None, (row.search(text) for row in DETAILS)):
         newest.details[match["said"]] = None
     lost = exit_lines.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None

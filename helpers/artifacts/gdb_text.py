@@ -77,18 +77,18 @@ def account(lines: Iterable[str], path: str) -> Account | None:
                 threads.append(pyspy_dump.DumpedText(0, FIRST, f"thread {FIRST}"))
             if threads:
                 _add(threads[-1], frame["at"] or frame["inlined"], line)
-    known = [thread for thread in threads if thread.frames]
-    if not known:
+    with_frames = [thread for thread in threads if thread.frames]
+    if not with_frames:
         return None
-    first = [thread for thread in known if thread.thread_id == FIRST]
+    first = [thread for thread in with_frames if thread.thread_id == FIRST]
     main = max(first, key=lambda thread: len(thread.frames), default=None)
     pid = next((thread.os_thread_id for thread in first if thread.os_thread_id), 0)
-    for thread in known:
+    for thread in with_frames:
         thread.pid = pid
     if main is not None:
         main.thread_name, main.os_thread_id = "MainThread", main.pid
-    told = pyspy_dump.of_threads(known, (), path, KIND)
-    return told if crashed is None else replace(told, signal=int(crashed))
+    process = pyspy_dump.of_threads(with_frames, (), path, KIND)
+    return process if crashed is None else replace(process, signal=int(crashed))
 
 
 def _add(thread: pyspy_dump.DumpedText, function: str, line: str) -> None:

@@ -168,7 +168,7 @@ class Log:
     def outlived(self) -> frozenset[int]:
         """Numbers of the lines that name exceptions which their processes have outlived."""
         raised = (raising for log_rank in self._ranks.values() for raising in log_rank.raised)
-        return frozenset(raising.named for raising in raised if raising.outlived or raising.aside)
+        return frozenset(raising.named_at for raising in raised if raising.outlived or raising.nonfatal)
 
     def accounts(self, path: str) -> Iterator[Account]:
         """What each rank has said of itself."""
@@ -261,11 +261,13 @@ class Log:
                 if self._outside is None or begins < self._outside[0]:
                     by = "Ctrl-C" if raised["type"] == INTERRUPTED[0] else raised["message"]
                     self._outside = begins, f"the job was ended from outside ({by})"
-                    self._quotes[log_rank.death.named or begins] = log_rank.death.raw
+                    self._quotes[log_rank.death.named_at or begins] = log_rank.death.raw
 
     def _complete(self) -> None:
         """The last line of a log may end inside a message that another rank has raised, too."""
-        last = [t for t in self._ranks.values() if t.death is not None and t.death.named == self._last]
+        last = [
+            t for t in self._ranks.values() if t.death is not None and t.death.named_at == self._last
+        ]
         for cut in last:
             begun = error(cut)
             for raised in filter(None, map(error, self._ranks.values())):
@@ -351,7 +353,7 @@ class Log:
         if absent is not None:
             self._absent |= {*numbers(absent.groupdict().get("ranks") or absent["rank"])}
             self._quote(line)
-        for ready in watchdog_lines.READY.all(text):
+        for ready in watchdog_lines.READY.matches(text):
             self._ready.append(frozenset(numbers(ready["ranks"])))
             for rank in self._ready[-1]:
                 self._waits(rank, line)

@@ -134,7 +134,7 @@ class LogRank(msgspec.Struct):
         fatal = (
             raising
             for raising in self.raised
-            if not (raising.aside or (raising.outlived and self.code is None))
+            if not (raising.nonfatal or (raising.outlived and self.code is None))
         )
         return next(fatal, None)
 
@@ -142,9 +142,9 @@ class LogRank(msgspec.Struct):
     def quoted(self) -> dict[int, str]:
         """Number of a line that tells something of it -> the line."""
         death = self.death
-        if death is None or (self.quotes and not (death.named or death.message)):
+        if death is None or (self.quotes and not (death.named_at or death.message)):
             return self.quotes
-        return {**self.quotes, death.named or death.newest or death.begins: death.raw}
+        return {**self.quotes, death.named_at or death.newest or death.begins: death.raw}
 
     @property
     def is_launcher(self) -> bool:
@@ -169,7 +169,7 @@ class LogRank(msgspec.Struct):
         if len(self.raised) == RAISINGS:
             self.raised[-1].since = WATCHED + 1
             return
-        self.raised.append(Raising(line.number, raw=line.raw, aside=self._thread_heading))
+        self.raised.append(Raising(line.number, raw=line.raw, nonfatal=self._thread_heading))
         for text in texts:
             self.raised[-1].add(line, text, self._heard)
 
@@ -179,7 +179,7 @@ class LogRank(msgspec.Struct):
         if len(self.raised) < RAISINGS:
             view = ErrorView(kind, message)
             self.raised.append(
-                Raising(line.number, named=line.number, raw=line.raw, since=1, logged=view)
+                Raising(line.number, named_at=line.number, raw=line.raw, since=1, logged=view)
             )
 
     def hear(self, line: Line, text: str) -> None:

@@ -39,20 +39,22 @@ def not_seen(
     verdict: Verdict,
 ) -> Iterator[str]:
     """One sentence for each thing that is missing, and would help with this verdict."""
-    known = verdict.outcome == "error" and verdict.cause != "unknown"
+    explained = verdict.outcome == "error" and verdict.cause != "unknown"
     unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
-    if unseen and not known:
+    if unseen and not explained:
         yield f"no file tells of {spoken(unseen)}"
-    nameless = [one for one in accounts if one.rank is None and (one.threads or one.error)]
-    if nameless and not known:
-        files = ", ".join(sorted({Path(one.file).name for one in nameless}))
+    nameless = [
+        account for account in accounts if account.rank is None and (account.threads or account.error)
+    ]
+    if nameless and not explained:
+        files = ", ".join(sorted({Path(account.file).name for account in nameless}))
         are = plural(nameless, "is not told by its file", "are not told by their files")
         yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"
-    kinds = {one.kind for one in accounts}
-    waited = not known and not _in_words_alone(verdict)
+    kinds = {account.kind for account in accounts}
+    waited = not explained and not _in_words_alone(verdict)
     if waited and flight_dump.KIND not in kinds:
         yield RECORD
-    if waited and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
+    if waited and not any(account.threads and account.kind != flight_dump.KIND for account in accounts):
         yield STACKS
     if verdict.cause == "unknown":
         yield READ

@@ -127,7 +127,7 @@ class ProcessEnds:
     def _summary(self, line: Line) -> bool:
         """A row of torchelastic's table of failures, or several in one line; False where it is none."""
         rows = (exit_lines.ROOT_CAUSE, exit_lines.SUMMARY_RANK, exit_lines.SUMMARY_EXIT)
-        cells = [(row, match) for row in rows for match in row.all(line.text)]
+        cells = [(row, match) for row in rows for match in row.matches(line.text)]
         for row, match in sorted(cells, key=lambda cell: cell[1].start()):
             if row is exit_lines.ROOT_CAUSE:
                 self._root_next = True

@@ -157,8 +157,8 @@ def of_threads(
         environment={},
         cwd="",
     )
-    known: list[Thread] = record["threads"]
-    for thread, text in zip(known, threads, strict=True):
+    record_threads: list[Thread] = record["threads"]
+    for thread, text in zip(record_threads, threads, strict=True):
         thread["native"] = _native(text)
         thread["call"] = thread["call"] or native_call.call(_functions(text))
     main = next((thread.frames for thread in threads if thread.os_thread_id == pid), threads[0].frames)
@@ -183,10 +183,10 @@ def of_threads(
         master=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_PORT" in env else None,
         pid=pid or None,
         command=command,
-        threads=tuple(known),
+        threads=tuple(record_threads),
         busy=any(
             text.active and (thread["main"] or _is_of_torch(text))
-            for text, thread in zip(threads, known, strict=True)
+            for text, thread in zip(threads, record_threads, strict=True)
         ),
     )
 
@@ -196,9 +196,9 @@ def _mark_main(threads: Sequence[DumpedText], pid: int, kind: str) -> None:
     outermost = [thread.frames[-1]["name"] for thread in threads if thread.frames]
     if any(thread.os_thread_id == pid for thread in threads) or "<module>" in outermost:
         return
-    named = [thread for thread in threads if thread.thread_name == "MainThread"]
+    by_name = [thread for thread in threads if thread.thread_name == "MainThread"]
     unnamed = [thread for thread in threads if thread.thread_name is None and kind == KIND]
-    for thread in [*named, *unnamed][:1]:
+    for thread in [*by_name, *unnamed][:1]:
         thread.os_thread_id = pid
 
 

@@ -96,14 +96,12 @@ class ExceptionLines:
         """
         if _BY_LAUNCHER.match(line.text):
             return
-        if line.text[:1] in BOX:
-            unboxed = self._boxes.setdefault(line.speaker, RichBox()).unboxed(line.text)
-            if unboxed is None:
-                return
-            line = line._replace(text=unboxed)
+        unboxed = self._unboxed(line)
+        if unboxed is None:
+            return
+        line = unboxed
         text, logged = _logged(line.text) if has_needle else (line.text, False)
-        rank = self._author(line, text) if has_needle else self._spawned.get(line.writer, line.writer)
-        rank = line.rank if line.rank is not None and not has_needle else rank
+        rank = self._author(line, text) if has_needle else self._labelled(line)
         raised = RAISED.search(text)
         if raised is not None and raised.start("type") < PREFIX:
             text = text[raised.start("type") :]
@@ -120,6 +118,17 @@ class ExceptionLines:
             log_rank.hear(line, text)
         if log_rank.raised and has_needle:
             _add_details(log_rank.raised[-1], text)
+
+    def _unboxed(self, line: Line) -> Line | None:
+        """A line without the box that rich draws; None for a line of the box alone."""
+        if line.text[:1] not in BOX:
+            return line
+        text = self._boxes.setdefault(line.speaker, RichBox()).unboxed(line.text)
+        return line._replace(text=text) if text is not None else None
+
+    def _labelled(self, line: Line) -> int | str:
+        """The rank that a line is labelled with, or that its writer was started as, else the writer."""
+        return line.rank if line.rank is not None else self._spawned.get(line.writer, line.writer)
 
     def _author(self, line: Line, text: str) -> int | str:
         """The rank of which a line tells, else its writer.

@@ -47,7 +47,7 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     nameless = [account for account in placed if account.rank is None and _is_seen(account)]
     return Snapshot(
         time=TAKEN,
-        job=_job(numbered, world, failed=any(map(_ended, placed))),
+        job=_job(numbered, world, failed=any(account.has_failed for account in placed)),
         ranks=(
             *libraries.readable(views, sources),
             *(_of_no_rank(-1 - number, account, sources) for number, account in enumerate(nameless)),
@@ -120,13 +120,7 @@ def _job(accounts: Sequence[Account], world: int | None, *, failed: bool) -> Job
 def _is_seen(account: Account) -> bool:
     """True for a process, and not what a log says of the job."""
     waits = account.timed_out or (bool(account.threads) and not whose.is_helper(account))
-    return waits or _ended(account)
-
-
-def _ended(account: Account) -> bool:
-    """True where a file tells that a process has ended badly."""
-    how = (account.error, account.signal, account.exit_code)
-    return account.died or any(fact is not None for fact in how)
+    return waits or account.has_failed
 
 
 def _of_no_rank(number: int, account: Account, sources: Sources) -> RankView:
@@ -225,7 +219,7 @@ def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:
     dumped = max(
         (account.written or 0.0 for account in accounts if account.kind == pyspy_dump.KIND), default=0.0
     )
-    return _ended(account) and dumped < (account.written or math.inf)
+    return account.has_failed and dumped < (account.written or math.inf)
 
 
 def _at_work(view: RankView) -> RankView:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
 
 from ..beacon.record import Error
 from ..model.facts import CUT_OFF, EXTENSION, ErrorView, LockWait
@@ -182,35 +184,32 @@ class Log:
         self._ends.place()
         self._place_exception()
         yield from self._waits_for_builds(path)
+        self._cancellation()
         self._interruptions()
         self._complete()
         self._cut_off()
         masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
-        ready = range(max((max(ranks) for ranks in self._ready), default=0))
-        self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
-        doubled = self._ends.doubled
-        if self._ends.memory_kills or self._warned or masked or self._outside or self._absent or doubled:
-            yield Account(
-                file=path,
-                kind=KIND,
-                memory_kills=self._ends.memory_kills,
-                warned=tuple(self._warned),
-                masked=masked,
-                absent=tuple(sorted(self._absent)),
-                doubled=doubled,
-                ended_by=self._outside[1] if self._outside is not None else "",
-                quotes=tuple(self._quotes.items()),
-            )
+        job = Account(
+            file=path,
+            kind=KIND,
+            memory_kills=self._ends.memory_kills,
+            warned=tuple(self._warned),
+            masked=masked,
+            absent=tuple(sorted(self._absent | self._unready())),
+            doubled=self._ends.doubled,
+            ended_by=self._outside[1] if self._outside is not None else "",
+        )
+        if job != Account(file=path, kind=KIND):
+            yield replace(job, quotes=tuple(self._quotes.items()))
         for rank, log_rank in self._ranks.items():
             rank_account = account(rank, log_rank, self._watchdog.names, path)
-            ended = (
-                rank_account.error,
-                rank_account.signal,
-                rank_account.exit_code,
-                rank_account.died or rank_account.timed_out or None,
-            )
-            if rank_account.rank is not None or any(end is not None for end in ended):
+            if isinstance(rank, int) or rank_account.has_failed or rank_account.timed_out:
                 yield rank_account
+
+    def _unready(self) -> set[int]:
+        """The ranks that lists of those which are ready lack."""
+        ranks = range(max((max(ready) for ready in self._ready), default=0))
+        return {rank for ready in self._ready for rank in ranks if rank not in ready}
 
     def _place_waiting(self) -> None:
         """The ranks that wait for others to join."""
@@ -233,27 +232,13 @@ class Log:
         for rank, log_rank in self._ranks.items():
             if any(log_rank is waiter for waiter in waiting):
                 number = rank if isinstance(rank, int) else None
-                waits, quotes = (
-                    LockWait(EXTENSION, interrupted=True),
-                    tuple(sorted(log_rank.quoted.items())),
-                )
+                wait = LockWait(EXTENSION, interrupted=True)
+                quotes = tuple(sorted(log_rank.quoted.items()))
                 log_rank.raised.clear()
-                yield Account(file=path, kind=KIND, rank=number, lock=waits, quotes=quotes)
+                yield Account(file=path, kind=KIND, rank=number, lock=wait, quotes=quotes)
 
     def _interruptions(self) -> None:
-        """Exceptions by which somebody has ended a process from outside are no failures of it.
-
-        A step that Slurm has cancelled without a reason was ended by somebody, unless a task had failed.
-        """
-        failed = any((t.code or 0) > 0 or t.for_memory or t.death for t in self._ranks.values())
-        if (
-            self._cancelled is not None
-            and self._outside is None
-            and not failed
-            and not self._ends.memory_kills
-        ):
-            self._outside = self._cancelled.number, "the job was cancelled (`scancel`)"
-            self._quote(self._cancelled)
+        """Exceptions by which somebody has ended a process from outside are no failures of it."""
         for log_rank in self._ranks.values():
             raised = error(log_rank)
             if raised is not None and raised["type"] in INTERRUPTED and log_rank.death is not None:
@@ -262,6 +247,14 @@ class Log:
                     by = "Ctrl-C" if raised["type"] == INTERRUPTED[0] else raised["message"]
                     self._outside = begins, f"the job was ended from outside ({by})"
                     self._quotes[log_rank.death.named_at or begins] = log_rank.death.raw
+
+    def _cancellation(self) -> None:
+        """Slurm cancels without a reason what somebody has ended, unless a task had failed."""
+        failed = any((t.code or 0) > 0 or t.for_memory or t.death for t in self._ranks.values())
+        well = not failed and not self._ends.memory_kills
+        if self._cancelled is not None and self._outside is None and well:
+            self._outside = self._cancelled.number, "the job was cancelled (`scancel`)"
+            self._quote(self._cancelled)
 
     def _complete(self) -> None:
         """The last line of a log may end inside a message that another rank has raised, too."""
@@ -434,34 +427,38 @@ class Log:
         by_message = {
             _message(log_rank): rank for rank, log_rank in self._ranks.items() if isinstance(rank, int)
         }
-        raisers = [
-            (name, log_rank)
-            for name, log_rank in self._ranks.items()
-            if log_rank.raised and not log_rank.is_launcher
-        ]
-        nameless = [name for name, _ in raisers if isinstance(name, str)]
+        nameless = self._nameless()
         if len(self._ranks) > 1 or self._several or self._ends.by_local_rank:
-            for raising in (raising for name in nameless for raising in self._ranks[name].raised):
-                raising.outlived = False
-        for name in [*nameless]:
-            same = by_message.get(_message(self._ranks[name]))
-            if same is not None and _message(self._ranks[name]):
-                duplicate = self._ranks.pop(name)
-                self._ranks[same].raised = [*duplicate.raised, *self._ranks[same].raised]
-                nameless.remove(name)
+            for name in nameless:
+                for raising in self._ranks[name].raised:
+                    raising.outlived = False
+        nameless = [name for name in nameless if not self._merge(name, by_message)]
         if not nameless:
             return
-        failed = [
-            log_rank
-            for log_rank in self._ranks.values()
-            if (log_rank.code or 0) > 0 and not log_rank.raised
-        ]
-        not_failed = [log_rank for log_rank in self._ranks.values() if log_rank not in failed]
-        if len(nameless) == len(failed) == 1 and all(log_rank.code is None for log_rank in not_failed):
+        ended = [log_rank for log_rank in self._ranks.values() if log_rank.code is not None]
+        failed = [log_rank for log_rank in ended if (log_rank.code or 0) > 0 and not log_rank.raised]
+        if len(nameless) == len(failed) == len(ended) == 1:
             failed[0].raised = self._ranks.pop(nameless[0]).raised
             return
         for log_rank in failed:
             log_rank.follows = True  # some of them have raised it
+
+    def _nameless(self) -> list[str]:
+        """Writers without a rank that have raised something, and are no launchers."""
+        return [
+            name
+            for name, log_rank in self._ranks.items()
+            if isinstance(name, str) and log_rank.raised and not log_rank.is_launcher
+        ]
+
+    def _merge(self, name: str, by_message: Mapping[str, int]) -> bool:
+        """Make a process that says the same as a rank that rank; False where no rank does."""
+        message = _message(self._ranks[name])
+        rank = by_message.get(message) if message else None
+        if rank is not None:
+            duplicate = self._ranks.pop(name)
+            self._ranks[rank].raised = [*duplicate.raised, *self._ranks[rank].raised]
+        return rank is not None
 
 
 def _joined(begin: str, rest: str) -> str:

@@ -167,18 +167,7 @@ class ProcessEnds:
     def _by_launcher(self, line: Line) -> bool:
         """What has started a process tells how it has ended, or its rank; False where it does not."""
         if match := exit_lines.RANK_ENDED.search(line.text):
-            labels = (
-                match[name]
-                for name in ("rank", "worker", "train", "task", "index", "mpi")
-                if match[name]
-            )
-            rank = next(labels, None)
-            code = match["code"] or match["returned"] or match["exit"]
-            name, number = match["signal"] or match["died"], match["number"]
-            by_signal = -signal.Signals[name] if name else -int(number) if number else None
-            # Whose end a launcher tells is not the launcher: it has a name of its own.
-            log_rank = self._ranks.of(int(rank) if rank else f"{line.writer} ")
-            log_rank.ended(line, int(code) if code else by_signal)
+            self._rank_ended(line, match)
         elif match := exit_lines.MPI_RANK.search(line.text):
             self._mpi_rank = int(match["rank"] or match["number"] or match["named"])
         elif (match := exit_lines.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
@@ -194,6 +183,17 @@ class ProcessEnds:
         else:
             return False
         return True
+
+    def _rank_ended(self, line: Line, match: re.Match[str]) -> None:
+        """A launcher tells how a rank has ended, or a process without a rank."""
+        labels = (match[name] for name in ("rank", "worker", "train", "task", "index", "mpi"))
+        rank = next(filter(None, labels), None)
+        code = match["code"] or match["returned"] or match["exit"]
+        name, number = match["signal"] or match["died"], match["number"]
+        by_signal = -signal.Signals[name] if name else -int(number) if number else None
+        # Whose end a launcher tells is not the launcher: it has a name of its own.
+        log_rank = self._ranks.of(int(rank) if rank else f"{line.writer} ")
+        log_rank.ended(line, int(code) if code else by_signal)
 
     def _by_signal(self, line: Line) -> None:
         """A process, or the shell or the library around it, tells of the signal that ends it."""

@@ -136,18 +136,22 @@ class Raising(msgspec.Struct):
             if text.strip() and not self.message:
                 self.newest, self.raw = line.number, line.raw
         else:
-            self.since += 1
-            certain = not self.certain and tracebacks.names_exception(text)
-            if certain and self.since <= tracebacks.NEAR:
-                self.since, self.certain = 1, True
-            if self.since == 1:
-                self.named_at, self.raw = line.number, line.raw
-            shape = work_shape(text) if self.since > 1 else ""
-            if shape and shape in heard:
-                self.outlived = self.outlived or heard[shape] != text  # with other numbers
-            elif shape:
-                self._later.setdefault(shape, set()).add(text)
-                self.outlived = self.outlived or len(self._later[shape]) >= GOES_ON
+            self._follow(line, text, heard)
+
+    def _follow(self, line: Line, text: str, heard: Mapping[str, str]) -> None:
+        """A line after a traceback: it names the exception, or shows that the process goes on."""
+        self.since += 1
+        certain = not self.certain and tracebacks.names_exception(text)
+        if certain and self.since <= tracebacks.NEAR:
+            self.since, self.certain = 1, True
+        if self.since == 1:
+            self.named_at, self.raw = line.number, line.raw
+        shape = work_shape(text) if self.since > 1 else ""
+        if shape and shape in heard:
+            self.outlived = self.outlived or heard[shape] != text  # with other numbers
+        elif shape:
+            self._later.setdefault(shape, set()).add(text)
+            self.outlived = self.outlived or len(self._later[shape]) >= GOES_ON
 
     def error(self) -> ErrorView | None:
         """The exception."""

@@ -7,7 +7,7 @@ import re
 
 from ..model.wording import UNTOLD_GROUP
 from ..observe import pyspy_record
-from .log_rank import UNNAMED, WORLD, LogRanks, Operation
+from .log_rank import UNNAMED, WORLD, LogRanks, Operation, Progress
 from .patterns import watchdog_lines
 from .writers import Line, numbers
 
@@ -40,18 +40,12 @@ class Watchdog:
         """What NCCL's watchdog says of a rank, and of its progress in a group."""
         text = line.text
         if frame := watchdog_lines.FRAME.search(text):
-            if line.writer in self._reports:
-                file = frame["file"]
-                user = pyspy_record.is_user(file, ())
-                entry = (file, int(frame["line"]), frame["function"], user)
-                self._ranks.of(self._reports[line.writer]).frames.append(entry)
+            self._frame(line, frame)
             return
         work = watchdog_lines.WORK.search(text) if watchdog_lines.LATE.search(text) else None
         status, timed_out = watchdog_lines.STATUS.search(text), watchdog_lines.TIMED_OUT.search(text)
-        if work is None and status is None and timed_out is None:
-            return
         group = watchdog_lines.GROUP.search(text)
-        rank = speaker(line, group)
+        rank = speaker(line, group) if work or status or timed_out else None
         if rank is None:
             return
         log_rank = self._ranks.of(rank)
@@ -61,21 +55,17 @@ class Watchdog:
         name = UNTOLD_GROUP if group is None else group["guid"] or group["name"] or group["id"]
         if group is not None and group["description"]:
             self.names[name] = group["description"]
-        if work is not None and (work["seq"] is not None or log_rank.at(name).overdue is None):
-            seq = int(work["seq"]) if work["seq"] is not None else None
-            log_rank.at(name).overdue = Operation(seq, work["op"], _elements(work))
+        if work is not None:
+            _add_work(log_rank.at(name), work)
         if status is not None:
-            progress = log_rank.at(name)
-            progress.enqueued, progress.completed = (
-                _if_set(status["enqueued"]),
-                _if_set(status["completed"]),
-            )
-            # Operations of a group are carried out one after the other.
-            following = (progress.completed or 0) + 1
-            seq = int(status["seq"]) if status["seq"] is not None else following
-            pending = status["seq"] is not None or (progress.enqueued or 0) >= following
-            if pending and progress.overdue is None:
-                progress.overdue = Operation(seq)
+            _add_status(log_rank.at(name), status)
+
+    def _frame(self, line: Line, match: re.Match[str]) -> None:
+        """A line of the stack that led to the overdue operation of the rank that was reported last."""
+        if line.writer in self._reports:
+            file, number, function = match["file"], int(match["line"]), match["function"]
+            frames = self._ranks.of(self._reports[line.writer]).frames
+            frames.append((file, number, function, pyspy_record.is_user(file, ())))
 
     def _desync_report(self, line: Line) -> None:
         """Where a rank says that the others are, in a group that it does not name."""
@@ -134,6 +124,22 @@ class Watchdog:
                 operation.op or namesake.op or UNNAMED,
                 namesake.numel if not operation.op else operation.numel,
             )
+
+
+def _add_work(progress: Progress, work: re.Match[str]) -> None:
+    """The overdue operation, unless its number is untold and another one is known."""
+    if work["seq"] is not None or progress.overdue is None:
+        seq = int(work["seq"]) if work["seq"] is not None else None
+        progress.overdue = Operation(seq, work["op"], _elements(work))
+
+
+def _add_status(progress: Progress, status: re.Match[str]) -> None:
+    """The numbers of the last operations, and so of the overdue one: they are carried out in order."""
+    progress.enqueued, progress.completed = _if_set(status["enqueued"]), _if_set(status["completed"])
+    following = (progress.completed or 0) + 1
+    pending = status["seq"] is not None or (progress.enqueued or 0) >= following
+    if pending and progress.overdue is None:
+        progress.overdue = Operation(int(status["seq"]) if status["seq"] is not None else following)
 
 
 def speaker(line: Line, group: re.Match[str] | None) -> int | None:

@@ -69,7 +69,7 @@ def records(value: object, source: str = "") -> Iterator[Record]:
         if text is not None:
             trace = next((words for name in TRACES if (words := _words(value.get(name)))), "")
             rank = value.get("rank")
-            number = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
+            number = rank if type(rank) is int else None
             yield _record(source, f"{text}\n{trace}" if trace else text, number)
             return
         pairs = value.get("values")

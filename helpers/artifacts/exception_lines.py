@@ -111,9 +111,7 @@ class ExceptionLines:
         text = _within(log_rank, text)
         names_exception = raised is not None or (log_rank.indented and tracebacks.names_exception(text))
         if _begins(log_rank, text, logged or names_exception):
-            log_rank.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
-            if log_rank.raised and (before := failure_lines.VLLM_WORKER.search(text)):
-                log_rank.raised[-1].message = before["said"]
+            _begin(log_rank, line, text)
         else:
             log_rank.hear(line, text)
         if log_rank.raised and has_needle:
@@ -162,6 +160,13 @@ def _within(log_rank: LogRank, text: str) -> str:
     elif not log_rank.raised and _FRAME.match(text):
         log_rank.margin = max(0, blanks - FRAME_INDENT)
     return text if text[: log_rank.margin].strip() else text[log_rank.margin :]
+
+
+def _begin(log_rank: LogRank, line: Line, text: str) -> None:
+    """The first line that a log has of an exception, which may say what it is."""
+    log_rank.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
+    if log_rank.raised and (before := failure_lines.VLLM_WORKER.search(text)):
+        log_rank.raised[-1].message = before["said"]
 
 
 def _add_details(newest: Raising, text: str) -> None:

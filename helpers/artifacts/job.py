@@ -145,13 +145,18 @@ def _members(by_rank: Mapping[int, Sequence[Account]], world: int | None) -> dic
     for rank, accounts in by_rank.items():
         for group in (group for account in accounts for group in account.groups):
             used.setdefault(group["id"], set()).add(rank)
-            if group["ranks"] and min(group["ranks"]) >= 0 and max(group["ranks"]) < MOST_RANKS:
+            if _is_valid(group["ranks"]):
                 members[group["id"]] = group["ranks"]
             elif group["name"] == "default":
                 used[group["id"]].update(range(world or 0), by_rank)
     if world == PAIR or (world is None and {*by_rank} == {*range(PAIR)}):
         used = {name: set(range(PAIR)) for name in used}  # a group of one waits for nobody
     return {name: members.get(name) or sorted(ranks) for name, ranks in used.items()}
+
+
+def _is_valid(ranks: Sequence[int]) -> bool:
+    """True for the ranks of a group that a file tells, and that a job can have."""
+    return bool(ranks) and min(ranks) >= 0 and max(ranks) < MOST_RANKS
 
 
 def _view(
@@ -333,8 +338,11 @@ def _pending_call(
         return (
             at_line[0] if at_line else next((entry["call"] for entry in issued if nccl or rests), None)
         )
-    calls = (entry["call"] for entry in issued)
-    same = [issued_call for issued_call in calls if issued_call and issued_call["op"] == call["op"]]
+    same = [
+        entry["call"]
+        for entry in issued
+        if entry["call"] is not None and entry["call"]["op"] == call["op"]
+    ]
     return next(iter([*at_line, *same]), None) or _of_entry(call, accounts)
 
 

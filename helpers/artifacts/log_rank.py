@@ -213,9 +213,7 @@ def account(rank: int | str, log_rank: LogRank, names: Mapping[str, str], path: 
     entries: list[FlightEntry] = []
     threads: list[Thread] = []
     for name, progress in log_rank.by_group.items():
-        label = names.get(name, name)
-        label = "default" if label == WORLD or name == "0" else label
-        group: Group = {"name": label, "id": name, "ranks": [], "backend": "nccl"}
+        group = _group(name, names.get(name, name))
         groups.append(group)
         entries += _entries(name, progress)
         if progress.overdue is not None:
@@ -224,6 +222,7 @@ def account(rank: int | str, log_rank: LogRank, names: Mapping[str, str], path: 
             )
     if log_rank.joins:
         threads.append(_in_call({"kind": "rendezvous", "op": "init_process_group", **NOTHING}))
+    code = log_rank.code or 0
     return Account(
         file=path,
         kind=KIND,
@@ -236,8 +235,8 @@ def account(rank: int | str, log_rank: LogRank, names: Mapping[str, str], path: 
         groups=tuple(groups),
         flight={"since": 0.0, "entries": entries} if log_rank.by_group else None,
         error=error(log_rank) or (_unseen(log_rank.code) if not (threads or log_rank.follows) else None),
-        exit_code=log_rank.code if log_rank.code is not None and log_rank.code > 0 else None,
-        signal=-log_rank.code if log_rank.code is not None and log_rank.code < 0 else None,
+        exit_code=code if code > 0 else None,
+        signal=-code if code < 0 else None,
         ended_at=log_rank.code_at,
         died=log_rank.died,
         timed_out=bool(log_rank.late_at),
@@ -249,6 +248,11 @@ def _host(writer: int | str) -> str:
     """The machine, the pod or the process that a writer is; empty for a label that is none of these."""
     name = writer.strip(" :|>()[]") if isinstance(writer, str) else ""
     return name if _HOST.fullmatch(name) else ""
+
+
+def _group(name: str, description: str) -> Group:
+    label = "default" if description == WORLD or name == "0" else description
+    return {"name": label, "id": name, "ranks": [], "backend": "nccl"}
 
 
 def _entries(group: str, progress: Progress) -> Iterator[FlightEntry]:

@@ -118,11 +118,15 @@ class ProcessEnds:
             ended = log_rank.code is not None and log_rank.code < 0 and log_rank.code in by_signal
             if isinstance(name, str) and ended and not log_rank.raised:
                 del self._ranks[name]
-        if self._root is not None:  # it stands last, and was observed first
-            at = (log_rank.code_at for log_rank in self._ranks.values() if log_rank.code_at)
-            self._root.code_at = min(at, default=1) - 1 or -1
-            for log_rank in self._ranks.values():
-                log_rank.follows = log_rank is not self._root and self._root.code is not None
+        if self._root is not None:
+            self._place_root(self._root)
+
+    def _place_root(self, root: LogRank) -> None:
+        """The root cause stands last in a table of failures, and was observed first."""
+        at = (log_rank.code_at for log_rank in self._ranks.values() if log_rank.code_at)
+        root.code_at = min(at, default=1) - 1 or -1
+        for log_rank in self._ranks.values():
+            log_rank.follows = log_rank is not root and root.code is not None
 
     def _summary(self, line: Line) -> bool:
         """A row of torchelastic's table of failures, or several in one line; False where it is none."""

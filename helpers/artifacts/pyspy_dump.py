@@ -129,11 +129,16 @@ def from_text(lines: Iterable[str], path: str) -> Account | None:
             if values is not None:
                 values.append({"name": value[1], "repr": value[2]})
     words = tuple(" ".join(command).split())
-    if not pid:  # without its head: Linux gives the main thread the number of its process
-        main = [thread.os_thread_id for thread in threads if thread.thread_name == "MainThread"]
-        pid = next(filter(None, main), 0)
-        threads = [replace(thread, pid=pid) for thread in threads]
+    if not pid:
+        threads = _with_pid(threads)
     return of_threads(threads, words, path) if threads else None
+
+
+def _with_pid(threads: list[DumpedText]) -> list[DumpedText]:
+    """The threads of a text without its head: Linux gives the main one the number of its process."""
+    main = [thread.os_thread_id for thread in threads if thread.thread_name == "MainThread"]
+    pid = next(filter(None, main), 0)
+    return [replace(thread, pid=pid) for thread in threads]
 
 
 def of_threads(
@@ -169,13 +174,11 @@ def of_threads(
     env = record["env"]
     local = _LOCAL_RANK.search(" ".join(command))
     local_rank = int(local[1]) if local is not None else None
-    if not worker:
-        rank = next((number for number in (rank, index, local_rank) if number is not None), None)
-    tensor_rank = _tensor_rank(command)
+    ranks = (_tensor_rank(command), rank, *(() if worker else (index, local_rank)))
     return Account(
         file=path,
         kind=kind,
-        rank=rank if tensor_rank is None else tensor_rank,
+        rank=next((number for number in ranks if number is not None), None),
         worker=worker,
         worker_id=index if worker else None,
         world_size=world_size,

@@ -157,18 +157,22 @@ class Raising(msgspec.Struct):
         """The exception."""
         if self.logged is not None:
             return self.logged
+        view, details = self._printed(), "; ".join(self.details)
+        return replace(view, message=details) if view is not None and details else view
+
+    def _printed(self) -> ErrorView | None:
+        """The exception as its lines tell it."""
         frames = self._frames
         errors = [view for view in tracebacks.errors("\n".join(self.lines)) if view.type != _RELAYED]
         alike = [view for view in errors if _of_launcher(view.stack) == self.of_launcher]
-        view = next(iter(alike or errors), None)
-        if view is None and len(self.lines) > 1 and (match := RAISED.match(self.lines[1])):
-            view = ErrorView(tracebacks.type_in(match), self.lines[1][match.end() - 1 :])
+        if errors:
+            return next(iter(alike or errors))
+        if len(self.lines) > 1 and (match := RAISED.match(self.lines[1])):
+            return ErrorView(tracebacks.type_in(match), self.lines[1][match.end() - 1 :])
         begun = frames or (not self.since and self.lines[-1].endswith(TRACEBACK))
-        if view is None and begun and not self.named_at and not self.of_launcher:
-            kind = UNNAMED if self.message else CUT_OFF
-            view = ErrorView(kind, self.message, tuple(reversed(frames)))
-        details = "; ".join(self.details)
-        return replace(view, message=details) if view is not None and details else view
+        if not begun or self.named_at or self.of_launcher:
+            return None
+        return ErrorView(UNNAMED if self.message else CUT_OFF, self.message, tuple(reversed(frames)))
 
 
 def work_shape(text: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +21,8 @@ from ..observe.judged_thread import judged
 from ..observe.process_view import with_evidence
 from ..observe.source import Sources
 from . import gdb_text, pyspy_dump, rest, whose
+
+T = TypeVar("T")
 
 PAIR = 2
 """Ranks of the smallest job in which one can wait for another."""
@@ -40,23 +44,19 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     """
     placed = whose.placed(accounts, sources)
     by_rank = _by_rank(placed)
-    numbered = [account for accounts in by_rank.values() for account in accounts]
-    sizes = (account.world_size for account in numbered if account.world_size is not None)
+    numbered = list(itertools.chain.from_iterable(by_rank.values()))
+    sizes = (account.world_size or 0 for account in numbered)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
     views = _ranks(by_rank, world, sources, timed_out=any(account.timed_out for account in placed))
-    nameless = [account for account in placed if account.rank is None and _is_seen(account)]
     return Snapshot(
         time=TAKEN,
         job=_job(numbered, world, failed=any(account.has_failed for account in placed)),
-        ranks=(
-            *libraries.readable(views, sources),
-            *(_of_no_rank(-1 - number, account, sources) for number, account in enumerate(nameless)),
-        ),
+        ranks=(*libraries.readable(views, sources), *_without_rank(placed, sources)),
         memory_kills=sum(account.memory_kills for account in placed),
-        warned=tuple(dict.fromkeys(warning for account in placed for warning in account.warned)),
-        masked=tuple(dict.fromkeys(failure for account in placed for failure in account.masked)),
-        absent=tuple(sorted({rank for account in placed for rank in account.absent})),
-        doubled=tuple(sorted({rank for account in placed for rank in account.doubled})),
+        warned=_distinct(account.warned for account in placed),
+        masked=_distinct(account.masked for account in placed),
+        absent=tuple(sorted(_distinct(account.absent for account in placed))),
+        doubled=tuple(sorted(_distinct(account.doubled for account in placed))),
         locks=tuple(
             dict.fromkeys((account.rank, account.lock) for account in placed if account.lock is not None)
         ),
@@ -64,6 +64,11 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
         timed=False,
         output=tuple((account.rank, account.output) for account in output if account.rank is not None),
     )
+
+
+def _distinct(rows: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    """What several accounts tell, once each, in their order."""
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(rows)))
 
 
 def _ranks(
@@ -123,10 +128,12 @@ def _is_seen(account: Account) -> bool:
     return waits or account.has_failed
 
 
-def _of_no_rank(number: int, account: Account, sources: Sources) -> RankView:
-    """A process of which no file tells the rank."""
-    process = _process(number, [account], {}, None, sources)
-    return RankView(None, host=account.host, state=process.state, process=process)
+def _without_rank(accounts: Iterable[Account], sources: Sources) -> Iterator[RankView]:
+    """Processes of which no file tells the rank."""
+    nameless = (account for account in accounts if account.rank is None and _is_seen(account))
+    for number, account in enumerate(nameless):
+        process = _process(-1 - number, [account], {}, None, sources)
+        yield RankView(None, host=account.host, state=process.state, process=process)
 
 
 def _by_rank(accounts: Iterable[Account]) -> dict[int, list[Account]]:

@@ -27,7 +27,7 @@ WARNINGS = 5
 ENOUGH = 20
 """Letters of a message that ends within it, by which it is known."""
 
-_SIGNALLED = {2: "SIGINT", 15: "SIGTERM", 1: "SIGHUP", 9: "SIGKILL"}
+_SIGNALLED = {"2": "SIGINT", "15": "SIGTERM", "1": "SIGHUP", "9": "SIGKILL"}
 
 _OUTSIDE = {
     "slurm": "Slurm ended the job ({})",
@@ -387,11 +387,7 @@ class Log:
         match = kill_lines.ENDED_FROM_OUTSIDE.search(line.text) if self._outside is None else None
         if match is not None and match.lastgroup is not None:
             reason = match[match.lastgroup].strip()
-            reason = (
-                _SIGNALLED.get(int(reason), reason)
-                if reason.isdigit()
-                else reason.removeprefix("Signals.")
-            )
+            reason = _SIGNALLED.get(reason, reason).removeprefix("Signals.")
             words = reason if reason.startswith("SIG") else reason.lower().replace("_", " ")
             self._outside = line.number, _OUTSIDE[match.lastgroup].format(words)
             self._quote(line)

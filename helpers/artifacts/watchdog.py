@@ -97,14 +97,9 @@ class Watchdog:
             untold = log_rank.by_group.get(UNTOLD_GROUP)
             if untold is None or untold.overdue is None:
                 continue
-            same_number = {
-                n
-                for n, p in log_rank.by_group.items()
-                if p.overdue and p.overdue.seq == untold.overdue.seq
-            }
-            groups = same_number - {UNTOLD_GROUP} or {
-                n for n, number in numbered if number == untold.overdue.seq
-            }
+            seq = untold.overdue.seq
+            same_seq = {n for n, p in log_rank.by_group.items() if p.overdue and p.overdue.seq == seq}
+            groups = same_seq - {UNTOLD_GROUP} or {n for n, number in numbered if number == seq}
             if len(groups) == 1:
                 log_rank.at(groups.pop()).overdue = untold.overdue
                 del log_rank.by_group[UNTOLD_GROUP]
@@ -120,10 +115,8 @@ class Watchdog:
         by_seq = {(name, operation.seq): operation for name, operation in operations if operation.op}
         for name, operation in operations:
             namesake = by_seq.get((name, operation.seq), operation)
-            operation.op, operation.numel = (
-                operation.op or namesake.op or UNNAMED,
-                namesake.numel if not operation.op else operation.numel,
-            )
+            if not operation.op:
+                operation.op, operation.numel = namesake.op or UNNAMED, namesake.numel
 
 
 def _add_work(progress: Progress, work: re.Match[str]) -> None:

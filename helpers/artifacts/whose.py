@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -56,12 +56,15 @@ def _placed_by_line(processes: list[Account], sources: Sources) -> list[Account]
     lines = Counter(map(line, nameless))
     alone = (at for at, count in lines.items() if count == len(issued.get(at, ())) == 1)
     ranks = {at: next(iter(issued[at])) for at in alone}
-    return [
-        replace(account, rank=ranks[line(account)])
-        if line(account) in ranks and account in nameless
-        else account
-        for account in processes
-    ]
+    return _with_ranks(
+        processes, lambda process: ranks.get(line(process)) if _may_be_rank(process, sources) else None
+    )
+
+
+def _with_ranks(accounts: Iterable[Account], rank: Callable[[Account], int | None]) -> list[Account]:
+    """Accounts, each with the rank that a function tells of it; None for no other than it has."""
+    ranks = ((account, rank(account)) for account in accounts)
+    return [account if number is None else replace(account, rank=number) for account, number in ranks]
 
 
 def _last_placed(processes: list[Account], sources: Sources) -> list[Account]:
@@ -73,10 +76,8 @@ def _last_placed(processes: list[Account], sources: Sources) -> list[Account]:
     ]
     world = max((account.world_size for account in processes if account.world_size), default=0)
     with_stack = {account.rank for account in processes if account.threads and account.flight is None}
-    bare = {
-        *(account.rank for account in processes if account.rank is not None),
-        *range(world),
-    } - with_stack
+    ranks = {account.rank for account in processes if account.rank is not None}
+    bare = {*ranks, *range(world)} - with_stack
     if len(candidates) == len(bare) == 1:
         processes[processes.index(candidates[0])] = replace(candidates[0], rank=bare.pop())
     return processes
@@ -92,14 +93,9 @@ def _numbered(accounts: Sequence[Account], sources: Sources) -> list[Account]:
     spawned = spawned or _alike(accounts, sources)
     if not spawned or any(account.rank is not None for account in accounts if account.threads):
         return [*accounts]
-    number = {
-        account.pid: rank
-        for rank, account in enumerate(sorted(spawned, key=lambda account: account.pid or 0))
-    }
-    return [
-        replace(account, rank=number[account.pid]) if account in spawned else account
-        for account in accounts
-    ]
+    in_order = sorted(spawned, key=lambda account: account.pid or 0)
+    number = {account.pid: rank for rank, account in enumerate(in_order)}
+    return _with_ranks(accounts, lambda account: number[account.pid] if account in spawned else None)
 
 
 def _alike(accounts: Sequence[Account], sources: Sources) -> list[Account]:
@@ -116,10 +112,9 @@ def _of_one(accounts: Sequence[Account], sources: Sources) -> list[Account]:
     programs = [account for account in accounts if _may_be_rank(account, sources)]
     if len(programs) != 1 or any(map(_is_of_several, accounts)):
         return list(accounts)
-    return [
-        replace(account, rank=0) if account.threads and not is_helper(account) else account
-        for account in accounts
-    ]
+    return _with_ranks(
+        accounts, lambda process: 0 if process.threads and not is_helper(process) else None
+    )
 
 
 def split_children(accounts: Sequence[Account], sources: Sources) -> tuple[list[Account], list[Account]]:
@@ -141,17 +136,14 @@ def line(account: Account) -> tuple[str, int] | None:
 
 def _by_pid(accounts: Sequence[Account]) -> list[Account]:
     """A file that names a process alone tells of that process's rank."""
-    ranks = {
+    ranks: dict[int | None, int] = {
         account.pid: account.rank
         for account in accounts
         if account.pid is not None and account.rank is not None
     }
-    return [
-        replace(account, rank=ranks[account.pid])
-        if account.rank is None and account.pid in ranks
-        else account
-        for account in accounts
-    ]
+    return _with_ranks(
+        accounts, lambda account: ranks.get(account.pid) if account.rank is None else None
+    )
 
 
 def _may_be_rank(account: Account, sources: Sources) -> bool:

@@ -228,10 +228,8 @@ def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:
 
     What was written before the stacks were dumped is about an attempt before that.
     """
-    dumped = max(
-        (account.written or 0.0 for account in accounts if account.kind == pyspy_dump.KIND), default=0.0
-    )
-    return account.has_failed and dumped < (account.written or math.inf)
+    dumps = (account.written or 0.0 for account in accounts if account.kind == pyspy_dump.KIND)
+    return account.has_failed and max(dumps, default=0.0) < (account.written or math.inf)
 
 
 def _at_work(view: RankView) -> RankView:
@@ -250,6 +248,7 @@ def _record(
     sources: Sources,
 ) -> Record:
     newest = _newest(accounts)
+    errors = (account.error for account in accounts if account.error and _has_ended(account, accounts))
     groups: list[Group] = [
         {**group, "ranks": members[group["id"]], "guessed": not group["ranks"]}
         for group in {group["id"]: group for account in accounts for group in account.groups}.values()
@@ -261,10 +260,7 @@ def _record(
         if groups
         else None,
         "flight": _begun(newest) if newest is not None else None,
-        "error": next(
-            (account.error for account in accounts if account.error and _has_ended(account, accounts)),
-            None,
-        ),
+        "error": next(errors, None),
     }
 
 
@@ -296,12 +292,9 @@ def _threads(accounts: Sequence[Account], sources: Sources) -> list[Thread]:
     the operation in which it stands, at the line that has issued it, or at rest in nothing else that is
     known. With NCCL the device waits for it, at whatever line its process is.
     """
-    stacks = next(
-        (account.threads for account in accounts if account.threads and account.flight is None), ()
-    )
-    issued = next(
-        (account.threads for account in accounts if account.threads and account.flight is not None), ()
-    )
+    dumped = [account for account in accounts if account.threads]
+    stacks = next((account.threads for account in dumped if account.flight is None), ())
+    issued = next((account.threads for account in dumped if account.flight is not None), ())
     if not stacks:
         return [_at_rest(thread, sources) for thread in issued]
     busy = any(account.busy for account in accounts)
@@ -342,9 +335,7 @@ def _pending_call(
     at_line = [entry["call"] for entry in issued if _same_line(_line(entry), _line(thread))]
     if call is None:
         nccl = any(group["backend"] == "nccl" for account in accounts for group in account.groups)
-        return (
-            at_line[0] if at_line else next((entry["call"] for entry in issued if nccl or rests), None)
-        )
+        return next(iter(at_line or (entry["call"] for entry in issued if nccl or rests)), None)
     same = [
         entry["call"]
         for entry in issued

@@ -258,14 +258,14 @@ class Log:
 
     def _complete(self) -> None:
         """The last line of a log may end inside a message that another rank has raised, too."""
-        last = [
-            t for t in self._ranks.values() if t.death is not None and t.death.named_at == self._last
-        ]
-        for cut in last:
+        for cut in self._ranks.values():
+            death = cut.death
+            if death is None or death.named_at != self._last:
+                continue
             begun = error(cut)
             for raised in filter(None, map(error, self._ranks.values())):
-                if begun is not None and cut.death is not None and _is_begun(begun, raised):
-                    cut.death.logged = ErrorView(raised["type"], raised["message"])
+                if begun is not None and _is_begun(begun, raised):
+                    death.logged = ErrorView(raised["type"], raised["message"])
 
     def _cut_off(self) -> None:
         """An exception whose message is not in the log counts where nothing else tells of an end."""
@@ -275,10 +275,8 @@ class Log:
             if (raised := error(log_rank)) and raised["type"] == CUT_OFF
         ]
         uncut = (t for t in self._ranks.values() if t not in cut_off and not t.is_launcher)
-        ends_known = any(log_rank.code is not None for log_rank in self._ranks.values()) or bool(
-            self._ends.memory_kills
-        )
-        if ends_known or any(error(log_rank) for log_rank in uncut):
+        ends = [log_rank for log_rank in self._ranks.values() if log_rank.code is not None]
+        if ends or self._ends.memory_kills or any(map(error, uncut)):
             for log_rank in cut_off:
                 log_rank.raised.clear()
 

@@ -38,7 +38,7 @@ QUOTED = 8
 UNSEEN = 1e8
 """When an exception was raised that the log does not have: after those that it has."""
 
-_ASIDE = re.compile(
+_NONFATAL = re.compile(
     r"^Exception (?:in thread|ignored in)|exception was never retrieved|^--- Logging error ---"
 )
 """What stands before the traceback of a thread, a finaliser or a task: its process goes on."""
@@ -108,7 +108,7 @@ class LogRank(msgspec.Struct):
     indented: bool = False
     quotes: dict[int, str] = msgspec.field(default_factory=dict)
     _heard: dict[str, str] = msgspec.field(default_factory=dict)
-    _thread_heading: bool = False
+    _nonfatal: bool = False
 
     def at(self, group: str) -> Progress:
         """Its progress in a group."""
@@ -169,7 +169,7 @@ class LogRank(msgspec.Struct):
         if len(self.raised) == RAISINGS:
             self.raised[-1].since = WATCHED + 1
             return
-        self.raised.append(Raising(line.number, raw=line.raw, nonfatal=self._thread_heading))
+        self.raised.append(Raising(line.number, raw=line.raw, nonfatal=self._nonfatal))
         for text in texts:
             self.raised[-1].add(line, text, self._heard)
 
@@ -186,7 +186,7 @@ class LogRank(msgspec.Struct):
         """A line that it has printed."""
         if self.raised:
             self.raised[-1].add(line, text, self._heard)
-        self._thread_heading = _ASIDE.search(text) is not None
+        self._nonfatal = _NONFATAL.search(text) is not None
         self.indented = INDENTED.match(text) is not None
         shape = work_shape(text) if not self.raised or self.raised[-1].since > 1 else ""
         if shape and len(self._heard) < SHAPES:

@@ -101,7 +101,7 @@ class ExceptionLines:
             return
         line = unboxed
         text, logged = _logged(line.text) if has_needle else (line.text, False)
-        rank = self._author(line, text) if has_needle else self._labelled(line)
+        rank = self._author(line, text) if has_needle else self._rank_or_writer(line)
         raised = RAISED.search(text)
         if raised is not None and raised.start("type") < PREFIX:
             text = text[raised.start("type") :]
@@ -124,7 +124,7 @@ class ExceptionLines:
         text = self._boxes.setdefault(line.speaker, RichBox()).unboxed(line.text)
         return line._replace(text=text) if text is not None else None
 
-    def _labelled(self, line: Line) -> int | str:
+    def _rank_or_writer(self, line: Line) -> int | str:
         """The rank that a line is labelled with, or that its writer was started as, else the writer."""
         return line.rank if line.rank is not None else self._spawned.get(line.writer, line.writer)
 

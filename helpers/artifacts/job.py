@@ -44,13 +44,13 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
     """
     placed = whose.placed(accounts, sources)
     by_rank = _by_rank(placed)
-    numbered = list(itertools.chain.from_iterable(by_rank.values()))
-    sizes = (account.world_size or 0 for account in numbered)
+    rank_accounts = list(itertools.chain.from_iterable(by_rank.values()))
+    sizes = (account.world_size or 0 for account in rank_accounts)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
     views = _ranks(by_rank, world, sources, timed_out=any(account.timed_out for account in placed))
     return Snapshot(
         time=TAKEN,
-        job=_job(numbered, world, failed=any(account.has_failed for account in placed)),
+        job=_job(rank_accounts, world, failed=any(account.has_failed for account in placed)),
         ranks=(*libraries.readable(views, sources), *_without_rank(placed, sources)),
         memory_kills=sum(account.memory_kills for account in placed),
         warned=_distinct(account.warned for account in placed),

@@ -405,12 +405,12 @@ class Log:
         for name in [name for name in names if not self._ranks[name].is_launcher]:
             rank = self._writers.rank(name, locals_)
             if rank is not None:
-                labelled, log_rank = self._ranks.pop(name), self._ranks.of(rank)
+                duplicate, log_rank = self._ranks.pop(name), self._ranks.of(rank)
                 log_rank.raised = sorted(
-                    [*log_rank.raised, *labelled.raised], key=lambda raising: raising.begins
+                    [*log_rank.raised, *duplicate.raised], key=lambda raising: raising.begins
                 )
-                log_rank.quotes |= labelled.quotes
-                log_rank.code = labelled.code if log_rank.code is None else log_rank.code
+                log_rank.quotes |= duplicate.quotes
+                log_rank.code = duplicate.code if log_rank.code is None else log_rank.code
 
     def _place_exception(self) -> None:
         """Whose exception it is that nobody's name stands at: of the only process that has failed.

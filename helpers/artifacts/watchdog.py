@@ -87,7 +87,7 @@ class Watchdog:
 
     def find_groups(self) -> None:
         """The groups of operations of which the line itself does not tell it: others do, by number."""
-        numbered = {
+        operations = {
             (name, progress.overdue.seq)
             for log_rank in self._ranks.values()
             for name, progress in log_rank.by_group.items()
@@ -99,7 +99,7 @@ class Watchdog:
                 continue
             seq = untold.overdue.seq
             same_seq = {n for n, p in log_rank.by_group.items() if p.overdue and p.overdue.seq == seq}
-            groups = same_seq - {UNTOLD_GROUP} or {n for n, number in numbered if number == seq}
+            groups = same_seq - {UNTOLD_GROUP} or {n for n, number in operations if number == seq}
             if len(groups) == 1:
                 log_rank.at(groups.pop()).overdue = untold.overdue
                 del log_rank.by_group[UNTOLD_GROUP]

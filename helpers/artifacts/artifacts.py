@@ -24,7 +24,7 @@ from . import job, program
 from .files import UNPACKED, files
 from .missing import not_seen
 from .moments import Unpacker
-from .reading import Found
+from .reading import FileContent
 from .telling import excerpt
 from .whose import placed
 
@@ -88,15 +88,15 @@ class Artifacts(msgspec.Struct, frozen=True, dict=True):
         Raises:
             NothingError: nothing was recognised.
         """
-        found = [part for _, part in self.recordings]
-        if self._tell_of_ranks or (self.telling and not found):
-            seen = job.snapshot(self.accounts, self._sources, self.output)
+        parts = [part for _, part in self.recordings]
+        if self._tell_of_ranks or (self.telling and not parts):
+            snapshot = job.snapshot(self.accounts, self._sources, self.output)
             if self.alarming or not self._tell_of_ranks:
-                seen = replace(seen, telling=self.telling, alarming=self.alarming)
-            found.append(Part(seen, seen))
-        if not found:
+                snapshot = replace(snapshot, telling=self.telling, alarming=self.alarming)
+            parts.append(Part(snapshot, snapshot))
+        if not parts:
             raise NothingError(self._nothing())
-        return tuple(found)
+        return tuple(parts)
 
     def quotes(self, ranks: Collection[int]) -> tuple[str, ...]:
         """The lines of the files that tell of some ranks, as `FILE:NUMBER: LINE`; of all, where none do.
@@ -104,10 +104,10 @@ class Artifacts(msgspec.Struct, frozen=True, dict=True):
         Args:
             ranks: of which a verdict speaks.
         """
-        quoted = [(one, *quote) for one in self.accounts for quote in one.quotes]
-        told = [entry for entry in quoted if entry[0].rank is None or entry[0].rank in ranks]
-        chosen = told if ranks and any(entry[0].rank is not None for entry in told) else quoted
-        lines = sorted({(one.file, number, text) for one, number, text in chosen})
+        quoted = [(account, *quote) for account in self.accounts for quote in account.quotes]
+        of_ranks = [entry for entry in quoted if entry[0].rank is None or entry[0].rank in ranks]
+        chosen = of_ranks if ranks and any(entry[0].rank is not None for entry in of_ranks) else quoted
+        lines = sorted({(account.file, number, text) for account, number, text in chosen})
         return tuple(quote(file, number, text) for file, number, text in lines[:MOST_QUOTED])
 
     def not_seen(self, snapshot: Snapshot, verdict: Verdict) -> tuple[str, ...]:
@@ -124,25 +124,25 @@ class Artifacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _tell_of_ranks(self) -> bool:
-        known = placed(self.accounts, self._sources)
+        accounts = placed(self.accounts, self._sources)
         return any(
-            one.rank is not None
-            or one.error
-            or one.memory_kills
-            or one.threads
-            or one.warned
-            or one.signal
-            or one.exit_code
-            or one.ended_by
-            or one.absent
-            or one.lock
-            for one in known
+            account.rank is not None
+            or account.error
+            or account.memory_kills
+            or account.threads
+            or account.warned
+            or account.signal
+            or account.exit_code
+            or account.ended_by
+            or account.absent
+            or account.lock
+            for account in accounts
         )
 
     def _nothing(self) -> str:
-        said = [f"{file.name} is damaged: {problem}" for file, problem in self.damaged]
-        said += [f"{file.name} ({size} bytes) is not recognised" for file, size in self.unrecognised]
-        listed = "; ".join(said[:MOST_NAMED]) or "there is no file"
+        problems = [f"{file.name} is damaged: {problem}" for file, problem in self.damaged]
+        problems += [f"{file.name} ({size} bytes) is not recognised" for file, size in self.unrecognised]
+        listed = "; ".join(problems[:MOST_NAMED]) or "there is no file"
         return f"nothing here can be read: {listed}"
 
 
@@ -158,43 +158,47 @@ def read(paths: Iterable[str]) -> Artifacts:
     Raises:
         MissingError: one that is named cannot be read.
     """
-    named = list(files(paths))
-    found = dict(zip(named, _found_in(named), strict=True))
+    file_list = list(files(paths))
+    contents = dict(zip(file_list, _contents(file_list), strict=True))
     unpacker = Unpacker()
     return Artifacts(
-        accounts=tuple(account for one in found.values() for account in one.accounts),
-        output=tuple(account for one in found.values() for account in one.output),
-        recordings=tuple((file, unpacker.part(one.part)) for file, one in found.items() if one.part),
+        accounts=tuple(account for content in contents.values() for account in content.accounts),
+        output=tuple(account for content in contents.values() for account in content.output),
+        recordings=tuple(
+            (file, unpacker.part(content.part)) for file, content in contents.items() if content.part
+        ),
         unrecognised=tuple(
             (file, size)
-            for file, one in found.items()
-            if not one.recognised and (size := file.stat().st_size)
+            for file, content in contents.items()
+            if not content.recognised and (size := file.stat().st_size)
         ),
-        damaged=tuple((file, one.damaged) for file, one in found.items() if one.damaged),
+        damaged=tuple((file, content.damaged) for file, content in contents.items() if content.damaged),
         telling=tuple(
-            quote(str(file), number, text) for file, one in found.items() for number, text in one.telling
+            quote(str(file), number, text)
+            for file, content in contents.items()
+            for number, text in content.telling
         )[:MOST_QUOTED],
-        alarming=any(one.alarming for one in found.values()),
+        alarming=any(content.alarming for content in contents.values()),
     )
 
 
-def _found_in(named: list[Path]) -> list[Found]:
+def _contents(file_list: list[Path]) -> list[FileContent]:
     """What each file holds, in their order."""
-    number = max(1, min(len(named), os.cpu_count() or 1))
+    number = max(1, min(len(file_list), os.cpu_count() or 1))
     readers: queue.SimpleQueue[_Reader] = queue.SimpleQueue()
     for _ in range(number):
         readers.put(_Reader(UNPACKED // number))
 
-    def one(file: Path) -> Found:
-        mine = readers.get()
+    def read_next(file: Path) -> FileContent:
+        reader = readers.get()
         try:
-            return mine.read(file)
+            return reader.read(file)
         finally:
-            readers.put(mine)
+            readers.put(reader)
 
     try:
         with ThreadPoolExecutor(number) as pool:
-            return list(pool.map(one, named))
+            return list(pool.map(read_next, file_list))
     finally:
         for _ in range(number):
             readers.get().close()
@@ -207,7 +211,7 @@ class _Reader:
         self._budget = budget
         self._process: subprocess.Popen[bytes] | None = None
 
-    def read(self, file: Path) -> Found:
+    def read(self, file: Path) -> FileContent:
         """What a file holds."""
         process = self._process = self._process or self._start()
         assert process.stdin is not None and process.stdout is not None
@@ -219,11 +223,11 @@ class _Reader:
             answer = b""
         if not answer:
             self.close()
-            return Found(damaged=ENDS_ITS_READER)
+            return FileContent(damaged=ENDS_ITS_READER)
         try:
-            return msgspec.json.decode(answer, type=Found)
+            return msgspec.json.decode(answer, type=FileContent)
         except msgspec.ValidationError as problem:
-            return Found(damaged=f"it is not as any software writes it: {problem}")
+            return FileContent(damaged=f"it is not as any software writes it: {problem}")
 
     def close(self) -> None:
         """End the process."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from ..beacon.record import FrameEntry
 from ..model.facts import CUT_OFF
@@ -18,23 +18,22 @@ AT_WORK = ("_run_ninja_build", "_write_ninja_file_and_build_library")
 """Functions of the process that has the lock, and builds."""
 
 
-def waiting(ranks: Iterable[LogRank]) -> list[LogRank]:
+def waiting(log_ranks: Collection[LogRank]) -> list[LogRank]:
     """Those whose traceback shows that they were in the wait when somebody ended them.
 
     None where another one was building: a lock whose holder is at work is no hang.
     """
-    known = list(ranks)
-    builds = any(frame[2] in AT_WORK for told in known for frame in _frames(told))
-    return [] if builds else [told for told in known if _waits(told)]
+    builds = any(frame[2] in AT_WORK for log_rank in log_ranks for frame in _frames(log_rank))
+    return [] if builds else [log_rank for log_rank in log_ranks if _waits(log_rank)]
 
 
-def _frames(told: LogRank) -> list[FrameEntry]:
-    raised = error(told)
+def _frames(log_rank: LogRank) -> list[FrameEntry]:
+    raised = error(log_rank)
     return raised["frames"] if raised is not None else []
 
 
-def _waits(told: LogRank) -> bool:
-    raised, frames, death = error(told), _frames(told), told.death
+def _waits(log_rank: LogRank) -> bool:
+    raised, frames, death = error(log_rank), _frames(log_rank), log_rank.death
     if raised is None or death is None or not frames or raised["type"] not in (*INTERRUPTED, CUT_OFF):
         return False
     file, _, function, _ = frames[0]

@@ -65,11 +65,11 @@ def records(value: object, source: str = "") -> Iterator[Record]:
             yield from records(part, source)
     elif isinstance(value, dict):
         source = _source(value) or source
-        text = next((said for name in TEXTS if (said := _words(value.get(name)))), None)
+        text = next((words for name in TEXTS if (words := _words(value.get(name)))), None)
         if text is not None:
-            trace = next((said for name in TRACES if (said := _words(value.get(name)))), "")
+            trace = next((words for name in TRACES if (words := _words(value.get(name)))), "")
             rank = value.get("rank")
-            number = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
+            number = rank if type(rank) is int else None
             yield _record(source, f"{text}\n{trace}" if trace else text, number)
             return
         pairs = value.get("values")
@@ -109,9 +109,9 @@ def _source(record: Mapping[str, object]) -> str:
     nested += [part["labels"] for part in nested if isinstance(part.get("labels"), dict)]
     for name in SOURCES:
         for fields in nested:
-            said = fields.get(name)
-            if isinstance(said, str):
-                return said
+            source = fields.get(name)
+            if isinstance(source, str):
+                return source
     return ""
 
 

@@ -35,18 +35,18 @@ def account(line: Line, path: str) -> Account | None:
     """What a line tells of a worker that has failed; None for any other line."""
     if exit_lines.WORKER_FAILED.search(line.text) is None:
         return None
-    found = {name: pattern.search(line.text) for name, pattern in _FIELDS.items()}
-    told = {name: int(match[1]) for name, match in found.items() if match is not None}
-    if "rank" not in told:
+    matches = {name: pattern.search(line.text) for name, pattern in _FIELDS.items()}
+    numbers = {name: int(match[1]) for name, match in matches.items() if match is not None}
+    if "rank" not in numbers:
         return None
     host = _HOST.search(line.text)
     ended = Account(
         file=path,
         kind=KIND,
-        rank=told["rank"],
-        local_rank=told.get("local"),
-        world_size=told.get("world"),
-        pid=told.get("pid"),
+        rank=numbers["rank"],
+        local_rank=numbers.get("local"),
+        world_size=numbers.get("world"),
+        pid=numbers.get("pid"),
         host=host[1] if host is not None else "",
         died=True,
         quotes=((line.number, line.raw),),

@@ -31,23 +31,23 @@ def is_error_file(value: object) -> bool:
 def account(value: dict[str, Any], path: str) -> Account:
     """What an error file tells."""
     message = value["message"]
-    said = message if isinstance(message, str) else str(message.get("message", ""))
+    words = message if isinstance(message, str) else str(message.get("message", ""))
     extra = message.get("extraInfo") if isinstance(message, dict) else None
     extra = extra if isinstance(extra, dict) else {}
-    kind, _, text = said.partition(": ")
-    found = tracebacks.first_error(str(extra.get("py_callstack") or ""))
+    kind, _, text = words.partition(": ")
+    raised = tracebacks.first_error(str(extra.get("py_callstack") or ""))
     place = PLACE.search(path)
-    stack = found.stack if found is not None else ()
+    stack = raised.stack if raised is not None else ()
     frames: list[FrameEntry] = [
-        (one.file, one.line, one.function, dumped.is_user(one.file, ())) for one in stack
+        (frame.file, frame.line, frame.function, dumped.is_user(frame.file, ())) for frame in stack
     ]
     error: Error = {
-        "type": found.type if found is not None else kind.rpartition(".")[2],
-        "message": found.message if found is not None else text,
+        "type": raised.type if raised is not None else kind.rpartition(".")[2],
+        "message": raised.message if raised is not None else text,
         "frames": frames,
         "time": float(extra["timestamp"]) if str(extra.get("timestamp", "")).isdigit() else 0.0,
-        "masked": list(found.masked) if found is not None else [],
-        "caused_by": found.caused_by if found is not None else "",
+        "masked": list(raised.masked) if raised is not None else [],
+        "caused_by": raised.caused_by if raised is not None else "",
     }
     return Account(
         file=path,

@@ -88,38 +88,45 @@ class ExceptionLines:
         self._spawned: dict[str, int] = {}
         self._boxes: dict[int | str, RichBox] = {}
 
-    def take(self, line: Line, *, known: bool) -> None:
+    def take(self, line: Line, *, has_needle: bool) -> None:
         """The lines of each process from its first traceback on, or of what the log has of it.
 
         Args:
-            known: whether the line may be one of those that patterns take apart.
+            has_needle: whether the line may be one of those that patterns take apart.
         """
         if _BY_LAUNCHER.match(line.text):
             return
-        if line.text[:1] in BOX:
-            unboxed = self._boxes.setdefault(line.speaker, RichBox()).unboxed(line.text)
-            if unboxed is None:
-                return
-            line = line._replace(text=unboxed)
-        text, logged = _logged(line.text) if known else (line.text, False)
-        rank = self._author(line, text) if known else self._spawned.get(line.writer, line.writer)
-        rank = line.rank if line.rank is not None and not known else rank
+        unboxed = self._unboxed(line)
+        if unboxed is None:
+            return
+        line = unboxed
+        text, logged = _logged(line.text) if has_needle else (line.text, False)
+        rank = self._author(line, text) if has_needle else self._rank_or_writer(line)
         raised = RAISED.search(text)
         if raised is not None and raised.start("type") < PREFIX:
             text = text[raised.start("type") :]
         if rank not in self._ranks and len(self._ranks) >= WRITERS:
             return
-        told = self._ranks.of(rank)
-        text = _within(told, text)
-        named = raised is not None or (told.indented and tracebacks.names_exception(text))
-        if _begins(told, text, logged or named):
-            told.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
-            if told.raised and (before := failure_lines.VLLM_WORKER.search(text)):
-                told.raised[-1].message = before["said"]
+        log_rank = self._ranks.of(rank)
+        text = _within(log_rank, text)
+        names_exception = raised is not None or (log_rank.indented and tracebacks.names_exception(text))
+        if _begins(log_rank, text, logged or names_exception):
+            _begin(log_rank, line, text)
         else:
-            told.hear(line, text)
-        if told.raised and known:
-            _add_details(told.raised[-1], text)
+            log_rank.hear(line, text)
+        if log_rank.raised and has_needle:
+            _add_details(log_rank.raised[-1], text)
+
+    def _unboxed(self, line: Line) -> Line | None:
+        """A line without the box that rich draws; None for a line of the box alone."""
+        if line.text[:1] not in BOX:
+            return line
+        text = self._boxes.setdefault(line.speaker, RichBox()).unboxed(line.text)
+        return line._replace(text=text) if text is not None else None
+
+    def _rank_or_writer(self, line: Line) -> int | str:
+        """The rank that a line is labelled with, or that its writer was started as, else the writer."""
+        return line.rank if line.rank is not None else self._spawned.get(line.writer, line.writer)
 
     def _author(self, line: Line, text: str) -> int | str:
         """The rank of which a line tells, else its writer.
@@ -138,27 +145,34 @@ class ExceptionLines:
             return self._spawned[line.writer]
         if line.rank is not None:
             return line.rank
-        told = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
+        match = next(filter(None, (row.search(line.text) for row in _SPEAKERS)), None)
         rank = (
-            int(told["rank"]) if told is not None else speaker(line, watchdog_lines.GROUP.search(text))
+            int(match["rank"]) if match is not None else speaker(line, watchdog_lines.GROUP.search(text))
         )
         return line.writer if rank is None else rank
 
 
-def _within(told: LogRank, text: str) -> str:
+def _within(log_rank: LogRank, text: str) -> str:
     """A line without the blanks that stand before all lines of its traceback, as where it was pasted."""
     blanks = len(text) - len(text.lstrip())
     if text.endswith(TRACEBACK):
-        told.margin = blanks
-    elif not told.raised and _FRAME.match(text):
-        told.margin = max(0, blanks - FRAME_INDENT)
-    return text if text[: told.margin].strip() else text[told.margin :]
+        log_rank.margin = blanks
+    elif not log_rank.raised and _FRAME.match(text):
+        log_rank.margin = max(0, blanks - FRAME_INDENT)
+    return text if text[: log_rank.margin].strip() else text[log_rank.margin :]
+
+
+def _begin(log_rank: LogRank, line: Line, text: str) -> None:
+    """The first line that a log has of an exception, which may say what it is."""
+    log_rank.begin(line, *((text,) if text.endswith(TRACEBACK) else (TRACEBACK, text)))
+    if log_rank.raised and (before := failure_lines.VLLM_WORKER.search(text)):
+        log_rank.raised[-1].message = before["said"]
 
 
 def _add_details(newest: Raising, text: str) -> None:
     """What the line after an exception, or of it, says besides its first message."""
     # What a parent says of the end of a child is no failure of its own.
-    newest.aside |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
+    newest.nonfatal |= newest.since <= 1 and exit_lines.RANK_ENDED.search(text) is not None
     for match in filter(None, (row.search(text) for row in DETAILS)):
         newest.details[match["said"]] = None
     lost = exit_lines.LOST_ACTOR.search(text) if _OF_ACTOR.search(newest.raw) else None
@@ -179,14 +193,14 @@ def _logged(text: str) -> tuple[str, bool]:
     return text, False
 
 
-def _begins(told: LogRank, text: str, said: bool) -> bool:
+def _begins(log_rank: LogRank, text: str, names_exception: bool) -> bool:
     """True for the first line that a log has of an exception.
 
     Args:
-        said: whether it names one.
+        names_exception: whether it names one.
     """
     whole = text.endswith(TRACEBACK)
-    if not told.raised:
-        return whole or said or _FRAME.match(text) is not None
-    newest = told.raised[-1]
+    if not log_rank.raised:
+        return whole or names_exception or _FRAME.match(text) is not None
+    newest = log_rank.raised[-1]
     return whole and bool(newest.since) and not newest.chained

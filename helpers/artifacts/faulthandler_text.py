@@ -58,17 +58,22 @@ def account(lines: Iterable[str], path: str) -> Account | None:
     for thread in threads:
         if thread.thread_id in backwards:
             thread.frames.reverse()
-    known = [thread for thread in threads if thread.frames]
-    if not known:
+    with_frames = [thread for thread in threads if thread.frames]
+    if not with_frames:
         return None
-    outermost = [thread for thread in known if _is_main(thread)]
-    crashed = [thread for thread in known if thread.thread_id in current]
-    if outermost and all(map(_is_started, crashed)):
-        crashed = []
-    main = next(iter(crashed or outermost), None)
+    main = _main(with_frames, current)
     if main is not None:
         main.thread_name = "MainThread"
-    return pyspy_dump.of_threads(known, (), path, KIND)
+    return pyspy_dump.of_threads(with_frames, (), path, KIND)
+
+
+def _main(threads: list[pyspy_dump.DumpedText], current: set[int]) -> pyspy_dump.DumpedText | None:
+    """The main thread: the current one, unless another one has started it, else the outermost one."""
+    outermost = [thread for thread in threads if _is_main(thread)]
+    crashed = [thread for thread in threads if thread.thread_id in current]
+    if outermost and all(map(_is_started, crashed)):
+        crashed = []
+    return next(iter(crashed or outermost), None)
 
 
 def _is_main(thread: pyspy_dump.DumpedText) -> bool:

@@ -55,10 +55,10 @@ class Budget(msgspec.Struct):
     """What may still be read.
 
     Attributes:
-        left: bytes.
+        remaining: bytes.
     """
 
-    left: int = msgspec.field(default=UNPACKED)
+    remaining: int = msgspec.field(default=UNPACKED)
 
     def take(self, size: int) -> None:
         """Note that so many bytes have been read.
@@ -66,8 +66,8 @@ class Budget(msgspec.Struct):
         Raises:
             UnreadableError: that is too much.
         """
-        self.left -= size
-        if self.left < 0:
+        self.remaining -= size
+        if self.remaining < 0:
             raise UnreadableError(f"it is not read to its end: more than {UNPACKED >> 30} GB in all")
 
 
@@ -77,21 +77,21 @@ def files(paths: Iterable[str]) -> Iterator[Path]:
     Raises:
         MissingError: there is no such file or folder, or it may not be read.
     """
-    seen: set[tuple[int, int]] = set()
-    for named in paths:
-        path = Path(named)
+    identities: set[tuple[int, int]] = set()
+    for name in paths:
+        path = Path(name)
         try:
             kind = path.stat()
-            found = _inside(path) if stat.S_ISDIR(kind.st_mode) else [path]
+            listing = _inside(path) if stat.S_ISDIR(kind.st_mode) else [path]
         except (OSError, ValueError) as problem:
             reason = getattr(problem, "strerror", None) or "no such file or folder"
-            raise MissingError(f"{named} cannot be read: {reason}") from None
+            raise MissingError(f"{name} cannot be read: {reason}") from None
         if not (stat.S_ISDIR(kind.st_mode) or stat.S_ISREG(kind.st_mode)):
-            raise MissingError(f"{named} is neither a file nor a folder")
-        for file in found:
+            raise MissingError(f"{name} is neither a file nor a folder")
+        for file in listing:
             identity = _identity(file)
-            if identity is not None and identity not in seen:
-                seen.add(identity)
+            if identity is not None and identity not in identities:
+                identities.add(identity)
                 yield file
 
 
@@ -100,24 +100,24 @@ def _inside(folder: Path) -> list[Path]:
 
     Links to files are followed, as Kubernetes keeps its logs; links to folders may lead in circles.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
 
     def lock(problem: OSError) -> None:
-        found.append(Path(problem.filename))
+        paths.append(Path(problem.filename))
 
     for parent, _, names in os.walk(folder, onerror=lock):
-        found += [Path(parent, name) for name in names]
-    return sorted(found, key=lambda file: (file.is_symlink(), file))
+        paths += [Path(parent, name) for name in names]
+    return sorted(paths, key=lambda file: (file.is_symlink(), file))
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
     """Device and number of a file or a folder; None for a device, a pipe or a socket."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    ordinary = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-    return (found.st_dev, found.st_ino) if ordinary else None
+    ordinary = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return (status.st_dev, status.st_ino) if ordinary else None
 
 
 @contextmanager

@@ -66,31 +66,33 @@ class Analysis:
             return
         label, _, description = self._fields.get("group info", "").partition(":")
         missing = _numbers(self._fields.get("missing ranks", ""))
-        others = {int(one["rank"]): one for one in _OTHER.finditer(self._fields.get("error msg", ""))}
+        mismatches = {
+            int(match["rank"]): match for match in _OTHER.finditer(self._fields.get("error msg", ""))
+        }
         frames = self._frames
         for rank in sorted(_numbers(self._fields.get("expected ranks", "")) | missing):
-            told = LogRank(world_size=self._world(label, description))
-            told.quote(self._begun)
+            log_rank = LogRank(world_size=self._world(label, description))
+            log_rank.quote(self._begun)
             if rank in missing:
-                told.at(label).completed = self._number - 1
+                log_rank.at(label).completed = self._number - 1
             else:
-                told.late_at = self._begun.number
-                told.at(label).late = self._operation(others, rank)
-                told.frames, frames = frames, []
-            yield account(rank, told, {label: description}, path)
+                log_rank.late_at = self._begun.number
+                log_rank.at(label).overdue = self._operation(mismatches, rank)
+                log_rank.frames, frames = frames, []
+            yield account(rank, log_rank, {label: description}, path)
 
     def _world(self, label: str, description: str) -> int | None:
         """The size of the job, where the group is that of all ranks."""
         size = self._fields.get("world size", "")
         return int(size) if size.isdigit() and (label == "0" or description == "default_pg") else None
 
-    def _operation(self, others: dict[int, re.Match[str]], rank: int) -> Operation:
+    def _operation(self, mismatches: dict[int, re.Match[str]], rank: int) -> Operation:
         """What a rank has issued: another operation than the first one, or one of another size."""
         name = self._fields.get("collective", "").rpartition(":")[2]
         sizes = self._fields.get("input sizes", "")
-        if rank in others and others[rank]["found"] is not None:
-            found = others[rank]["found"]
-            name, sizes = (name, found) if found.startswith("[") else (found, "")
+        if rank in mismatches and mismatches[rank]["found"] is not None:
+            issued = mismatches[rank]["found"]
+            name, sizes = (name, issued) if issued.startswith("[") else (issued, "")
         return Operation(self._number, name, _elements(sizes))
 
 

@@ -61,6 +61,23 @@ def account(lines: Iterable[str], path: str) -> Account | None:
     The main thread is gdb's first one. A stack below no thread's heading is that of the thread which gdb
     has chosen: the first one, of a process to which it was attached.
     """
+    threads, crashed = _threads(lines)
+    with_frames = [thread for thread in threads if thread.frames]
+    if not with_frames:
+        return None
+    first = [thread for thread in with_frames if thread.thread_id == FIRST]
+    main = max(first, key=lambda thread: len(thread.frames), default=None)
+    pid = next((thread.os_thread_id for thread in first if thread.os_thread_id), 0)
+    for thread in with_frames:
+        thread.pid = pid
+    if main is not None:
+        main.thread_name, main.os_thread_id = "MainThread", main.pid
+    process = pyspy_dump.of_threads(with_frames, (), path, KIND)
+    return process if crashed is None else replace(process, signal=int(crashed))
+
+
+def _threads(lines: Iterable[str]) -> tuple[list[pyspy_dump.DumpedText], int | None]:
+    """The threads, and the signal that has ended their process; None where none has."""
     threads: list[pyspy_dump.DumpedText] = []
     crashed: int | None = None
     for line in (line.removeprefix("(gdb) ") for line in lines):
@@ -77,18 +94,7 @@ def account(lines: Iterable[str], path: str) -> Account | None:
                 threads.append(pyspy_dump.DumpedText(0, FIRST, f"thread {FIRST}"))
             if threads:
                 _add(threads[-1], frame["at"] or frame["inlined"], line)
-    known = [thread for thread in threads if thread.frames]
-    if not known:
-        return None
-    first = [thread for thread in known if thread.thread_id == FIRST]
-    main = max(first, key=lambda thread: len(thread.frames), default=None)
-    pid = next((thread.os_thread_id for thread in first if thread.os_thread_id), 0)
-    for thread in known:
-        thread.pid = pid
-    if main is not None:
-        main.thread_name, main.os_thread_id = "MainThread", main.pid
-    told = pyspy_dump.of_threads(known, (), path, KIND)
-    return told if crashed is None else replace(told, signal=int(crashed))
+    return threads, crashed
 
 
 def _add(thread: pyspy_dump.DumpedText, function: str, line: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +21,8 @@ from ..observe.judged_thread import judged
 from ..observe.process_view import with_evidence
 from ..observe.source import Sources
 from . import gdb_text, pyspy_dump, rest, whose
+
+T = TypeVar("T")
 
 PAIR = 2
 """Ranks of the smallest job in which one can wait for another."""
@@ -38,30 +42,33 @@ def snapshot(accounts: Iterable[Account], sources: Sources, output: Iterable[Acc
         sources: of the program, where it can be read.
         output: what ranks have printed.
     """
-    known = whose.placed(accounts, sources)
-    by_rank = _by_rank(known)
-    told = [account for accounts in by_rank.values() for account in accounts]
-    sizes = (one.world_size for one in told if one.world_size is not None)
+    placed = whose.placed(accounts, sources)
+    by_rank = _by_rank(placed)
+    rank_accounts = list(itertools.chain.from_iterable(by_rank.values()))
+    sizes = (account.world_size or 0 for account in rank_accounts)
     world = max((size for size in sizes if 0 < size <= MOST_RANKS), default=None)
-    views = _ranks(by_rank, world, sources, timed_out=any(one.timed_out for one in known))
-    nameless = [one for one in known if one.rank is None and _is_seen(one)]
+    views = _ranks(by_rank, world, sources, timed_out=any(account.timed_out for account in placed))
     return Snapshot(
         time=TAKEN,
-        job=_job(told, world, failed=any(map(_ended, known))),
-        ranks=(
-            *libraries.readable(views, sources),
-            *(_of_no_rank(-1 - number, one, sources) for number, one in enumerate(nameless)),
+        job=_job(rank_accounts, world, failed=any(account.has_failed for account in placed)),
+        ranks=(*libraries.readable(views, sources), *_without_rank(placed, sources)),
+        memory_kills=sum(account.memory_kills for account in placed),
+        warned=_distinct(account.warned for account in placed),
+        masked=_distinct(account.masked for account in placed),
+        absent=tuple(sorted(_distinct(account.absent for account in placed))),
+        doubled=tuple(sorted(_distinct(account.doubled for account in placed))),
+        locks=tuple(
+            dict.fromkeys((account.rank, account.lock) for account in placed if account.lock is not None)
         ),
-        memory_kills=sum(one.memory_kills for one in known),
-        warned=tuple(dict.fromkeys(said for one in known for said in one.warned)),
-        masked=tuple(dict.fromkeys(said for one in known for said in one.masked)),
-        absent=tuple(sorted({rank for one in known for rank in one.absent})),
-        doubled=tuple(sorted({rank for one in known for rank in one.doubled})),
-        locks=tuple(dict.fromkeys((one.rank, one.lock) for one in known if one.lock is not None)),
-        ended_by=next((one.ended_by for one in known if one.ended_by), ""),
+        ended_by=next((account.ended_by for account in placed if account.ended_by), ""),
         timed=False,
-        output=tuple((one.rank, one.output) for one in output if one.rank is not None),
+        output=tuple((account.rank, account.output) for account in output if account.rank is not None),
     )
+
+
+def _distinct(rows: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    """What several accounts tell, once each, in their order."""
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(rows)))
 
 
 def _ranks(
@@ -86,26 +93,30 @@ def _ranks(
     stuck = any(view.process is not None and view.process.blocking for view in views)
     if stuck or timed_out:
         return views
-    looked_into = {rank for rank, told in by_rank.items() if any(o.kind == gdb_text.KIND for o in told)}
+    looked_into = {
+        rank
+        for rank, accounts in by_rank.items()
+        if any(account.kind == gdb_text.KIND for account in accounts)
+    }
     return [view if view.rank in looked_into else _at_work(view) for view in views]
 
 
-def _job(told: Sequence[Account], world: int | None, *, failed: bool) -> Job:
+def _job(accounts: Sequence[Account], world: int | None, *, failed: bool) -> Job:
     """The job, of which no file tells how it was started.
 
     Args:
-        told: what is told of its ranks.
+        accounts: of its ranks.
         failed: whether any process ended badly.
     """
-    backends = {group["backend"] for one in told for group in one.groups if group["backend"]}
+    backends = {group["backend"] for account in accounts for group in account.groups if group["backend"]}
     return Job(
         command=(),
         launcher="",
         world_size=world,
-        nodes_seen=len({one.host for one in told if one.host}) or 1,
+        nodes_seen=len({account.host for account in accounts if account.host}) or 1,
         hardware="cuda" if "nccl" in backends else "cpu" if backends else "",
         backends=tuple(sorted(backends)),
-        exit_code=next((one.exit_code for one in told if one.exit_code), None),
+        exit_code=next((account.exit_code for account in accounts if account.exit_code), None),
         ended=TAKEN if failed else None,
         single_node=False,
     )
@@ -114,44 +125,45 @@ def _job(told: Sequence[Account], world: int | None, *, failed: bool) -> Job:
 def _is_seen(account: Account) -> bool:
     """True for a process, and not what a log says of the job."""
     waits = account.timed_out or (bool(account.threads) and not whose.is_helper(account))
-    return waits or _ended(account)
+    return waits or account.has_failed
 
 
-def _ended(account: Account) -> bool:
-    """True where a file tells that a process has ended badly."""
-    how = (account.error, account.signal, account.exit_code)
-    return account.died or any(one is not None for one in how)
-
-
-def _of_no_rank(number: int, account: Account, sources: Sources) -> RankView:
-    """A process of which no file tells the rank."""
-    process = _process(number, [account], {}, None, sources)
-    return RankView(None, host=account.host, state=process.state, process=process)
+def _without_rank(accounts: Iterable[Account], sources: Sources) -> Iterator[RankView]:
+    """Processes of which no file tells the rank."""
+    nameless = (account for account in accounts if account.rank is None and _is_seen(account))
+    for number, account in enumerate(nameless):
+        process = _process(-1 - number, [account], {}, None, sources)
+        yield RankView(None, host=account.host, state=process.state, process=process)
 
 
 def _by_rank(accounts: Iterable[Account]) -> dict[int, list[Account]]:
     """Rank -> what is told of it."""
-    found: dict[int, list[Account]] = {}
-    for one in accounts:
-        if one.rank is not None and 0 <= one.rank < MOST_RANKS:
-            found.setdefault(one.rank, []).append(one)
-    return found
+    by_rank: dict[int, list[Account]] = {}
+    for account in accounts:
+        if account.rank is not None and 0 <= account.rank < MOST_RANKS:
+            by_rank.setdefault(account.rank, []).append(account)
+    return by_rank
 
 
 def _members(by_rank: Mapping[int, Sequence[Account]], world: int | None) -> dict[str, list[int]]:
     """Id of each group -> its members: as told, else the ranks that have issued something in it."""
-    told: dict[str, list[int]] = {}
+    members: dict[str, list[int]] = {}
     used: dict[str, set[int]] = {}
     for rank, accounts in by_rank.items():
-        for group in (group for one in accounts for group in one.groups):
+        for group in (group for account in accounts for group in account.groups):
             used.setdefault(group["id"], set()).add(rank)
-            if group["ranks"] and min(group["ranks"]) >= 0 and max(group["ranks"]) < MOST_RANKS:
-                told[group["id"]] = group["ranks"]
+            if _is_valid(group["ranks"]):
+                members[group["id"]] = group["ranks"]
             elif group["name"] == "default":
                 used[group["id"]].update(range(world or 0), by_rank)
     if world == PAIR or (world is None and {*by_rank} == {*range(PAIR)}):
         used = {name: set(range(PAIR)) for name in used}  # a group of one waits for nobody
-    return {name: told.get(name) or sorted(ranks) for name, ranks in used.items()}
+    return {name: members.get(name) or sorted(ranks) for name, ranks in used.items()}
+
+
+def _is_valid(ranks: Sequence[int]) -> bool:
+    """True for the ranks of a group that a file tells, and that a job can have."""
+    return bool(ranks) and min(ranks) >= 0 and max(ranks) < MOST_RANKS
 
 
 def _view(
@@ -161,18 +173,20 @@ def _view(
     world: int | None,
     sources: Sources,
 ) -> RankView:
-    own, others = whose.apart(accounts, sources)
-    process = _process(rank, own, members, world, sources)
-    children = (_child(one, sources) for one in others)
+    accounts, child_accounts = whose.split_children(accounts, sources)
+    process = _process(rank, accounts, members, world, sources)
+    children = (_child(child, sources) for child in child_accounts)
     return RankView(
         rank,
-        local_rank=next((one.local_rank for one in own if one.local_rank is not None), None),
-        host=next((one.host for one in own if one.host), ""),
+        local_rank=next(
+            (account.local_rank for account in accounts if account.local_rank is not None), None
+        ),
+        host=next((account.host for account in accounts if account.host), ""),
         state=process.state,
         process=process,
         children=tuple(children),
         joined=bool(process.groups),
-        master=next((one.master for one in own if one.master), None),
+        master=next((account.master for account in accounts if account.master), None),
     )
 
 
@@ -190,14 +204,14 @@ def _process(
     sources: Sources,
 ) -> ProcessView:
     record = _record(rank, accounts, members, world, sources)
-    ended = next((one for one in accounts if _has_ended(one, accounts)), None)
-    pid = next((one.pid for one in accounts if one.pid is not None), None)
+    ended = next((account for account in accounts if _has_ended(account, accounts)), None)
+    pid = next((account.pid for account in accounts if account.pid is not None), None)
     view = ProcessView(
         pid=-1 - abs(rank) if pid is None else pid,
         kind="rank",
         state="running" if ended is None else "exited",
         still=UNTOLD,
-        idle=0.0 if any(one.busy for one in accounts) else UNTOLD,
+        idle=0.0 if any(account.busy for account in accounts) else UNTOLD,
         woken=UNTOLD,
         ended=None if ended is None else float(ended.ended_at or TAKEN),
         signal=None if ended is None else ended.signal,
@@ -214,8 +228,8 @@ def _has_ended(account: Account, accounts: Sequence[Account]) -> bool:
 
     What was written before the stacks were dumped is about an attempt before that.
     """
-    dumped = max((one.written or 0.0 for one in accounts if one.kind == pyspy_dump.KIND), default=0.0)
-    return _ended(account) and dumped < (account.written or math.inf)
+    dumps = (account.written or 0.0 for account in accounts if account.kind == pyspy_dump.KIND)
+    return account.has_failed and max(dumps, default=0.0) < (account.written or math.inf)
 
 
 def _at_work(view: RankView) -> RankView:
@@ -234,9 +248,10 @@ def _record(
     sources: Sources,
 ) -> Record:
     newest = _newest(accounts)
+    errors = (account.error for account in accounts if account.error and _has_ended(account, accounts))
     groups: list[Group] = [
         {**group, "ranks": members[group["id"]], "guessed": not group["ranks"]}
-        for group in {group["id"]: group for one in accounts for group in one.groups}.values()
+        for group in {group["id"]: group for account in accounts for group in account.groups}.values()
     ]
     return {
         **pyspy_record.blank(),
@@ -245,14 +260,14 @@ def _record(
         if groups
         else None,
         "flight": _begun(newest) if newest is not None else None,
-        "error": next((one.error for one in accounts if one.error and _has_ended(one, accounts)), None),
+        "error": next(errors, None),
     }
 
 
 def _newest(accounts: Sequence[Account]) -> Flight | None:
     """The newest of a rank's dumps."""
-    known = (one.flight for one in accounts if one.flight is not None)
-    return max(known, key=lambda flight: flight["since"], default=None)
+    dumps = (account.flight for account in accounts if account.flight is not None)
+    return max(dumps, key=lambda flight: flight["since"], default=None)
 
 
 def _begun(newest: Flight) -> Flight:
@@ -277,21 +292,22 @@ def _threads(accounts: Sequence[Account], sources: Sources) -> list[Thread]:
     the operation in which it stands, at the line that has issued it, or at rest in nothing else that is
     known. With NCCL the device waits for it, at whatever line its process is.
     """
-    seen = next((one.threads for one in accounts if one.threads and one.flight is None), ())
-    issued = next((one.threads for one in accounts if one.threads and one.flight is not None), ())
-    if not seen:
+    dumped = [account for account in accounts if account.threads]
+    stacks = next((account.threads for account in dumped if account.flight is None), ())
+    issued = next((account.threads for account in dumped if account.flight is not None), ())
+    if not stacks:
         return [_at_rest(thread, sources) for thread in issued]
-    busy = any(one.busy for one in accounts)
-    told = [
+    busy = any(account.busy for account in accounts)
+    in_calls = [
         _in_call(
             thread, _pending_call(thread, issued, accounts, rests=not busy and _rests(thread, sources))
         )
-        for thread in seen
+        for thread in stacks
     ]
-    working = [thread["main"] and busy and not _in_group(thread["call"]) for thread in told]
+    working = [thread["main"] and busy and not _in_group(thread["call"]) for thread in in_calls]
     return [
         thread if works else _at_rest(thread, sources)
-        for thread, works in zip(told, working, strict=True)
+        for thread, works in zip(in_calls, working, strict=True)
     ]
 
 
@@ -316,20 +332,24 @@ def _pending_call(
     call = thread["call"]
     if not thread["main"] or _in_group(call) or (call is not None and call["kind"] != "collective"):
         return call
-    here = [one["call"] for one in issued if _same_line(_line(one), _line(thread))]
+    at_line = [entry["call"] for entry in issued if _same_line(_line(entry), _line(thread))]
     if call is None:
-        nccl = any(group["backend"] == "nccl" for one in accounts for group in one.groups)
-        return here[0] if here else next((one["call"] for one in issued if nccl or rests), None)
-    same = [one["call"] for one in issued if one["call"] is not None and one["call"]["op"] == call["op"]]
-    return next(iter([*here, *same]), None) or _of_entry(call, accounts)
+        nccl = any(group["backend"] == "nccl" for account in accounts for group in account.groups)
+        return next(iter(at_line or (entry["call"] for entry in issued if nccl or rests)), None)
+    same = [
+        entry["call"]
+        for entry in issued
+        if entry["call"] is not None and entry["call"]["op"] == call["op"]
+    ]
+    return next(iter([*at_line, *same]), None) or _of_entry(call, accounts)
 
 
 def _of_entry(call: Call, accounts: Sequence[Account]) -> Call:
     """A call with the group of the only pending entry of its operation, behind others of its rank."""
     flight = _newest(accounts)
-    groups = {group["id"]: group for one in accounts for group in one.groups}
+    groups = {group["id"]: group for account in accounts for group in account.groups}
     entries = flight["entries"] if flight is not None else []
-    pending = [one for one in entries if not one["done"] and one["op"] == call["op"]]
+    pending = [entry for entry in entries if not entry["done"] and entry["op"] == call["op"]]
     if len(pending) != 1 or pending[0]["group"] not in groups:
         return call
     group = groups[pending[0]["group"]]
@@ -350,9 +370,9 @@ def _line(thread: Thread) -> tuple[str, int] | None:
     return next(((file, line) for file, line, _, user in thread["frames"] if user), None)
 
 
-def _same_line(one: tuple[str, int] | None, other: tuple[str, int] | None) -> bool:
+def _same_line(first: tuple[str, int] | None, second: tuple[str, int] | None) -> bool:
     """True for one line, of which a dump may have the end of the file's name alone."""
-    if one is None or other is None or one[1] != other[1]:
+    if first is None or second is None or first[1] != second[1]:
         return False
-    short, long = sorted((one[0], other[0]), key=len)
+    short, long = sorted((first[0], second[0]), key=len)
     return short == long or long.endswith(os.sep + short)

@@ -19,7 +19,7 @@ MOST = 1_000
 """Locks that are remembered."""
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _Request(msgspec.Struct, frozen=True):
     """A process has asked for a lock.
 
     Attributes:
@@ -35,18 +35,18 @@ class LockLog:
     """A log as it is read."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[str, str], _Asked] = {}
+        self._requests: dict[tuple[str, str], _Request] = {}
 
     def take(self, line: Line) -> None:
         """The next line."""
-        said = failure_lines.LOCK.search(line.text)
-        if said is None:
+        match = failure_lines.LOCK.search(line.text)
+        if match is None:
             return
-        who = line.writer, said["lock"]
-        if said["got"] or said["late"]:
-            self._asked.pop(who, None)
-        elif len(self._asked) < MOST:
-            self._asked[who] = _Asked(said["path"], line, said["refused"] is not None)
+        who = line.writer, match["lock"]
+        if match["got"] or match["late"]:
+            self._requests.pop(who, None)
+        elif len(self._requests) < MOST:
+            self._requests[who] = _Request(match["path"], line, match["refused"] is not None)
 
     def accounts(self, path: str, last: int) -> Iterator[Account]:
         """The processes that wait: one that has only asked counts where nothing stands behind that.
@@ -54,9 +54,9 @@ class LockLog:
         Args:
             last: number of the last line of the log.
         """
-        for asked in self._asked.values():
-            since = last - asked.line.number
-            if since <= (SOON if asked.refused else 0):
-                quotes = ((asked.line.number, asked.line.raw),)
-                waits = LockWait(asked.path)
-                yield Account(file=path, kind=KIND, rank=asked.line.rank, lock=waits, quotes=quotes)
+        for request in self._requests.values():
+            since = last - request.line.number
+            if since <= (SOON if request.refused else 0):
+                quotes = ((request.line.number, request.line.raw),)
+                waits = LockWait(request.path)
+                yield Account(file=path, kind=KIND, rank=request.line.rank, lock=waits, quotes=quotes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
 
 from ..beacon.record import Error
 from ..model.facts import CUT_OFF, EXTENSION, ErrorView, LockWait
@@ -25,7 +27,7 @@ WARNINGS = 5
 ENOUGH = 20
 """Letters of a message that ends within it, by which it is known."""
 
-_SIGNALLED = {2: "SIGINT", 15: "SIGTERM", 1: "SIGHUP", 9: "SIGKILL"}
+_SIGNALLED = {"2": "SIGINT", "15": "SIGTERM", "1": "SIGHUP", "9": "SIGKILL"}
 
 _OUTSIDE = {
     "slurm": "Slurm ended the job ({})",
@@ -145,30 +147,30 @@ class Log:
         self._last = line.number if line.text.strip() else self._last
         self._several = self._several or any(text in line.text for text in _SEVERAL)
         self._barrier.take(line)
-        known = self._stalled or _KNOWN.search(line.text) is not None
-        if known and line.text.strip():
+        has_needle = self._stalled or _KNOWN.search(line.text) is not None
+        if has_needle and line.text.strip():
             self._watchdog.take(line)
             self._stall(line)
             if not self._of_devices(line):
                 self._ends.take(line)
             self._from_outside(line)
-        self._exceptions.take(line, known=known)
+        self._exceptions.take(line, has_needle=has_needle)
 
     @property
     def settled(self) -> bool:
         """True once a process has died, and has raised so often that no more of it is kept."""
-        return any(told.full and told.death is not None for told in self._ranks.values())
+        return any(log_rank.full and log_rank.death is not None for log_rank in self._ranks.values())
 
     @property
     def listens(self) -> bool:
         """True while any next line may matter; else one with none of the `NEEDLES` does not."""
-        return self._broken is not None or any(told.listens for told in self._ranks.values())
+        return self._broken is not None or any(log_rank.listens for log_rank in self._ranks.values())
 
     @property
     def outlived(self) -> frozenset[int]:
         """Numbers of the lines that name exceptions which their processes have outlived."""
-        raised = (one for told in self._ranks.values() for one in told.raised)
-        return frozenset(one.named for one in raised if one.outlived or one.aside)
+        raised = (raising for log_rank in self._ranks.values() for raising in log_rank.raised)
+        return frozenset(raising.named_at for raising in raised if raising.outlived or raising.nonfatal)
 
     def accounts(self, path: str) -> Iterator[Account]:
         """What each rank has said of itself."""
@@ -182,125 +184,132 @@ class Log:
         self._ends.place()
         self._place_exception()
         yield from self._waits_for_builds(path)
+        self._cancellation()
         self._interruptions()
         self._complete()
         self._cut_off()
         masked = (*self._attempts_before(), *self._of_launchers(), *self._consequences())
-        ready = range(max((max(ranks) for ranks in self._ready), default=0))
-        self._absent |= {rank for ranks in self._ready for rank in ready if rank not in ranks}
-        doubled = self._ends.doubled
-        if self._ends.memory_kills or self._warned or masked or self._outside or self._absent or doubled:
-            yield Account(
-                file=path,
-                kind=KIND,
-                memory_kills=self._ends.memory_kills,
-                warned=tuple(self._warned),
-                masked=masked,
-                absent=tuple(sorted(self._absent)),
-                doubled=doubled,
-                ended_by=self._outside[1] if self._outside is not None else "",
-                quotes=tuple(self._quotes.items()),
-            )
-        for rank, told in self._ranks.items():
-            found = account(rank, told, self._watchdog.names, path)
-            ended = (found.error, found.signal, found.exit_code, found.died or found.timed_out or None)
-            if found.rank is not None or any(one is not None for one in ended):
-                yield found
+        job = Account(
+            file=path,
+            kind=KIND,
+            memory_kills=self._ends.memory_kills,
+            warned=tuple(self._warned),
+            masked=masked,
+            absent=tuple(sorted(self._absent | self._unready())),
+            doubled=self._ends.doubled,
+            ended_by=self._outside[1] if self._outside is not None else "",
+        )
+        if job != Account(file=path, kind=KIND):
+            yield replace(job, quotes=tuple(self._quotes.items()))
+        for rank, log_rank in self._ranks.items():
+            rank_account = account(rank, log_rank, self._watchdog.names, path)
+            if isinstance(rank, int) or rank_account.has_failed or rank_account.timed_out:
+                yield rank_account
+
+    def _unready(self) -> set[int]:
+        """The ranks that lists of those which are ready lack."""
+        ranks = range(max((max(ready) for ready in self._ready), default=0))
+        return {rank for ready in self._ready for rank in ranks if rank not in ready}
 
     def _place_waiting(self) -> None:
         """The ranks that wait for others to join."""
-        deaths = [told.death for told in self._ranks.values()]
+        deaths = [log_rank.death for log_rank in self._ranks.values()]
         for rank, line in self._barrier.stuck(deaths).items():
-            told = self._ranks.of(rank)
-            told.world_size, told.joins = self._barrier.world, True
-            told.quote(line)
+            log_rank = self._ranks.of(rank)
+            log_rank.world_size, log_rank.joins = self._barrier.world, True
+            log_rank.quote(line)
 
     def _forget_assertions(self) -> None:
         """What a kernel has found wrong, where the exceptions that follow from it are in the log."""
-        raised = [one for told in self._ranks.values() for one in told.raised]
+        raised = [raising for log_rank in self._ranks.values() for raising in log_rank.raised]
         if not all(map(is_assertion, raised)):
-            for told in self._ranks.values():
-                told.raised = [one for one in told.raised if not is_assertion(one)]
+            for log_rank in self._ranks.values():
+                log_rank.raised = [raising for raising in log_rank.raised if not is_assertion(raising)]
 
     def _waits_for_builds(self, path: str) -> Iterator[Account]:
         """Ranks that were ended in the wait for the lock of a build: that is no failure of theirs."""
         waiting = baton.waiting(self._ranks.values())
-        for rank, told in self._ranks.items():
-            if any(told is one for one in waiting):
+        for rank, log_rank in self._ranks.items():
+            if any(log_rank is waiter for waiter in waiting):
                 number = rank if isinstance(rank, int) else None
-                waits, quotes = LockWait(EXTENSION, interrupted=True), tuple(sorted(told.quoted.items()))
-                told.raised.clear()
-                yield Account(file=path, kind=KIND, rank=number, lock=waits, quotes=quotes)
+                wait = LockWait(EXTENSION, interrupted=True)
+                quotes = tuple(sorted(log_rank.quoted.items()))
+                log_rank.raised.clear()
+                yield Account(file=path, kind=KIND, rank=number, lock=wait, quotes=quotes)
 
     def _interruptions(self) -> None:
-        """Exceptions by which somebody has ended a process from outside are no failures of it.
-
-        A step that Slurm has cancelled without a reason was ended by somebody, unless a task had failed.
-        """
-        failed = any((t.code or 0) > 0 or t.for_memory or t.death for t in self._ranks.values())
-        if (
-            self._cancelled is not None
-            and self._outside is None
-            and not failed
-            and not self._ends.memory_kills
-        ):
-            self._outside = self._cancelled.number, "the job was cancelled (`scancel`)"
-            self._quote(self._cancelled)
-        for told in self._ranks.values():
-            raised = error(told)
-            if raised is not None and raised["type"] in INTERRUPTED and told.death is not None:
-                begins = told.death.begins
+        """Exceptions by which somebody has ended a process from outside are no failures of it."""
+        for log_rank in self._ranks.values():
+            raised = error(log_rank)
+            if raised is not None and raised["type"] in INTERRUPTED and log_rank.death is not None:
+                begins = log_rank.death.begins
                 if self._outside is None or begins < self._outside[0]:
                     by = "Ctrl-C" if raised["type"] == INTERRUPTED[0] else raised["message"]
                     self._outside = begins, f"the job was ended from outside ({by})"
-                    self._quotes[told.death.named or begins] = told.death.raw
+                    self._quotes[log_rank.death.named_at or begins] = log_rank.death.raw
+
+    def _cancellation(self) -> None:
+        """Slurm cancels without a reason what somebody has ended, unless a task had failed."""
+        failed = any((t.code or 0) > 0 or t.for_memory or t.death for t in self._ranks.values())
+        well = not failed and not self._ends.memory_kills
+        if self._cancelled is not None and self._outside is None and well:
+            self._outside = self._cancelled.number, "the job was cancelled (`scancel`)"
+            self._quote(self._cancelled)
 
     def _complete(self) -> None:
         """The last line of a log may end inside a message that another rank has raised, too."""
-        last = [t for t in self._ranks.values() if t.death is not None and t.death.named == self._last]
-        for cut in last:
+        for cut in self._ranks.values():
+            death = cut.death
+            if death is None or death.named_at != self._last:
+                continue
             begun = error(cut)
             for raised in filter(None, map(error, self._ranks.values())):
-                if begun is not None and cut.death is not None and _is_begun(begun, raised):
-                    cut.death.logged = ErrorView(raised["type"], raised["message"])
+                if begun is not None and _is_begun(begun, raised):
+                    death.logged = ErrorView(raised["type"], raised["message"])
 
     def _cut_off(self) -> None:
         """An exception whose message is not in the log counts where nothing else tells of an end."""
-        told = [
-            one for one in self._ranks.values() if (raised := error(one)) and raised["type"] == CUT_OFF
+        cut_off = [
+            log_rank
+            for log_rank in self._ranks.values()
+            if (raised := error(log_rank)) and raised["type"] == CUT_OFF
         ]
-        others = (t for t in self._ranks.values() if t not in told and not t.is_launcher)
-        known = any(one.code is not None for one in self._ranks.values()) or bool(
-            self._ends.memory_kills
-        )
-        if known or any(error(one) for one in others):
-            for one in told:
-                one.raised.clear()
+        uncut = (t for t in self._ranks.values() if t not in cut_off and not t.is_launcher)
+        ends = [log_rank for log_rank in self._ranks.values() if log_rank.code is not None]
+        if ends or self._ends.memory_kills or any(map(error, uncut)):
+            for log_rank in cut_off:
+                log_rank.raised.clear()
 
     def _attempts_before(self) -> Iterator[str]:
         """Failures after which all ranks were started again, where nothing has failed since."""
-        failed = [(rank, told, told.death) for rank, told in self._ranks.items() if told.death]
-        ends = [told.code_at for told in self._ranks.values() if told.code is not None or told.died]
-        newest = max((*(told.raised[-1].begins for _, told, _ in failed), *ends), default=0)
+        failed = [
+            (rank, log_rank, log_rank.death) for rank, log_rank in self._ranks.items() if log_rank.death
+        ]
+        ends = [
+            log_rank.code_at
+            for log_rank in self._ranks.values()
+            if log_rank.code is not None or log_rank.died
+        ]
+        newest = max((*(log_rank.raised[-1].begins for _, log_rank, _ in failed), *ends), default=0)
         if not self._ends.restarted_at or newest >= self._ends.restarted_at:
             return
-        for rank, told, death in failed:
+        for rank, log_rank, death in failed:
             raised = death.error()
             if raised is not None and isinstance(rank, int):
                 yield f"{raised.text} (rank {rank}, in an attempt before)"
-            told.raised.clear()
-        for told in self._ranks.values():
-            told.code, told.died = None, False
+            log_rank.raised.clear()
+        for log_rank in self._ranks.values():
+            log_rank.code, log_rank.died = None, False
 
     def _of_launchers(self) -> Iterator[str]:
         """What launchers have raised, which follows from the end of a rank where one is told."""
-        launchers = [told for told in self._ranks.values() if told.is_launcher]
-        others = [told for told in self._ranks.values() if told not in launchers]
-        if not any(told.code or told.died or told.death is not None for told in others):
+        launchers = [log_rank for log_rank in self._ranks.values() if log_rank.is_launcher]
+        workers = [log_rank for log_rank in self._ranks.values() if log_rank not in launchers]
+        if not any(log_rank.code or log_rank.died or log_rank.death is not None for log_rank in workers):
             return
-        for told in launchers:
-            raised = error(told)
-            told.raised.clear()
+        for log_rank in launchers:
+            raised = error(log_rank)
+            log_rank.raised.clear()
             if raised is not None:
                 yield f"{raised['type']}: {raised['message']}".rstrip(": ") + " (the launcher)"
 
@@ -310,43 +319,43 @@ class Log:
         Yields:
             What each exception says that counts no longer.
         """
-        begun = [told.late_at for told in self._ranks.values() if told.late_at]
+        begun = [log_rank.late_at for log_rank in self._ranks.values() if log_rank.late_at]
         begun += [self._outside[0]] if self._outside is not None else []
         stopped = min(begun, default=math.inf)
         first = min(stopped, self._ends.killed_at or math.inf)
-        for rank, told in self._ranks.items():
-            raised = error(told)
-            if raised is not None and told.death is not None and told.death.begins >= first:
+        for rank, log_rank in self._ranks.items():
+            raised = error(log_rank)
+            if raised is not None and log_rank.death is not None and log_rank.death.begins >= first:
                 who = f"rank {rank}" if isinstance(rank, int) else "a process"
-                if told.death.begins > first and " " not in raised["type"]:
+                if log_rank.death.begins > first and " " not in raised["type"]:
                     yield f"{raised['type']}: {raised['message'].partition(chr(10))[0]} ({who})"
-                told.raised.clear()
-            if told.code_at > stopped and not told.for_memory:
-                told.code, told.died = None, False
+                log_rank.raised.clear()
+            if log_rank.code_at > stopped and not log_rank.for_memory:
+                log_rank.code, log_rank.died = None, False
 
     def _stall(self, line: Line) -> None:
         """The ranks for which others wait, as Horovod tells them."""
         text = line.text
         listed = watchdog_lines.STALLED_RANK.search(text) if self._stalled else None
-        told = watchdog_lines.ABSENT.search(text) or listed
+        absent = watchdog_lines.ABSENT.search(text) or listed
         self._stalled = watchdog_lines.STALLED.search(text) is not None or (
-            self._stalled and told is not None
+            self._stalled and absent is not None
         )
-        if told is not None:
-            self._absent |= {*numbers(told.groupdict().get("ranks") or told["rank"])}
+        if absent is not None:
+            self._absent |= {*numbers(absent.groupdict().get("ranks") or absent["rank"])}
             self._quote(line)
-        for ready in watchdog_lines.READY.all(text):
+        for ready in watchdog_lines.READY.matches(text):
             self._ready.append(frozenset(numbers(ready["ranks"])))
             for rank in self._ready[-1]:
                 self._waits(rank, line)
-        if late := watchdog_lines.NO_PROGRESS.search(text):
-            self._waits(int(late["rank"]) if late["rank"] else line.speaker, line)
+        if no_progress := watchdog_lines.NO_PROGRESS.search(text):
+            self._waits(int(no_progress["rank"]) if no_progress["rank"] else line.speaker, line)
 
     def _waits(self, rank: int | str, line: Line) -> None:
         """A rank has waited for longer than a library expects."""
-        told = self._ranks.of(rank)
-        told.late_at = told.late_at or line.number
-        told.quote(line)
+        log_rank = self._ranks.of(rank)
+        log_rank.late_at = log_rank.late_at or line.number
+        log_rank.quote(line)
 
     def _of_devices(self, line: Line) -> bool:
         """What NCCL, or the driver, warns of; False where none of them speaks."""
@@ -364,10 +373,10 @@ class Log:
             self._warned[f"{who}: NCCL WARN {match['said']}"] = None
             self._quote(line)
         if FATAL_WARNINGS.search(match["said"]):
-            told = self._ranks.of(line.rank if line.rank is not None else process)
-            told.host = match["host"] or told.host
-            if not told.raised:
-                told.log(line, "NCCL WARN", match["said"])
+            log_rank = self._ranks.of(line.rank if line.rank is not None else process)
+            log_rank.host = match["host"] or log_rank.host
+            if not log_rank.raised:
+                log_rank.log(line, "NCCL WARN", match["said"])
 
     def _from_outside(self, line: Line) -> None:
         """Somebody has ended the job, whose ranks were well."""
@@ -375,9 +384,9 @@ class Log:
             self._cancelled = self._cancelled or line
         match = kill_lines.ENDED_FROM_OUTSIDE.search(line.text) if self._outside is None else None
         if match is not None and match.lastgroup is not None:
-            said = match[match.lastgroup].strip()
-            said = _SIGNALLED.get(int(said), said) if said.isdigit() else said.removeprefix("Signals.")
-            words = said if said.startswith("SIG") else said.lower().replace("_", " ")
+            reason = match[match.lastgroup].strip()
+            reason = _SIGNALLED.get(reason, reason).removeprefix("Signals.")
+            words = reason if reason.startswith("SIG") else reason.lower().replace("_", " ")
             self._outside = line.number, _OUTSIDE[match.lastgroup].format(words)
             self._quote(line)
 
@@ -388,18 +397,20 @@ class Log:
     def _place_writers(self) -> None:
         """Which ranks those are that only a label names."""
         locals_ = {
-            rank: told.local_rank
-            for rank, told in self._ranks.items()
-            if isinstance(rank, int) and told.local_rank is not None
+            rank: log_rank.local_rank
+            for rank, log_rank in self._ranks.items()
+            if isinstance(rank, int) and log_rank.local_rank is not None
         }
-        names = [name for name, told in self._ranks.items() if isinstance(name, str)]
+        names = [name for name, log_rank in self._ranks.items() if isinstance(name, str)]
         for name in [name for name in names if not self._ranks[name].is_launcher]:
             rank = self._writers.rank(name, locals_)
             if rank is not None:
-                found, told = self._ranks.pop(name), self._ranks.of(rank)
-                told.raised = sorted([*told.raised, *found.raised], key=lambda one: one.begins)
-                told.quotes |= found.quotes
-                told.code = found.code if told.code is None else told.code
+                duplicate, log_rank = self._ranks.pop(name), self._ranks.of(rank)
+                log_rank.raised = sorted(
+                    [*log_rank.raised, *duplicate.raised], key=lambda raising: raising.begins
+                )
+                log_rank.quotes |= duplicate.quotes
+                log_rank.code = duplicate.code if log_rank.code is None else log_rank.code
 
     def _place_exception(self) -> None:
         """Whose exception it is that nobody's name stands at: of the only process that has failed.
@@ -407,27 +418,41 @@ class Log:
         A process that says the same as a rank is that rank. Of a log to which several processes have
         written without their names, nothing tells that the one which has raised is the one that goes on.
         """
-        said = {_message(told): rank for rank, told in self._ranks.items() if isinstance(rank, int)}
-        known = [(name, one) for name, one in self._ranks.items() if one.raised and not one.is_launcher]
-        nameless = [name for name, _ in known if isinstance(name, str)]
+        by_message = {
+            _message(log_rank): rank for rank, log_rank in self._ranks.items() if isinstance(rank, int)
+        }
+        nameless = self._nameless()
         if len(self._ranks) > 1 or self._several or self._ends.by_local_rank:
-            for raising in (one for name in nameless for one in self._ranks[name].raised):
-                raising.outlived = False
-        for name in [*nameless]:
-            same = said.get(_message(self._ranks[name]))
-            if same is not None and _message(self._ranks[name]):
-                told = self._ranks.pop(name)
-                self._ranks[same].raised = [*told.raised, *self._ranks[same].raised]
-                nameless.remove(name)
+            for name in nameless:
+                for raising in self._ranks[name].raised:
+                    raising.outlived = False
+        nameless = [name for name in nameless if not self._merge(name, by_message)]
         if not nameless:
             return
-        failed = [one for one in self._ranks.values() if (one.code or 0) > 0 and not one.raised]
-        others = [one for one in self._ranks.values() if one not in failed]
-        if len(nameless) == len(failed) == 1 and all(one.code is None for one in others):
+        ended = [log_rank for log_rank in self._ranks.values() if log_rank.code is not None]
+        failed = [log_rank for log_rank in ended if (log_rank.code or 0) > 0 and not log_rank.raised]
+        if len(nameless) == len(failed) == len(ended) == 1:
             failed[0].raised = self._ranks.pop(nameless[0]).raised
             return
-        for one in failed:
-            one.follows = True  # some of them have raised it
+        for log_rank in failed:
+            log_rank.follows = True  # some of them have raised it
+
+    def _nameless(self) -> list[str]:
+        """Writers without a rank that have raised something, and are no launchers."""
+        return [
+            name
+            for name, log_rank in self._ranks.items()
+            if isinstance(name, str) and log_rank.raised and not log_rank.is_launcher
+        ]
+
+    def _merge(self, name: str, by_message: Mapping[str, int]) -> bool:
+        """Make a process that says the same as a rank that rank; False where no rank does."""
+        message = _message(self._ranks[name])
+        rank = by_message.get(message) if message else None
+        if rank is not None:
+            duplicate = self._ranks.pop(name)
+            self._ranks[rank].raised = [*duplicate.raised, *self._ranks[rank].raised]
+        return rank is not None
 
 
 def _joined(begin: str, rest: str) -> str:
@@ -443,7 +468,7 @@ def _is_begun(part: Error, whole: Error) -> bool:
     return longer and part["type"] == whole["type"] and whole["message"].startswith(part["message"])
 
 
-def _message(told: LogRank) -> str:
+def _message(log_rank: LogRank) -> str:
     """The first line of what a process has raised; empty for nothing."""
-    raised = error(told)
+    raised = error(log_rank)
     return raised["message"].partition("\n")[0] if raised is not None else ""

@@ -38,7 +38,7 @@ QUOTED = 8
 UNSEEN = 1e8
 """When an exception was raised that the log does not have: after those that it has."""
 
-_ASIDE = re.compile(
+_NONFATAL = re.compile(
     r"^Exception (?:in thread|ignored in)|exception was never retrieved|^--- Logging error ---"
 )
 """What stands before the traceback of a thread, a finaliser or a task: its process goes on."""
@@ -65,9 +65,9 @@ class Operation(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """How far a rank has come in one group: the operation that is late, and numbers of the last ones."""
+    """How far a rank has come in one group: the overdue operation, and numbers of the last ones."""
 
-    late: Operation | None = None
+    overdue: Operation | None = None
     enqueued: int | None = None
     completed: int | None = None
 
@@ -77,7 +77,7 @@ class LogRank(msgspec.Struct):
 
     Attributes:
         by_group: id of a group -> its progress there.
-        frames: the lines that led to the operation that is late, innermost first.
+        frames: the lines that led to the overdue operation, innermost first.
         raised: the exceptions that it has printed.
         code: with which it has ended, as somebody tells; code_at: the number of that line.
         died: True where only that it has ended is told.
@@ -108,7 +108,7 @@ class LogRank(msgspec.Struct):
     indented: bool = False
     quotes: dict[int, str] = msgspec.field(default_factory=dict)
     _heard: dict[str, str] = msgspec.field(default_factory=dict)
-    _aside: bool = False
+    _nonfatal: bool = False
 
     def at(self, group: str) -> Progress:
         """Its progress in a group."""
@@ -131,16 +131,20 @@ class LogRank(msgspec.Struct):
     @property
     def death(self) -> Raising | None:
         """The exception that has ended it, as far as it shows."""
-        fatal = (one for one in self.raised if not (one.aside or (one.outlived and self.code is None)))
+        fatal = (
+            raising
+            for raising in self.raised
+            if not (raising.nonfatal or (raising.outlived and self.code is None))
+        )
         return next(fatal, None)
 
     @property
     def quoted(self) -> dict[int, str]:
         """Number of a line that tells something of it -> the line."""
         death = self.death
-        if death is None or (self.quotes and not (death.named or death.message)):
+        if death is None or (self.quotes and not (death.named_at or death.message)):
             return self.quotes
-        return {**self.quotes, death.named or death.newest or death.begins: death.raw}
+        return {**self.quotes, death.named_at or death.newest or death.begins: death.raw}
 
     @property
     def is_launcher(self) -> bool:
@@ -165,7 +169,7 @@ class LogRank(msgspec.Struct):
         if len(self.raised) == RAISINGS:
             self.raised[-1].since = WATCHED + 1
             return
-        self.raised.append(Raising(line.number, raw=line.raw, aside=self._aside))
+        self.raised.append(Raising(line.number, raw=line.raw, nonfatal=self._nonfatal))
         for text in texts:
             self.raised[-1].add(line, text, self._heard)
 
@@ -173,16 +177,16 @@ class LogRank(msgspec.Struct):
         """A library, or the driver, tells of a failure after which the process cannot go on."""
         self.quote(line)
         if len(self.raised) < RAISINGS:
-            said = ErrorView(kind, message)
+            view = ErrorView(kind, message)
             self.raised.append(
-                Raising(line.number, named=line.number, raw=line.raw, since=1, logged=said)
+                Raising(line.number, named_at=line.number, raw=line.raw, since=1, logged=view)
             )
 
     def hear(self, line: Line, text: str) -> None:
         """A line that it has printed."""
         if self.raised:
             self.raised[-1].add(line, text, self._heard)
-        self._aside = _ASIDE.search(text) is not None
+        self._nonfatal = _NONFATAL.search(text) is not None
         self.indented = INDENTED.match(text) is not None
         shape = work_shape(text) if not self.raised or self.raised[-1].since > 1 else ""
         if shape and len(self._heard) < SHAPES:
@@ -197,7 +201,7 @@ class LogRanks(dict[int | str, LogRank]):
         return self.setdefault(rank, LogRank())
 
 
-def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str) -> Account:
+def account(rank: int | str, log_rank: LogRank, names: Mapping[str, str], path: str) -> Account:
     """What a log tells of one rank.
 
     Args:
@@ -208,36 +212,35 @@ def account(rank: int | str, told: LogRank, names: Mapping[str, str], path: str)
     groups: list[Group] = []
     entries: list[FlightEntry] = []
     threads: list[Thread] = []
-    for name, progress in told.by_group.items():
-        label = names.get(name, name)
-        label = "default" if label == WORLD or name == "0" else label
-        group: Group = {"name": label, "id": name, "ranks": [], "backend": "nccl"}
+    for name, progress in log_rank.by_group.items():
+        group = _group(name, names.get(name, name))
         groups.append(group)
         entries += _entries(name, progress)
-        if progress.late is not None:
+        if progress.overdue is not None:
             threads.append(
-                _thread(group, progress.late, () if threads else told.frames, main=not threads)
+                _thread(group, progress.overdue, () if threads else log_rank.frames, main=not threads)
             )
-    if told.joins:
+    if log_rank.joins:
         threads.append(_in_call({"kind": "rendezvous", "op": "init_process_group", **NOTHING}))
+    code = log_rank.code or 0
     return Account(
         file=path,
         kind=KIND,
         rank=rank if isinstance(rank, int) else None,
-        host=told.host or _host(rank),
-        local_rank=told.local_rank,
-        world_size=told.world_size,
-        pid=told.pid,
+        host=log_rank.host or _host(rank),
+        local_rank=log_rank.local_rank,
+        world_size=log_rank.world_size,
+        pid=log_rank.pid,
         threads=tuple(threads),
         groups=tuple(groups),
-        flight={"since": 0.0, "entries": entries} if told.by_group else None,
-        error=error(told) or (_unseen(told.code) if not (threads or told.follows) else None),
-        exit_code=told.code if told.code is not None and told.code > 0 else None,
-        signal=-told.code if told.code is not None and told.code < 0 else None,
-        ended_at=told.code_at,
-        died=told.died,
-        timed_out=bool(told.late_at),
-        quotes=tuple(sorted(told.quoted.items())),
+        flight={"since": 0.0, "entries": entries} if log_rank.by_group else None,
+        error=error(log_rank) or (_unseen(log_rank.code) if not (threads or log_rank.follows) else None),
+        exit_code=code if code > 0 else None,
+        signal=-code if code < 0 else None,
+        ended_at=log_rank.code_at,
+        died=log_rank.died,
+        timed_out=bool(log_rank.late_at),
+        quotes=tuple(sorted(log_rank.quoted.items())),
     )
 
 
@@ -247,28 +250,33 @@ def _host(writer: int | str) -> str:
     return name if _HOST.fullmatch(name) else ""
 
 
+def _group(name: str, description: str) -> Group:
+    label = "default" if description == WORLD or name == "0" else description
+    return {"name": label, "id": name, "ranks": [], "backend": "nccl"}
+
+
 def _entries(group: str, progress: Progress) -> Iterator[FlightEntry]:
     """The last that a rank has completed, and the one that is late."""
     if progress.completed is not None and progress.completed > 0:
         yield _entry(group, progress.completed, done=True)
-    if progress.late is not None and progress.late.seq is not None:
-        late = _entry(group, progress.late.seq, done=False)
-        late["op"] = users_name(progress.late.op)
-        late["sizes"] = [[progress.late.numel]] if progress.late.numel is not None else []
-        yield late
+    if progress.overdue is not None and progress.overdue.seq is not None:
+        entry = _entry(group, progress.overdue.seq, done=False)
+        entry["op"] = users_name(progress.overdue.op)
+        entry["sizes"] = [[progress.overdue.numel]] if progress.overdue.numel is not None else []
+        yield entry
 
 
 def _entry(group: str, number: int, *, done: bool) -> FlightEntry:
     return {"group": group, "seq": number, "op": "", "sizes": [], "done": done, "created": number}
 
 
-def _thread(group: Group, late: Operation, frames: Sequence[FrameEntry], *, main: bool) -> Thread:
+def _thread(group: Group, overdue: Operation, frames: Sequence[FrameEntry], *, main: bool) -> Thread:
     call: Call = {
         "kind": "collective",
-        "op": users_name(late.op),
+        "op": users_name(overdue.op),
         **NOTHING,
         "group": group["name"],
-        "sizes": [[late.numel]] if late.numel is not None else [],
+        "sizes": [[overdue.numel]] if overdue.numel is not None else [],
     }
     return _in_call(call, frames, "MainThread" if main else f"on {group['name']}", main=main)
 
@@ -300,22 +308,22 @@ def _unseen(code: int | None) -> Error | None:
     }
 
 
-def error(told: LogRank) -> Error | None:
+def error(log_rank: LogRank) -> Error | None:
     """The exception that has ended a rank; none for one that only says that an operation was late."""
-    death = told.death
-    found = death.error() if death is not None else None
-    if death is None or found is None or watchdog_lines.LATE.search(found.text):
+    death = log_rank.death
+    view = death.error() if death is not None else None
+    if death is None or view is None or watchdog_lines.LATE.search(view.text):
         return None
     frames: list[FrameEntry] = [
-        (one.file, one.line, one.function, _is_user(one.file)) for one in found.stack
+        (frame.file, frame.line, frame.function, _is_user(frame.file)) for frame in view.stack
     ]
     return {
-        "type": found.type,
-        "message": found.message,
+        "type": view.type,
+        "message": view.message,
         "frames": frames,
         "time": float(death.begins),
-        "masked": list(found.masked),
-        "caused_by": found.caused_by,
+        "masked": list(view.masked),
+        "caused_by": view.caused_by,
     }
 
 

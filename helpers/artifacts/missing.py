@@ -39,21 +39,10 @@ def not_seen(
     verdict: Verdict,
 ) -> Iterator[str]:
     """One sentence for each thing that is missing, and would help with this verdict."""
-    known = verdict.outcome == "error" and verdict.cause != "unknown"
-    unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
-    if unseen and not known:
-        yield f"no file tells of {spoken(unseen)}"
-    nameless = [one for one in accounts if one.rank is None and (one.threads or one.error)]
-    if nameless and not known:
-        files = ", ".join(sorted({Path(one.file).name for one in nameless}))
-        are = plural(nameless, "is not told by its file", "are not told by their files")
-        yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"
-    kinds = {one.kind for one in accounts}
-    waited = not known and not _in_words_alone(verdict)
-    if waited and flight_dump.KIND not in kinds:
-        yield RECORD
-    if waited and not any(one.threads and one.kind != flight_dump.KIND for one in accounts):
-        yield STACKS
+    if verdict.outcome != "error" or verdict.cause == "unknown":
+        yield from _of_ranks(snapshot, accounts)
+        if not _in_words_alone(verdict):
+            yield from _of_dumps(accounts)
     if verdict.cause == "unknown":
         yield READ
     for file, problem in damaged:
@@ -63,6 +52,28 @@ def not_seen(
     if rest := unrecognised[LISTED:]:
         are = plural(rest, "file is", "files are")
         yield f"{len(rest)} more {are} not recognised ({sum(size for _, size in rest)} bytes)"
+
+
+def _of_ranks(snapshot: Snapshot, accounts: Sequence[Account]) -> Iterator[str]:
+    """The ranks of which no file tells, and the files that do not tell their rank."""
+    unseen = [view.rank for view in snapshot.ranks if view.state == "unseen" and view.rank is not None]
+    if unseen:
+        yield f"no file tells of {spoken(unseen)}"
+    nameless = [
+        account for account in accounts if account.rank is None and (account.threads or account.error)
+    ]
+    if nameless:
+        files = ", ".join(sorted({Path(account.file).name for account in nameless}))
+        are = plural(nameless, "is not told by its file", "are not told by their files")
+        yield f"which {plural(nameless, 'rank it is', 'ranks they are')} {are}: {files}"
+
+
+def _of_dumps(accounts: Sequence[Account]) -> Iterator[str]:
+    """The dumps to be taken the next time."""
+    if all(account.kind != flight_dump.KIND for account in accounts):
+        yield RECORD
+    if not any(account.threads and account.kind != flight_dump.KIND for account in accounts):
+        yield STACKS
 
 
 def _in_words_alone(verdict: Verdict) -> bool:

@@ -61,8 +61,8 @@ def moments(path: Path) -> Part:
     assert last is not None and before is not None, "the first look has its snapshot"
     watched = stream.label.watched
     return Part(
-        last=_seen(last),
-        before=_seen(before),
+        last=_in_sight(last),
+        before=_in_sight(before),
         over=stream.over,
         patience=watched.patience,
         attached=watched.attached,
@@ -72,25 +72,29 @@ def moments(path: Path) -> Part:
     )
 
 
-def _seen(snapshot: Snapshot) -> Snapshot:
+def _in_sight(snapshot: Snapshot) -> Snapshot:
     """Without the ranks that are out of sight here, which may be thousands: others have seen them."""
     return replace(snapshot, ranks=tuple(view for view in snapshot.ranks if view.state != "unseen"))
 
 
 def _may_hurt(look: Look, following: Look) -> bool:
     """True where a look may tell of the end of a process that was there at the look before it."""
-    told = [one for one in following.told if one.record is not None]
-    there = {usage.pid for usage in look.alive} | {one.pid for one in told}
+    reports = [report for report in following.told if report.record is not None]
+    pids = {usage.pid for usage in look.alive} | {report.pid for report in reports}
     return (
         (look.status, look.reaped) != (following.status, following.reaped)
-        or not there <= {usage.pid for usage in following.alive}
-        or any(one.record["error"] or one.record["reaped"] for one in told if one.record is not None)
+        or not pids <= {usage.pid for usage in following.alive}
+        or any(
+            report.record["error"] or report.record["reaped"]
+            for report in reports
+            if report.record is not None
+        )
     )
 
 
 def _has_failed(snapshot: Snapshot) -> bool:
     ended = (view.process for view in snapshot.ranks if view.process is not None)
-    return any(one.error or one.signal or one.exit_code for one in ended)
+    return any(process.error or process.signal or process.exit_code for process in ended)
 
 
 def packed(part: Part) -> bytes:
@@ -111,21 +115,21 @@ class Unpacker:
     """Reads parts; what is equal in several of them, and large, is held once."""
 
     def __init__(self) -> None:
-        self._known: dict[object, object] = {}
+        self._by_value: dict[object, object] = {}
 
     def part(self, content: bytes) -> Part:
         """The part that was packed."""
-        found = _Facts(content, self._known).load()
-        assert isinstance(found, Part), "only a process that has been taken over sends anything else"
-        return found
+        part = _Facts(content, self._by_value).load()
+        assert isinstance(part, Part), "only a process that has been taken over sends anything else"
+        return part
 
 
 class _Facts(pickle.Unpickler):
     """Makes facts and nothing else, whatever the process that has read a file may send."""
 
-    def __init__(self, content: bytes, known: dict[object, object]) -> None:
+    def __init__(self, content: bytes, by_value: dict[object, object]) -> None:
         super().__init__(io.BytesIO(content))
-        self._known = known
+        self._by_value = by_value
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == REBUILD:
@@ -139,4 +143,4 @@ class _Facts(pickle.Unpickler):
         same: object = value
         if isinstance(value, IssuedCall):  # compared by what they are, and by the sources they show
             same = (value.op, value.stack, *(frame.text for frame in value.stack))
-        return self._known.setdefault(same, value)
+        return self._by_value.setdefault(same, value)

@@ -44,9 +44,9 @@ def call(functions: Iterable[str]) -> Call | None:
         functions: of its stack, innermost first. The outermost one that is known says what it waits in:
             the others serve that.
     """
-    found: Call | None = None
+    outermost: Call | None = None
     for function in functions:
         if carried := _CARRIED.search(function):
             return {"kind": "collective", "op": carried["op"], **NOTHING}
-        found = next((call for name, call in _CALLS if re.search(name, function)), found)
-    return found
+        outermost = next((call for name, call in _CALLS if re.search(name, function)), outermost)
+    return outermost

@@ -39,7 +39,7 @@ class _Communicator(msgspec.Struct, frozen=True):
     missing_ranks: tuple[_Rank, ...] = ()
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _Output(msgspec.Struct, frozen=True):
     communicators: tuple[_Communicator, ...]
 
 
@@ -65,14 +65,16 @@ def from_json(value: object, path: str) -> Account:
         UnreadableError: it is not as NCCL writes it.
     """
     try:
-        told = msgspec.convert(value, _Told)
+        output = msgspec.convert(value, _Output)
     except msgspec.ValidationError as problem:
         raise UnreadableError(f"it is not as ncclras writes it: {problem}") from None
-    return _account((said for one in told.communicators for said in _of(one)), path)
+    return _account(
+        (sentence for communicator in output.communicators for sentence in _of(communicator)), path
+    )
 
 
-def _account(said: Iterable[str], path: str) -> Account:
-    warned = tuple(f"ncclras: {sentence}" for sentence, _ in zip(said, range(MOST), strict=False))
+def _account(sentences: Iterable[str], path: str) -> Account:
+    warned = tuple(f"ncclras: {sentence}" for sentence, _ in zip(sentences, range(MOST), strict=False))
     return Account(file=path, kind=KIND, warned=warned)
 
 
@@ -91,13 +93,13 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
 def _of(communicator: _Communicator) -> Iterator[str]:
     """The ranks of a communicator that are missing, and functions that not all have called as often."""
     name = f"communicator {communicator.hash}"
-    missing = [one.rank for one in communicator.missing_ranks]
+    missing = [rank.rank for rank in communicator.missing_ranks]
     if missing:
         yield f"{name}: nothing is known of its {spoken(missing)}"
     by_count: dict[str, dict[int, list[int]]] = {}
-    for one in communicator.ranks:
-        for function, count in one.collective_counts.items():
-            by_count.setdefault(function, {}).setdefault(count, []).append(one.rank)
+    for rank in communicator.ranks:
+        for function, count in rank.collective_counts.items():
+            by_count.setdefault(function, {}).setdefault(count, []).append(rank.rank)
     for function, ranks in by_count.items():
         if len(ranks) > 1:
             listed = ", ".join(f"{count} times by {spoken(ranks[count])}" for count in sorted(ranks))

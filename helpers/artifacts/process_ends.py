@@ -106,57 +106,61 @@ class ProcessEnds:
 
     def place(self) -> None:
         """The ranks of processes that a launcher tells by local rank, and who has failed first."""
-        known = {told.pid for told in self._ranks.values()}
+        pids = {log_rank.pid for log_rank in self._ranks.values()}
         for local, pid, code, line in self.by_local_rank:
-            if pid not in known:
-                told = self._ranks.of(local)
-                told.local_rank, told.pid = local, pid
-                told.ended(line, code)
+            if pid not in pids:
+                log_rank = self._ranks.of(local)
+                log_rank.local_rank, log_rank.pid = local, pid
+                log_rank.ended(line, code)
         # Who aborts says so, and its launcher tells the signal: that is one end.
         by_signal = {t.code for rank, t in self._ranks.items() if isinstance(rank, int)}
-        for name, told in [*self._ranks.items()]:
-            ended = told.code is not None and told.code < 0 and told.code in by_signal
-            if isinstance(name, str) and ended and not told.raised:
+        for name, log_rank in [*self._ranks.items()]:
+            ended = log_rank.code is not None and log_rank.code < 0 and log_rank.code in by_signal
+            if isinstance(name, str) and ended and not log_rank.raised:
                 del self._ranks[name]
-        if self._root is not None:  # it stands last, and was observed first
-            at = (told.code_at for told in self._ranks.values() if told.code_at)
-            self._root.code_at = min(at, default=1) - 1 or -1
-            for told in self._ranks.values():
-                told.follows = told is not self._root and self._root.code is not None
+        if self._root is not None:
+            self._place_root(self._root)
+
+    def _place_root(self, root: LogRank) -> None:
+        """The root cause stands last in a table of failures, and was observed first."""
+        at = (log_rank.code_at for log_rank in self._ranks.values() if log_rank.code_at)
+        root.code_at = min(at, default=1) - 1 or -1
+        for log_rank in self._ranks.values():
+            log_rank.follows = log_rank is not root and root.code is not None
 
     def _summary(self, line: Line) -> bool:
         """A row of torchelastic's table of failures, or several in one line; False where it is none."""
         rows = (exit_lines.ROOT_CAUSE, exit_lines.SUMMARY_RANK, exit_lines.SUMMARY_EXIT)
-        cells = [(row, match) for row in rows for match in row.all(line.text)]
+        cells = [(row, match) for row in rows for match in row.matches(line.text)]
         for row, match in sorted(cells, key=lambda cell: cell[1].start()):
             if row is exit_lines.ROOT_CAUSE:
                 self._root_next = True
             elif row is exit_lines.SUMMARY_RANK:
                 self._in_summary[line.writer] = self._failed_first(line, match)
-            elif (told := self._in_summary.get(line.writer)) is not None:
-                told.ended(line, int(match["code"]))
-                told.pid = int(match["pid"])
+            elif (log_rank := self._in_summary.get(line.writer)) is not None:
+                log_rank.ended(line, int(match["code"]))
+                log_rank.pid = int(match["pid"])
         return bool(cells)
 
     def _failed_first(self, line: Line, match: re.Match[str]) -> LogRank:
         """The rank that a table of failures names; below `Root Cause` it is the first to have failed."""
-        told = self._ranks.of(int(match["rank"]))
-        told.local_rank = int(match["local"])
-        if self._root_next and not told.died:
-            told.died, told.code_at = True, told.code_at or line.number
-        self._root = told if self._root_next else self._root
+        log_rank = self._ranks.of(int(match["rank"]))
+        log_rank.local_rank = int(match["local"])
+        if self._root_next and not log_rank.died:
+            log_rank.died, log_rank.code_at = True, log_rank.code_at or line.number
+        self._root = log_rank if self._root_next else self._root
         self._root_next = False
         self._writers.note(line.writer, int(match["rank"]))
-        return told
+        return log_rank
 
     def _tasks(self, line: Line, match: re.Match[str]) -> None:
         """How tasks of Slurm have ended."""
         tasks, for_memory = numbers(match["tasks"]), match["how"] == "Out Of Memory"
         self.memory_kills += for_memory * len(tasks)
         for rank in tasks:
-            told = self._ranks.of(rank)
-            told.ended(line, int(match["code"]) if match["code"] else -SIGNALS[match["how"]])
-            told.for_memory |= for_memory
+            log_rank = self._ranks.of(rank)
+            log_rank.ended(line, int(match["code"]) if match["code"] else -SIGNALS[match["how"]])
+            log_rank.for_memory |= for_memory
 
     def _killed(self, line: Line, number: int) -> None:
         """Processes have been killed for memory."""
@@ -167,18 +171,7 @@ class ProcessEnds:
     def _by_launcher(self, line: Line) -> bool:
         """What has started a process tells how it has ended, or its rank; False where it does not."""
         if match := exit_lines.RANK_ENDED.search(line.text):
-            known = (
-                match[name]
-                for name in ("rank", "worker", "train", "task", "index", "mpi")
-                if match[name]
-            )
-            rank = next(known, None)
-            code = match["code"] or match["returned"] or match["exit"]
-            name, number = match["signal"] or match["died"], match["number"]
-            by_signal = -signal.Signals[name] if name else -int(number) if number else None
-            # Whose end a launcher tells is not the launcher: it has a name of its own.
-            told = self._ranks.of(int(rank) if rank else f"{line.writer} ")
-            told.ended(line, int(code) if code else by_signal)
+            self._rank_ended(line, match)
         elif match := exit_lines.MPI_RANK.search(line.text):
             self._mpi_rank = int(match["rank"] or match["number"] or match["named"])
         elif (match := exit_lines.MPI_SIGNAL.search(line.text)) and self._mpi_rank is not None:
@@ -189,20 +182,31 @@ class ProcessEnds:
             self._writers.note(f"{match['pid']}@{match['ip']}", int(match["rank"]))
         elif match := exit_lines.POD_ENDED.search(line.text):
             code = int(match["code"] or match["exit"])
-            told = self._ranks.of(f"{match['pod'] or match['ended']} ")
-            told.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
+            log_rank = self._ranks.of(f"{match['pod'] or match['ended']} ")
+            log_rank.ended(line, _FROM_SHELL - code if code > _FROM_SHELL else code)
         else:
             return False
         return True
+
+    def _rank_ended(self, line: Line, match: re.Match[str]) -> None:
+        """A launcher tells how a rank has ended, or a process without a rank."""
+        labels = (match[name] for name in ("rank", "worker", "train", "task", "index", "mpi"))
+        rank = next(filter(None, labels), None)
+        code = match["code"] or match["returned"] or match["exit"]
+        name, number = match["signal"] or match["died"], match["number"]
+        by_signal = -signal.Signals[name] if name else -int(number) if number else None
+        # Whose end a launcher tells is not the launcher: it has a name of its own.
+        log_rank = self._ranks.of(int(rank) if rank else f"{line.writer} ")
+        log_rank.ended(line, int(code) if code else by_signal)
 
     def _by_signal(self, line: Line) -> None:
         """A process, or the shell or the library around it, tells of the signal that ends it."""
         if match := kill_lines.SIGNAL_BLOCK.search(line.text):
             self._ranks.of(line.speaker).ended(line, -SIGNALS[match["how"]])
         elif match := kill_lines.SIGNAL_HANDLER.search(line.text):
-            told = self._ranks.of(line.speaker)
-            told.pid = int(match["pid"])
-            told.ended(line, -signal.Signals[match["name"]])
+            log_rank = self._ranks.of(line.speaker)
+            log_rank.pid = int(match["pid"])
+            log_rank.ended(line, -signal.Signals[match["name"]])
         elif failure_lines.TERMINATED.search(line.text):
             self._aborted = self._ranks.of(line.speaker)
             self._aborted.ended(line, -signal.SIGABRT)

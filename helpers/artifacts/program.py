@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..job_files import text
 from ..observe.account import Account
@@ -15,19 +15,18 @@ PATIENCE = 1.0
 """Seconds to wait for a source, which is asked for once."""
 
 
-def sources(accounts: Iterable[Account]) -> Sources:
+def sources(accounts: Sequence[Account]) -> Sources:
     """The sources of the user's files, unless they have been changed since the job ran."""
-    known = list(accounts)
-    written = min((one.written for one in known if one.written is not None), default=None)
-    return Sources(folder(known), _answer, written)
+    written = min((account.written for account in accounts if account.written is not None), default=None)
+    return Sources(folder(accounts), _answer, written)
 
 
 def folder(accounts: Iterable[Account]) -> str:
     """That of the script which most processes run: the user's files are told relative to it."""
     scripts = Counter(
         os.path.dirname(file)
-        for one in accounts
-        for thread in one.threads
+        for account in accounts
+        for thread in account.threads
         for file, _, function, user in thread["frames"][-1:]
         if user and function == "<module>" and os.path.isabs(file)
     )

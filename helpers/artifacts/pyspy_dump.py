@@ -129,11 +129,16 @@ def from_text(lines: Iterable[str], path: str) -> Account | None:
             if values is not None:
                 values.append({"name": value[1], "repr": value[2]})
     words = tuple(" ".join(command).split())
-    if not pid:  # without its head: Linux gives the main thread the number of its process
-        main = [thread.os_thread_id for thread in threads if thread.thread_name == "MainThread"]
-        pid = next(filter(None, main), 0)
-        threads = [replace(thread, pid=pid) for thread in threads]
+    if not pid:
+        threads = _with_pid(threads)
     return of_threads(threads, words, path) if threads else None
+
+
+def _with_pid(threads: list[DumpedText]) -> list[DumpedText]:
+    """The threads of a text without its head: Linux gives the main one the number of its process."""
+    main = [thread.os_thread_id for thread in threads if thread.thread_name == "MainThread"]
+    pid = next(filter(None, main), 0)
+    return [replace(thread, pid=pid) for thread in threads]
 
 
 def of_threads(
@@ -157,8 +162,8 @@ def of_threads(
         environment={},
         cwd="",
     )
-    known: list[Thread] = record["threads"]
-    for thread, text in zip(known, threads, strict=True):
+    record_threads: list[Thread] = record["threads"]
+    for thread, text in zip(record_threads, threads, strict=True):
         thread["native"] = _native(text)
         thread["call"] = thread["call"] or native_call.call(_functions(text))
     main = next((thread.frames for thread in threads if thread.os_thread_id == pid), threads[0].frames)
@@ -169,13 +174,11 @@ def of_threads(
     env = record["env"]
     local = _LOCAL_RANK.search(" ".join(command))
     local_rank = int(local[1]) if local is not None else None
-    if not worker:
-        rank = next((number for number in (rank, index, local_rank) if number is not None), None)
-    tensor_rank = _tensor_rank(command)
+    ranks = (_tensor_rank(command), rank, *(() if worker else (index, local_rank)))
     return Account(
         file=path,
         kind=kind,
-        rank=rank if tensor_rank is None else tensor_rank,
+        rank=next((number for number in ranks if number is not None), None),
         worker=worker,
         worker_id=index if worker else None,
         world_size=world_size,
@@ -183,10 +186,10 @@ def of_threads(
         master=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_PORT" in env else None,
         pid=pid or None,
         command=command,
-        threads=tuple(known),
+        threads=tuple(record_threads),
         busy=any(
             text.active and (thread["main"] or _is_of_torch(text))
-            for text, thread in zip(threads, known, strict=True)
+            for text, thread in zip(threads, record_threads, strict=True)
         ),
     )
 
@@ -196,9 +199,9 @@ def _mark_main(threads: Sequence[DumpedText], pid: int, kind: str) -> None:
     outermost = [thread.frames[-1]["name"] for thread in threads if thread.frames]
     if any(thread.os_thread_id == pid for thread in threads) or "<module>" in outermost:
         return
-    named = [thread for thread in threads if thread.thread_name == "MainThread"]
+    by_name = [thread for thread in threads if thread.thread_name == "MainThread"]
     unnamed = [thread for thread in threads if thread.thread_name is None and kind == KIND]
-    for thread in [*named, *unnamed][:1]:
+    for thread in [*by_name, *unnamed][:1]:
         thread.os_thread_id = pid
 
 

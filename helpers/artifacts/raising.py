@@ -68,7 +68,7 @@ class Raising(msgspec.Struct):
 
     Attributes:
         begins: number of its first line in the log; lines: of it, and of those chained to it.
-        named: number of the line that names it, 0 before it is; newest: of the newest line of its
+        named_at: number of the line that names it, 0 before it is; newest: of the newest line of its
             traceback; raw: the line that names it, as the file has it, else the newest one.
         certain: whether it is called an exception there: else a line of another process may stand before
             it.
@@ -76,13 +76,13 @@ class Raising(msgspec.Struct):
         message: what stands before the traceback.
         details: what later lines of its message say it is, each once.
         logged: what it is, of one that was logged by a library, and not raised.
-        aside: True for one of a thread or a finaliser, which ends no process.
+        nonfatal: True for one of a thread or a finaliser, which ends no process.
         outlived: True once its process goes on with its work.
     """
 
     begins: int
     lines: list[str] = msgspec.field(default_factory=list)
-    named: int = 0
+    named_at: int = 0
     newest: int = 0
     raw: str = ""
     certain: bool = False
@@ -90,7 +90,7 @@ class Raising(msgspec.Struct):
     message: str = ""
     details: dict[str, None] = msgspec.field(default_factory=dict)
     logged: ErrorView | None = None
-    aside: bool = False
+    nonfatal: bool = False
     outlived: bool = False
     _later: dict[str, set[str]] = msgspec.field(default_factory=dict)
 
@@ -112,12 +112,12 @@ class Raising(msgspec.Struct):
     @property
     def _frames(self) -> list[Frame]:
         """The frames of the first traceback, the outermost first."""
-        found: list[Frame] = []
+        frames: list[Frame] = []
         for line in self.lines:
-            if found and line.endswith(TRACEBACK):
+            if frames and line.endswith(TRACEBACK):
                 break
-            found += tracebacks.frames((line,))
-        return found
+            frames += tracebacks.frames((line,))
+        return frames
 
     def add(self, line: Line, text: str, heard: Mapping[str, str]) -> None:
         """One more line of its process.
@@ -130,41 +130,49 @@ class Raising(msgspec.Struct):
         if text.endswith(TRACEBACK):
             self.since, self.certain = 0, False
         elif self.since and not self.certain and self.since <= CHAINED and INDENTED.match(text):
-            self.since, self.named, self.outlived = 0, 0, False
+            self.since, self.named_at, self.outlived = 0, 0, False
             self._later.clear()
         elif not self.since and (not text.strip() or text[0].isspace()):
             if text.strip() and not self.message:
                 self.newest, self.raw = line.number, line.raw
         else:
-            self.since += 1
-            certain = not self.certain and tracebacks.names_exception(text)
-            if certain and self.since <= tracebacks.NEAR:
-                self.since, self.certain = 1, True
-            if self.since == 1:
-                self.named, self.raw = line.number, line.raw
-            shape = work_shape(text) if self.since > 1 else ""
-            if shape and shape in heard:
-                self.outlived = self.outlived or heard[shape] != text  # with other numbers
-            elif shape:
-                self._later.setdefault(shape, set()).add(text)
-                self.outlived = self.outlived or len(self._later[shape]) >= GOES_ON
+            self._follow(line, text, heard)
+
+    def _follow(self, line: Line, text: str, heard: Mapping[str, str]) -> None:
+        """A line after a traceback: it names the exception, or shows that the process goes on."""
+        self.since += 1
+        certain = not self.certain and tracebacks.names_exception(text)
+        if certain and self.since <= tracebacks.NEAR:
+            self.since, self.certain = 1, True
+        if self.since == 1:
+            self.named_at, self.raw = line.number, line.raw
+        shape = work_shape(text) if self.since > 1 else ""
+        if shape and shape in heard:
+            self.outlived = self.outlived or heard[shape] != text  # with other numbers
+        elif shape:
+            self._later.setdefault(shape, set()).add(text)
+            self.outlived = self.outlived or len(self._later[shape]) >= GOES_ON
 
     def error(self) -> ErrorView | None:
         """The exception."""
         if self.logged is not None:
             return self.logged
+        view, details = self._printed(), "; ".join(self.details)
+        return replace(view, message=details) if view is not None and details else view
+
+    def _printed(self) -> ErrorView | None:
+        """The exception as its lines tell it."""
         frames = self._frames
-        errors = [one for one in tracebacks.errors("\n".join(self.lines)) if one.type != _RELAYED]
-        alike = [one for one in errors if _of_launcher(one.stack) == self.of_launcher]
-        found = next(iter(alike or errors), None)
-        if found is None and len(self.lines) > 1 and (named := RAISED.match(self.lines[1])):
-            found = ErrorView(tracebacks.type_in(named), self.lines[1][named.end() - 1 :])
+        errors = [view for view in tracebacks.errors("\n".join(self.lines)) if view.type != _RELAYED]
+        alike = [view for view in errors if _of_launcher(view.stack) == self.of_launcher]
+        if errors:
+            return next(iter(alike or errors))
+        if len(self.lines) > 1 and (match := RAISED.match(self.lines[1])):
+            return ErrorView(tracebacks.type_in(match), self.lines[1][match.end() - 1 :])
         begun = frames or (not self.since and self.lines[-1].endswith(TRACEBACK))
-        if found is None and begun and not self.named and not self.of_launcher:
-            kind = UNNAMED if self.message else CUT_OFF
-            found = ErrorView(kind, self.message, tuple(reversed(frames)))
-        details = "; ".join(self.details)
-        return replace(found, message=details) if found is not None and details else found
+        if not begun or self.named_at or self.of_launcher:
+            return None
+        return ErrorView(UNNAMED if self.message else CUT_OFF, self.message, tuple(reversed(frames)))
 
 
 def work_shape(text: str) -> str:

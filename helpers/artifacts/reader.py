@@ -1,6 +1,6 @@
 """The process in which files are read: a hostile one can end it, and nothing else.
 
-It is told paths, one a line of JSON, and answers each with a line: what was found.
+It is told paths, one a line of JSON, and answers each with a line: the content.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from .files import Budget
-from .reading import Found, found_in
+from .reading import FileContent, content_of
 
 MEMORY = 2 << 30
 """Bytes of address space that it may take."""
@@ -28,16 +28,16 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     budget = Budget(int(sys.argv[1]))
     for line in sys.stdin:
-        found = found_in(Path(json.loads(line)), budget)
-        sys.stdout.buffer.write(_encoded(found) + b"\n")
+        content = content_of(Path(json.loads(line)), budget)
+        sys.stdout.buffer.write(_encoded(content) + b"\n")
         sys.stdout.flush()
 
 
-def _encoded(found: Found) -> bytes:
+def _encoded(content: FileContent) -> bytes:
     try:
-        return msgspec.json.encode(found)
+        return msgspec.json.encode(content)
     except UnicodeEncodeError:
-        return msgspec.json.encode(Found(damaged="it holds text that is no Unicode"))
+        return msgspec.json.encode(FileContent(damaged="it holds text that is no Unicode"))
 
 
 if __name__ == "__main__":

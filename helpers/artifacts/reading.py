@@ -42,7 +42,7 @@ JSON = re.compile(rb'\s*(\{\s*"|\[\s*[{\]])')
 _NAMED = re.compile(r"(?<!local_)(?<!local-)rank[_\-. ]?(\d+)", re.IGNORECASE)
 
 
-class Found(msgspec.Struct, frozen=True, omit_defaults=True):
+class FileContent(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one file holds.
 
     Attributes:
@@ -66,42 +66,47 @@ class Found(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.accounts or self.part or self.damaged or self.telling or self.output)
 
 
-def found_in(file: Path, budget: Budget) -> Found:
+def content_of(file: Path, budget: Budget) -> FileContent:
     """What a file holds, recognised by its content."""
     try:
         with opened(file) as content:
             if RECORDING.match(content.read(LABEL)):
-                return Found(part=packed(moments(file)))
+                return FileContent(part=packed(moments(file)))
             content.seek(0)
             head = content.read(HEAD)
             content.seek(0)
-            found = _found(head, content, str(file), budget)
+            file_content = _recognised(head, content, str(file), budget)
         written = file.stat().st_mtime
     except UnreadableError as problem:
-        return Found(damaged=str(problem))
+        return FileContent(damaged=str(problem))
     except RecordingError as problem:
-        return Found(damaged=f"it {problem}")
-    dated = (one if one.written is not None else replace(one, written=written) for one in found.accounts)
-    return replace(found, accounts=tuple(dated))
+        return FileContent(damaged=f"it {problem}")
+    dated = (
+        account if account.written is not None else replace(account, written=written)
+        for account in file_content.accounts
+    )
+    return replace(file_content, accounts=tuple(dated))
 
 
-def _found(head: bytes, content: IO[bytes], path: str, budget: Budget) -> Found:
+def _recognised(head: bytes, content: IO[bytes], path: str, budget: Budget) -> FileContent:
     if PICKLE.match(head):
-        return Found(accounts=tuple(_of_value(flight_dump.unpickled(whole(content, budget)), path)))
+        return FileContent(
+            accounts=tuple(_of_value(flight_dump.unpickled(whole(content, budget)), path))
+        )
     if JSON.match(head):
         return _of_json(content, path, budget)
     if ncclras.is_text(head):
         lines = whole(content, budget).decode("utf-8", "replace").splitlines()
         content.seek(0)
-        found = _of_text(content, path, budget)
-        return replace(found, accounts=(ncclras.from_text(lines, path), *found.accounts))
+        of_lines = _of_text(content, path, budget)
+        return replace(of_lines, accounts=(ncclras.from_text(lines, path), *of_lines.accounts))
     if not head.strip(b"\0"):  # a log that was emptied while it was written
         head = content.read(EMPTIED).lstrip(b"\0")[:HEAD]
         content.seek(0)
-    return _of_text(content, path, budget) if is_text(head) else Found()
+    return _of_text(content, path, budget) if is_text(head) else FileContent()
 
 
-def _of_json(content: IO[bytes], path: str, budget: Budget) -> Found:
+def _of_json(content: IO[bytes], path: str, budget: Budget) -> FileContent:
     """What a JSON text holds: dumps, the records of a collector, or a log whose first line is one."""
     data = whole(content, budget)
     accounts: list[Account] = []
@@ -114,15 +119,15 @@ def _of_json(content: IO[bytes], path: str, budget: Budget) -> Found:
     except UnreadableError as problem:
         damaged = problem
     if accounts:
-        return Found(accounts=tuple(accounts))
+        return FileContent(accounts=tuple(accounts))
     records = [] if damaged is not None else list(collected.records(values))
     if records:
         return _of_records(records, data.decode("utf-8", "replace").splitlines(), path)
     content.seek(0)
-    found = _of_text(content, path, budget)
-    if damaged is not None and not found.accounts and DUMP.search(data[:HEAD]):
+    of_lines = _of_text(content, path, budget)
+    if damaged is not None and not of_lines.accounts and DUMP.search(data[:HEAD]):
         raise damaged
-    return found
+    return of_lines
 
 
 def _of_value(value: object, path: str) -> Iterator[Account]:
@@ -130,7 +135,7 @@ def _of_value(value: object, path: str) -> Iterator[Account]:
         assert isinstance(value, dict)
         yield flight_dump.account(value, path)
     elif pyspy_dump.is_json(value):
-        yield _named(pyspy_dump.from_json(value, path))
+        yield _with_named_rank(pyspy_dump.from_json(value, path))
     elif ncclras.is_json(value):
         yield ncclras.from_json(value, path)
     elif error_file.is_error_file(value):
@@ -138,17 +143,17 @@ def _of_value(value: object, path: str) -> Iterator[Account]:
         yield error_file.account(value, path)
 
 
-def _of_records(records: Iterable[collected.Record], lines: Sequence[str], path: str) -> Found:
+def _of_records(records: Iterable[collected.Record], lines: Sequence[str], path: str) -> FileContent:
     """What a collector has wrapped in the lines of a file."""
     text, at = Text(path, rank_named(path)), 0
     for record in records:
-        ahead = (n for n in range(at, len(lines)) if record.quoted in lines[n])
-        at = next(ahead, at)
+        following = (n for n in range(at, len(lines)) if record.quoted in lines[n])
+        at = next(following, at)
         text.take_record(record, at + 1, lines[at])
-    return _told(text, path, (record.text for record in records))
+    return _text_content(text, path, (record.text for record in records))
 
 
-def _of_text(content: IO[bytes], path: str, budget: Budget) -> Found:
+def _of_text(content: IO[bytes], path: str, budget: Budget) -> FileContent:
     text = Text(path, rank_named(path))
     newest = deque[bytes](maxlen=2)
     for piece in pieces(content, budget):
@@ -159,17 +164,18 @@ def _of_text(content: IO[bytes], path: str, budget: Budget) -> Found:
         for line in piece.split(b"\n"):
             text.take(line[:LINE].decode("utf-8", "replace").rstrip("\r"))
     last = (line[:LINE].decode("utf-8", "replace") for piece in newest for line in piece.split(b"\n"))
-    return _told(text, path, last)
+    return _text_content(text, path, last)
 
 
-def _told(text: Text, path: str, last: Iterable[str]) -> Found:
+def _text_content(text: Text, path: str, last: Iterable[str]) -> FileContent:
     """What a text has told.
 
     Args:
         last: its newest lines.
     """
     accounts = [
-        account if account.kind == log_rank.KIND else _named(account) for account in text.accounts()
+        account if account.kind == log_rank.KIND else _with_named_rank(account)
+        for account in text.accounts()
     ]
     output = (
         Account(file=path, kind=log_rank.KIND, rank=rank, output=tuple(lines))
@@ -177,7 +183,7 @@ def _told(text: Text, path: str, last: Iterable[str]) -> Found:
         if rank is not None
     )
     telling, alarming = text.telling()
-    return Found(
+    return FileContent(
         accounts=tuple(accounts), output=tuple(output), telling=tuple(telling), alarming=alarming
     )
 
@@ -190,9 +196,9 @@ def rank_named(path: str) -> int | None:
     """
     file = Path(path).absolute()
     for part in (file, file.parent):
-        named = _NAMED.search(part.name)
-        if named is not None and (named.start() == 0 or _has_siblings(part)):
-            return int(named[1])
+        match = _NAMED.search(part.name)
+        if match is not None and (match.start() == 0 or _has_siblings(part)):
+            return int(match[1])
     if placed := error_file.PLACE.search(path):
         return int(placed[1])
     return None
@@ -206,12 +212,12 @@ def _has_siblings(path: Path) -> bool:
     return False
 
 
-def _named(account: Account) -> Account:
+def _with_named_rank(account: Account) -> Account:
     """A dump of one process, with the rank that the name of its file tells."""
     path = Path(account.file)
     for name in (path.name, path.parent.name):
-        if named := _NAMED.search(name):
-            return replace(account, rank=int(named[1]))
+        if match := _NAMED.search(name):
+            return replace(account, rank=int(match[1]))
     number = flight_dump.rank_of(account.file)
     if account.rank is None and number is not None and number != account.pid:
         return replace(account, rank=number)

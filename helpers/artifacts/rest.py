@@ -58,19 +58,19 @@ def _system_call(thread: Thread, sources: Sources) -> str:
         return UNKNOWN
     file, line, _, user = thread["frames"][0]
     if not user:
-        known = (call for ending, call in BY_FILE.items() if file.endswith(os.sep + ending))
-        return next(known, "futex" if f"{os.sep}torch{os.sep}" in file else UNKNOWN)
+        by_file = (call for ending, call in BY_FILE.items() if file.endswith(os.sep + ending))
+        return next(by_file, "futex" if f"{os.sep}torch{os.sep}" in file else UNKNOWN)
     site = thread["site"]
-    called = called_at(site, sources) if site is not None else None
-    if called is not None and called[0] in BY_OBJECT:
-        return BY_OBJECT[called[0]]
+    callee = called_at(site, sources) if site is not None else None
+    if callee is not None and callee[0] in BY_OBJECT:
+        return BY_OBJECT[callee[0]]
     names = {
         _name(node)
         for node in ast.walk(sources.tree(file))
         if isinstance(node, ast.Call) and holds(node, line)
     }
-    found = {BY_CALL[name] for name in names & BY_CALL.keys()}
-    return found.pop() if len(found) == 1 else UNKNOWN
+    calls = {BY_CALL[name] for name in names & BY_CALL.keys()}
+    return calls.pop() if len(calls) == 1 else UNKNOWN
 
 
 def _name(call: ast.Call) -> str:

@@ -17,7 +17,7 @@ ALARMING = 4
 SOON = 12
 """Lines that may stand at the end of a text, after the one that tells of its failure."""
 
-KEPT = 64
+SHAPES = 64
 """Lines that are remembered while a text is read: the first ones of each weight, and the last."""
 
 AROUND = 40
@@ -69,7 +69,7 @@ class Telling:
     """The most telling lines of a text as it is read."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[int, Line]] = {}
+        self._by_shape: dict[str, tuple[int, Line]] = {}
         self._last: Line | None = None
         self._since: list[int] = []
 
@@ -80,8 +80,8 @@ class Telling:
         self._last = line
         weight, at = 0, 0
         if _ANY.search(line.text):
-            found = ((weight, pattern.search(line.text)) for weight, pattern in _PATTERNS)
-            weight, at = next(((weight, match.start()) for weight, match in found if match), (0, 0))
+            matches = ((weight, pattern.search(line.text)) for weight, pattern in _PATTERNS)
+            weight, at = next(((weight, match.start()) for weight, match in matches if match), (0, 0))
         if weight >= ALARMING and not _RETRIED.search(line.text):
             self._since = [line.number]
         elif self._since and _WELL.search(line.text):
@@ -89,8 +89,8 @@ class Telling:
         elif self._since:
             self._since.append(line.number)
         shape = _NUMBERS.sub("#", line.text[max(0, at - AROUND) : at + AROUND])
-        if weight and shape not in self._kept and len(self._kept) < KEPT:
-            self._kept[shape] = weight, line
+        if weight and shape not in self._by_shape and len(self._by_shape) < SHAPES:
+            self._by_shape[shape] = weight, line
 
     def alarming(self, outlived: Collection[int]) -> bool:
         """True where a text ends soon after a line that tells of a failure.
@@ -102,17 +102,19 @@ class Telling:
 
     def lines(self, outlived: Collection[int]) -> list[tuple[int, str]]:
         """Number of a line, and the line, in their order: the most telling, else the last one."""
-        kept = [(w, line) for w, line in self._kept.values() if line.number not in outlived]
-        heaviest = sorted(kept, key=lambda kept: (-kept[0], kept[1].number))[:MOST]
-        found = {line.number: line.raw for _, line in heaviest}
-        if self._last is not None and not found:
-            found[self._last.number] = self._last.raw
-        return sorted(found.items())
+        candidates = [(w, line) for w, line in self._by_shape.values() if line.number not in outlived]
+        heaviest = sorted(candidates, key=lambda candidate: (-candidate[0], candidate[1].number))[:MOST]
+        by_number = {line.number: line.raw for _, line in heaviest}
+        if self._last is not None and not by_number:
+            by_number[self._last.number] = self._last.raw
+        return sorted(by_number.items())
 
 
 def excerpt(text: str, letters: int) -> str:
     """A part of a line, of so many letters at most: its beginning, or from what tells on."""
-    known = [match.start() for row in _MESSAGES if (match := row.search(text))]
-    found = known or [match.start() for _, pattern in _PATTERNS if (match := pattern.search(text))]
-    at = min(found, default=0)
+    of_messages = [match.start() for row in _MESSAGES if (match := row.search(text))]
+    starts = of_messages or [
+        match.start() for _, pattern in _PATTERNS if (match := pattern.search(text))
+    ]
+    at = min(starts, default=0)
     return text[at if at > letters - AROUND else 0 :][:letters]

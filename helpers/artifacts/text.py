@@ -54,7 +54,7 @@ HITS = 8
 LONGEST = 20_000
 """Lines of the dump of one process at most."""
 
-APART = 50
+OUTSIDE = 50
 """Lines that are no part of a dump, after which it is over: a command may have several lines."""
 
 
@@ -67,12 +67,12 @@ class _Dump(msgspec.Struct):
 
     Attributes:
         heading: the rank that a line above it names.
-        lines: of it; apart: how many lines ago the last one was that can only be a part of it.
+        lines: of it; outside: how many lines ago the last one was that can only be a part of it.
     """
 
     heading: int | None = None
     lines: list[str] = msgspec.field(default_factory=list)
-    apart: int = 0
+    outside: int = 0
 
 
 class Text:
@@ -89,7 +89,7 @@ class Text:
         self._writers = Writers(home)
         self._log = Log(self._writers)
         self._dumps: dict[str, _Dump] = {}
-        self._found: list[tuple[str, Account]] = []
+        self._stacks: list[tuple[str, Account]] = []
         self._headings: dict[str, tuple[int, int]] = {}
         self._analysis = Analysis()
         self._locks = LockLog()
@@ -168,8 +168,8 @@ class Text:
             dump.lines.append(line.text)
         parts = (pyspy_dump.PART, gdb_text.PART)
         part = thread or process or any(p.match(line.text) for p in parts) or not line.text.strip()
-        dump.apart = 0 if part else dump.apart + 1
-        if dump.apart > APART:
+        dump.outside = 0 if part else dump.outside + 1
+        if dump.outside > OUTSIDE:
             self._end(line.writer)
 
     def _heading(self, line: Line) -> None:
@@ -188,13 +188,13 @@ class Text:
         Args:
             newest: lines of the text, the last ones, which have been read before.
         """
-        found: dict[int | str, list[str]] = {}
+        by_writer: dict[int | str, list[str]] = {}
         for line in map(self._writers.line, newest):
             if LOGGED.match(line.text):
                 continue
-            found.setdefault(line.speaker, []).append(line.text)
+            by_writer.setdefault(line.speaker, []).append(line.text)
         by_rank: dict[int | None, list[str]] = {}
-        for writer, lines in found.items():
+        for writer, lines in by_writer.items():
             rank = writer if isinstance(writer, int) else self._writers.rank(writer, {})
             by_rank.setdefault(rank, []).extend(lines)
         return {rank: lines[-NEWEST:] for rank, lines in by_rank.items()}
@@ -203,16 +203,16 @@ class Text:
         """What the text tells, once it has been read."""
         for writer in list(self._dumps):
             self._end(writer)
-        told = self._with_stacks(list(self._log.accounts(self._path)))
+        log_accounts = self._with_stacks(list(self._log.accounts(self._path)))
         locals_ = {
-            one.rank: one.local_rank
-            for one in told
-            if one.rank is not None and one.local_rank is not None
+            account.rank: account.local_rank
+            for account in log_accounts
+            if account.rank is not None and account.local_rank is not None
         }
-        for writer, account in self._found:
+        for writer, account in self._stacks:
             rank = self._writers.rank(writer, locals_)
             yield replace(account, rank=rank) if rank is not None else account
-        yield from told
+        yield from log_accounts
         yield from self._failed
         yield from self._locks.accounts(self._path, self._number)
         yield from self._analysis.accounts(self._path)
@@ -222,18 +222,20 @@ class Text:
         lines = self._telling.lines(self._log.outlived)
         return lines, self._telling.alarming(self._log.outlived)
 
-    def _with_stacks(self, told: list[Account]) -> list[Account]:
+    def _with_stacks(self, accounts: list[Account]) -> list[Account]:
         """What the log tells, less the ends of processes whose stacks it has: these have both."""
-        left = []
-        for account in told:
-            at = next((n for n, (_, one) in enumerate(self._found) if _is_crash_of(one, account)), None)
+        without_stack = []
+        for account in accounts:
+            at = next(
+                (n for n, (_, stack) in enumerate(self._stacks) if _is_crash_of(stack, account)), None
+            )
             if at is None:
-                left.append(account)
+                without_stack.append(account)
                 continue
-            writer, dumped = self._found[at]
+            writer, dumped = self._stacks[at]
             dumped = replace(dumped, signal=account.signal, quotes=account.quotes, host=account.host)
-            self._found[at] = writer, dumped
-        return left
+            self._stacks[at] = writer, dumped
+        return without_stack
 
     def _end(self, writer: str) -> None:
         """The dump of a process is over."""
@@ -244,18 +246,18 @@ class Text:
         of_pyspy = any(pattern.match(dump.lines[0]) for pattern in begun)
         of_gdb = gdb_text.BEGINS.match(dump.lines[0]) is not None
         read = pyspy_dump.from_text if of_pyspy else faulthandler_text.account
-        found = (gdb_text.account if of_gdb else read)(dump.lines, self._path)
-        if found is not None and of_gdb:
-            found = replace(found, rank=dump.heading)
-        if found is not None:
-            self._found.append((writer, found))
+        account = (gdb_text.account if of_gdb else read)(dump.lines, self._path)
+        if account is not None and of_gdb:
+            account = replace(account, rank=dump.heading)
+        if account is not None:
+            self._stacks.append((writer, account))
 
 
 def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace").rstrip("\r")
 
 
-def _is_crash_of(dumped: Account, told: Account) -> bool:
+def _is_crash_of(dumped: Account, account: Account) -> bool:
     """True for the stack of a process that a signal has ended: Python has written it as it died."""
-    crash = told.rank is None and told.signal is not None and dumped.kind == faulthandler_text.KIND
+    crash = account.rank is None and account.signal is not None and dumped.kind == faulthandler_text.KIND
     return crash and dumped.signal is None

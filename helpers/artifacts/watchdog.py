@@ -7,7 +7,7 @@ import re
 
 from ..model.wording import UNTOLD_GROUP
 from ..observe import pyspy_record
-from .log_rank import UNNAMED, WORLD, LogRanks, Operation
+from .log_rank import UNNAMED, WORLD, LogRanks, Operation, Progress
 from .patterns import watchdog_lines
 from .writers import Line, numbers
 
@@ -40,39 +40,32 @@ class Watchdog:
         """What NCCL's watchdog says of a rank, and of its progress in a group."""
         text = line.text
         if frame := watchdog_lines.FRAME.search(text):
-            if line.writer in self._reports:
-                file = frame["file"]
-                user = pyspy_record.is_user(file, ())
-                entry = (file, int(frame["line"]), frame["function"], user)
-                self._ranks.of(self._reports[line.writer]).frames.append(entry)
+            self._frame(line, frame)
             return
-        late = watchdog_lines.WORK.search(text) if watchdog_lines.LATE.search(text) else None
+        work = watchdog_lines.WORK.search(text) if watchdog_lines.LATE.search(text) else None
         status, timed_out = watchdog_lines.STATUS.search(text), watchdog_lines.TIMED_OUT.search(text)
-        if late is None and status is None and timed_out is None:
-            return
         group = watchdog_lines.GROUP.search(text)
-        rank = speaker(line, group)
+        rank = speaker(line, group) if work or status or timed_out else None
         if rank is None:
             return
-        told = self._ranks.of(rank)
-        told.late_at = told.late_at or line.number
-        told.quote(line)
+        log_rank = self._ranks.of(rank)
+        log_rank.late_at = log_rank.late_at or line.number
+        log_rank.quote(line)
         self._reports[line.writer] = rank
         name = UNTOLD_GROUP if group is None else group["guid"] or group["name"] or group["id"]
         if group is not None and group["description"]:
             self.names[name] = group["description"]
-        if late is not None and (late["seq"] is not None or told.at(name).late is None):
-            seq = int(late["seq"]) if late["seq"] is not None else None
-            told.at(name).late = Operation(seq, late["op"], _elements(late))
+        if work is not None:
+            _add_work(log_rank.at(name), work)
         if status is not None:
-            found = told.at(name)
-            found.enqueued, found.completed = _known(status["enqueued"]), _known(status["completed"])
-            # Operations of a group are carried out one after the other.
-            next_one = (found.completed or 0) + 1
-            seq = int(status["seq"]) if status["seq"] is not None else next_one
-            pending = status["seq"] is not None or (found.enqueued or 0) >= next_one
-            if pending and found.late is None:
-                found.late = Operation(seq)
+            _add_status(log_rank.at(name), status)
+
+    def _frame(self, line: Line, match: re.Match[str]) -> None:
+        """A line of the stack that led to the overdue operation of the rank that was reported last."""
+        if line.writer in self._reports:
+            file, number, function = match["file"], int(match["line"]), match["function"]
+            frames = self._ranks.of(self._reports[line.writer]).frames
+            frames.append((file, number, function, pyspy_record.is_user(file, ())))
 
     def _desync_report(self, line: Line) -> None:
         """Where a rank says that the others are, in a group that it does not name."""
@@ -89,39 +82,57 @@ class Watchdog:
                 progress = self._ranks.of(rank).at(UNTOLD_GROUP)
                 if ranks["state"] == "finished":
                     progress.enqueued = progress.completed = self._desync
-                elif progress.late is None:
-                    progress.late = Operation(self._desync, ranks["op"])
+                elif progress.overdue is None:
+                    progress.overdue = Operation(self._desync, ranks["op"])
 
     def find_groups(self) -> None:
         """The groups of operations of which the line itself does not tell it: others do, by number."""
-        named = {
-            (name, progress.late.seq)
-            for told in self._ranks.values()
-            for name, progress in told.by_group.items()
-            if name != UNTOLD_GROUP and progress.late is not None
+        operations = {
+            (name, progress.overdue.seq)
+            for log_rank in self._ranks.values()
+            for name, progress in log_rank.by_group.items()
+            if name != UNTOLD_GROUP and progress.overdue is not None
         }
-        for told in self._ranks.values():
-            untold = told.by_group.get(UNTOLD_GROUP)
-            if untold is None or untold.late is None:
+        for log_rank in self._ranks.values():
+            untold = log_rank.by_group.get(UNTOLD_GROUP)
+            if untold is None or untold.overdue is None:
                 continue
-            own = {n for n, p in told.by_group.items() if p.late and p.late.seq == untold.late.seq}
-            groups = own - {UNTOLD_GROUP} or {n for n, number in named if number == untold.late.seq}
+            seq = untold.overdue.seq
+            same_seq = {n for n, p in log_rank.by_group.items() if p.overdue and p.overdue.seq == seq}
+            groups = same_seq - {UNTOLD_GROUP} or {n for n, number in operations if number == seq}
             if len(groups) == 1:
-                told.at(groups.pop()).late = untold.late
-                del told.by_group[UNTOLD_GROUP]
+                log_rank.at(groups.pop()).overdue = untold.overdue
+                del log_rank.by_group[UNTOLD_GROUP]
 
     def name_operations(self) -> None:
         """The names of operations that one rank tells by number alone: others name them."""
-        late = [
-            (name, progress.late)
-            for told in self._ranks.values()
-            for name, progress in told.by_group.items()
-            if progress.late is not None
+        operations = [
+            (name, progress.overdue)
+            for log_rank in self._ranks.values()
+            for name, progress in log_rank.by_group.items()
+            if progress.overdue is not None
         ]
-        told_of = {(name, one.seq): one for name, one in late if one.op}
-        for name, one in late:
-            known = told_of.get((name, one.seq), one)
-            one.op, one.numel = one.op or known.op or UNNAMED, known.numel if not one.op else one.numel
+        by_seq = {(name, operation.seq): operation for name, operation in operations if operation.op}
+        for name, operation in operations:
+            namesake = by_seq.get((name, operation.seq), operation)
+            if not operation.op:
+                operation.op, operation.numel = namesake.op or UNNAMED, namesake.numel
+
+
+def _add_work(progress: Progress, work: re.Match[str]) -> None:
+    """The overdue operation, unless its number is untold and another one is known."""
+    if work["seq"] is not None or progress.overdue is None:
+        seq = int(work["seq"]) if work["seq"] is not None else None
+        progress.overdue = Operation(seq, work["op"], _elements(work))
+
+
+def _add_status(progress: Progress, status: re.Match[str]) -> None:
+    """The numbers of the last operations, and so of the overdue one: they are carried out in order."""
+    progress.enqueued, progress.completed = _if_set(status["enqueued"]), _if_set(status["completed"])
+    following = (progress.completed or 0) + 1
+    pending = status["seq"] is not None or (progress.enqueued or 0) >= following
+    if pending and progress.overdue is None:
+        progress.overdue = Operation(int(status["seq"]) if status["seq"] is not None else following)
 
 
 def speaker(line: Line, group: re.Match[str] | None) -> int | None:
@@ -140,12 +151,12 @@ def speaker(line: Line, group: re.Match[str] | None) -> int | None:
 def _elements(work: re.Match[str]) -> int | None:
     """How many elements go into an operation, where that is told."""
     if work["numel"] is not None:
-        return _known(work["numel"])
+        return _if_set(work["numel"])
     if work["shape"] is not None:
         return math.prod(int(size) for size in work["shape"].split(", ") if size)
     return None
 
 
-def _known(text: str) -> int | None:
+def _if_set(text: str) -> int | None:
     """A number that somebody has set."""
     return int(text) if -1 <= int(text) < UNSET else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -39,63 +39,93 @@ def placed(accounts: Iterable[Account], sources: Sources) -> list[Account]:
     of a rank has as pending; else the only one left, for the only rank left. The only process there is
     is rank 0.
     """
-    known = [one for one in accounts if one.rank is not None or not one.worker]
-    found = _numbered(_by_pid(known), sources)
-    if not any(one.rank is not None for one in found):
-        return _of_one(found, sources)
+    usable = [account for account in accounts if account.rank is not None or not account.worker]
+    processes = _numbered(_by_pid(usable), sources)
+    if not any(account.rank is not None for account in processes):
+        return _of_one(processes, sources)
+    return _last_placed(_placed_by_line(processes, sources), sources)
+
+
+def _placed_by_line(processes: list[Account], sources: Sources) -> list[Account]:
+    """Processes, those with a rank whose line alone has issued what is pending in one rank's dump."""
     issued: dict[object, set[int | None]] = {}
-    for one in found:
-        if one.flight is not None and line(one) is not None:
-            issued.setdefault(line(one), set()).add(one.rank)
-    nameless = [at for at, one in enumerate(found) if _may_be_rank(one, sources)]
-    lines = Counter(line(found[at]) for at in nameless)
-    for at in nameless:
-        ranks = issued.get(line(found[at]), set())
-        if len(ranks) == lines[line(found[at])] == 1:
-            found[at] = replace(found[at], rank=min(rank for rank in ranks if rank is not None))
-    left = [one for one in found if _may_be_rank(one, sources) and not _is_of_several(one)]
-    world = max((one.world_size for one in found if one.world_size), default=0)
-    seen = {one.rank for one in found if one.threads and one.flight is None}
-    bare = {*(one.rank for one in found if one.rank is not None), *range(world)} - seen
-    if len(left) == len(bare) == 1:
-        found[found.index(left[0])] = replace(left[0], rank=bare.pop())
-    return found
+    for account in processes:
+        if account.flight is not None and line(account) is not None:
+            issued.setdefault(line(account), set()).add(account.rank)
+    nameless = [account for account in processes if _may_be_rank(account, sources)]
+    lines = Counter(map(line, nameless))
+    alone = (at for at, count in lines.items() if count == len(issued.get(at, ())) == 1)
+    ranks = {at: next(iter(issued[at])) for at in alone}
+    return _with_ranks(
+        processes, lambda process: ranks.get(line(process)) if _may_be_rank(process, sources) else None
+    )
+
+
+def _with_ranks(accounts: Iterable[Account], rank: Callable[[Account], int | None]) -> list[Account]:
+    """Accounts, each with the rank that a function tells of it; None for no other than it has."""
+    ranks = ((account, rank(account)) for account in accounts)
+    return [account if number is None else replace(account, rank=number) for account, number in ranks]
+
+
+def _last_placed(processes: list[Account], sources: Sources) -> list[Account]:
+    """Processes, the only one that may be a rank being the only rank without a stack."""
+    candidates = [
+        account
+        for account in processes
+        if _may_be_rank(account, sources) and not _is_of_several(account)
+    ]
+    world = max((account.world_size for account in processes if account.world_size), default=0)
+    with_stack = {account.rank for account in processes if account.threads and account.flight is None}
+    ranks = {account.rank for account in processes if account.rank is not None}
+    bare = {*ranks, *range(world)} - with_stack
+    if len(candidates) == len(bare) == 1:
+        processes[processes.index(candidates[0])] = replace(candidates[0], rank=bare.pop())
+    return processes
 
 
 def _numbered(accounts: Sequence[Account], sources: Sources) -> list[Account]:
     """Ranks that no file numbers are numbered in the order of their start: that of their pids."""
-    spawned = [one for one in accounts if one.rank is None and one.pid is not None and _is_spawned(one)]
+    spawned = [
+        account
+        for account in accounts
+        if account.rank is None and account.pid is not None and _is_spawned(account)
+    ]
     spawned = spawned or _alike(accounts, sources)
-    if not spawned or any(one.rank is not None for one in accounts if one.threads):
+    if not spawned or any(account.rank is not None for account in accounts if account.threads):
         return [*accounts]
-    number = {one.pid: rank for rank, one in enumerate(sorted(spawned, key=lambda one: one.pid or 0))}
-    return [replace(one, rank=number[one.pid]) if one in spawned else one for one in accounts]
+    in_order = sorted(spawned, key=lambda account: account.pid or 0)
+    number = {account.pid: rank for rank, account in enumerate(in_order)}
+    return _with_ranks(accounts, lambda account: number[account.pid] if account in spawned else None)
 
 
 def _alike(accounts: Sequence[Account], sources: Sources) -> list[Account]:
     """The processes of which several run one program, side by side."""
-    programs = [one for one in accounts if one.pid is not None and _may_be_rank(one, sources)]
-    commands = Counter(one.command for one in programs)
-    return [one for one in programs if one.command and commands[one.command] > 1]
+    programs = [
+        account for account in accounts if account.pid is not None and _may_be_rank(account, sources)
+    ]
+    commands = Counter(account.command for account in programs)
+    return [account for account in programs if account.command and commands[account.command] > 1]
 
 
 def _of_one(accounts: Sequence[Account], sources: Sources) -> list[Account]:
     """A program of one process is rank 0, and what has been dumped beside it are its children."""
-    programs = [one for one in accounts if _may_be_rank(one, sources)]
+    programs = [account for account in accounts if _may_be_rank(account, sources)]
     if len(programs) != 1 or any(map(_is_of_several, accounts)):
         return list(accounts)
-    return [replace(one, rank=0) if one.threads and not is_helper(one) else one for one in accounts]
+    return _with_ranks(
+        accounts, lambda process: 0 if process.threads and not is_helper(process) else None
+    )
 
 
-def apart(accounts: Sequence[Account], sources: Sources) -> tuple[list[Account], list[Account]]:
+def split_children(accounts: Sequence[Account], sources: Sources) -> tuple[list[Account], list[Account]]:
     """What is told of the process of a rank itself, and of others that were dumped in its name.
 
     A child has its parent's variables, and so its number: the process that is nobody's child counts.
     """
-    with_stack = [one for one in accounts if one.threads and one.pid is not None]
-    dumped = sorted(with_stack, key=lambda one: _below(one, sources))
-    others = [one for one in dumped if one.pid != dumped[0].pid]
-    return [one for one in accounts if one not in others], others
+    with_stack = [account for account in accounts if account.threads and account.pid is not None]
+    dumped = sorted(with_stack, key=lambda account: _below(account, sources))
+    children = [account for account in dumped if account.pid != dumped[0].pid]
+    return [account for account in accounts if account not in children], children
 
 
 def line(account: Account) -> tuple[str, int] | None:
@@ -104,14 +134,16 @@ def line(account: Account) -> tuple[str, int] | None:
     return next(((file, number) for file, number, _, user in frames if user), None)
 
 
-def _by_pid(accounts: Iterable[Account]) -> list[Account]:
+def _by_pid(accounts: Sequence[Account]) -> list[Account]:
     """A file that names a process alone tells of that process's rank."""
-    known = list(accounts)
-    ranks = {one.pid: one.rank for one in known if one.pid is not None and one.rank is not None}
-    return [
-        replace(one, rank=ranks[one.pid]) if one.rank is None and one.pid in ranks else one
-        for one in known
-    ]
+    ranks: dict[int | None, int] = {
+        account.pid: account.rank
+        for account in accounts
+        if account.pid is not None and account.rank is not None
+    }
+    return _with_ranks(
+        accounts, lambda account: ranks.get(account.pid) if account.rank is None else None
+    )
 
 
 def _may_be_rank(account: Account, sources: Sources) -> bool:

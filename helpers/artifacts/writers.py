@@ -94,56 +94,56 @@ class _Head:
 
     def take(self, prefix: Pattern) -> re.Match[str] | None:
         """Take a prefix off, where it stands there."""
-        found = prefix.search(self.rest)
-        if found is not None:
-            self.rest = self.rest[found.end() :]
-        return found
+        match = prefix.search(self.rest)
+        if match is not None:
+            self.rest = self.rest[match.end() :]
+        return match
 
-    def numbered(self, kind: str, found: re.Match[str]) -> None:
+    def numbered(self, kind: str, match: re.Match[str]) -> None:
         """Its writer has a number of a kind."""
-        self.local = (kind, int(found["number"]))
+        self.local = (kind, int(match["number"]))
         self.labels.append("{} {}".format(*self.local))
 
     def take_pod(self) -> None:
         """The name of a pod."""
-        if found := self.take(line_heads.POD):
-            self.labels.append(found["writer"])
+        if match := self.take(line_heads.POD):
+            self.labels.append(match["writer"])
 
     def take_mpi(self) -> None:
         """mpirun's tag, which may stand again inside a line, where another one was written into it."""
         inside = _MPI_INSIDE.search(self.rest)
         if inside is not None and inside.start() <= BEFORE:
             self.rest = inside[0] + _MPI_INSIDE.sub("", self.rest[inside.end() :])
-        if found := self.take(line_heads.MPI):
-            self.rank = int(found["rank"])
+        if match := self.take(line_heads.MPI):
+            self.rank = int(match["rank"])
             self.labels.append(f"mpi {self.rank}")
 
     def take_actor(self) -> None:
         """Ray's name of an actor, with its rank, if it tells that."""
-        if found := self.take(line_heads.ACTOR):
-            self.labels.append(f"{found['pid']}@{found['ip'] or ''}")
-            told = _RANK.search(found["more"])
-            self.rank = int(told[1]) if told is not None else None
+        if match := self.take(line_heads.ACTOR):
+            self.labels.append(f"{match['pid']}@{match['ip'] or ''}")
+            rank = _RANK.search(match["more"])
+            self.rank = int(rank[1]) if rank is not None else None
 
     def take_place(self) -> None:
         """A server's own label."""
-        found = line_heads.PLACE.search(self.rest)
-        if found is not None and found["place"]:
-            self.rest = self.rest[found.end() :]
-            self.labels.append(found["place"].strip())
-            if self.labels[-1] == f"TP{found['tensor']}" and self.rank is None:
-                self.rank = int(found["tensor"])
+        match = line_heads.PLACE.search(self.rest)
+        if match is not None and match["place"]:
+            self.rest = self.rest[match.end() :]
+            self.labels.append(match["place"].strip())
+            if self.labels[-1] == f"TP{match['tensor']}" and self.rank is None:
+                self.rank = int(match["tensor"])
 
     def take_tee(self) -> None:
         """torchrun's local rank."""
-        if found := self.take(line_heads.TEE):
-            self.numbered("local", found)
+        if match := self.take(line_heads.TEE):
+            self.numbered("local", match)
 
     def take_tags(self) -> None:
         """A rank that the process, or its launcher, has written."""
         for tag in (line_heads.RANK, line_heads.TAGGED):
-            if self.rank is None and (found := self.take(tag)):
-                self.rank = int(found["rank"])
+            if self.rank is None and (match := self.take(tag)):
+                self.rank = int(match["rank"])
 
 
 class Writers:
@@ -201,10 +201,10 @@ class Writers:
         Args:
             locals_: rank -> local rank, as far as the log tells.
         """
-        seen = self._ranks.get(writer, set())
-        if len(seen) == 1:
-            return next(iter(seen))
-        if seen or writer not in self._numbers:
+        by_lines = self._ranks.get(writer, set())
+        if len(by_lines) == 1:
+            return next(iter(by_lines))
+        if by_lines or writer not in self._numbers:
             return None
         kind, number = self._numbers[writer]
         ranks = [rank for rank, local in locals_.items() if local == number]
@@ -217,22 +217,22 @@ class Writers:
 
     def _take_task(self, head: _Head) -> None:
         """Slurm's number of a task, once a line of this log has shown that it is no other number."""
-        found = line_heads.TASK.search(head.rest)
-        if found is None:
+        match = line_heads.TASK.search(head.rest)
+        if match is None:
             return
-        self._tasks = self._tasks or _SAYS.match(head.rest[found.end() :]) is not None
+        self._tasks = self._tasks or _SAYS.match(head.rest[match.end() :]) is not None
         if self._tasks:
-            head.rest = head.rest[found.end() :]
-            head.numbered("task", found)
+            head.rest = head.rest[match.end() :]
+            head.numbered("task", match)
 
     def _take_prepended(self, head: _Head) -> None:
         """A rank without a word beside it, once a line of this log has shown that it is one."""
-        found = line_heads.PREPENDED.search(head.rest)
-        if head.rank is not None or head.labels or found is None:
+        match = line_heads.PREPENDED.search(head.rest)
+        if head.rank is not None or head.labels or match is None:
             return
-        self._prepended = self._prepended or _SAYS.match(head.rest[found.end() :]) is not None
+        self._prepended = self._prepended or _SAYS.match(head.rest[match.end() :]) is not None
         if self._prepended:
-            head.rank, head.rest = int(found["rank"]), head.rest[found.end() :]
+            head.rank, head.rest = int(match["rank"]), head.rest[match.end() :]
 
     def _take_record(self, head: _Head) -> None:
         """A server's label, which its logger writes before the first line of a traceback alone."""
@@ -246,18 +246,18 @@ class Writers:
 
     def _take_label(self, head: _Head) -> None:
         """A label that only this log has."""
-        found = self._label(head.rest)
-        if found is None:
+        match = self._label(head.rest)
+        if match is None:
             return
         if head.rank is None:
-            head.labels.append(_NO_NAME.sub("", found[0]).strip(" :|>[]"))
-        head.rest = head.rest[found.end() :]
+            head.labels.append(_NO_NAME.sub("", match[0]).strip(" :|>[]"))
+        head.rest = head.rest[match.end() :]
 
     def _label(self, line: str) -> re.Match[str] | None:
         """A label of a kind that this log has shown before a line of a traceback."""
-        found = _INSIDE.match(line)
-        if found is not None and len(self._learned) < LABELS:
-            shape = _shape(found["label"])
+        match = _INSIDE.match(line)
+        if match is not None and len(self._learned) < LABELS:
+            shape = _shape(match["label"])
             self._learned.setdefault(shape, re.compile(shape))
         matches = (pattern.match(line) for pattern in self._learned.values())
         return max((m for m in matches if m is not None), key=lambda match: match.end(), default=None)
@@ -301,8 +301,8 @@ def _without_markdown(line: str) -> str:
 
 def numbers(text: str) -> list[int]:
     """`1,3-5` -> 1, 3, 4, 5."""
-    found: list[int] = []
+    expansion: list[int] = []
     for part in re.findall(r"\d+-\d+|\d+", text):
         first, _, last = part.partition("-")
-        found += range(int(first), min(int(last or first), int(first) + 10_000) + 1)
-    return found
+        expansion += range(int(first), min(int(last or first), int(first) + 10_000) + 1)
+    return expansion

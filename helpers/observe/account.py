@@ -66,6 +66,11 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     warned: tuple[str, ...] = ()
     output: tuple[str, ...] = ()
 
+    @property
+    def has_failed(self) -> bool:
+        """True where a file tells that the process has ended badly."""
+        return self.died or any(end is not None for end in (self.error, self.signal, self.exit_code))
+
 
 class UnreadableError(Exception):
     """A file is not what it looks like, or holds more than can be read; the text says which."""

@@ -29,7 +29,7 @@ import msgspec
 from helpers.artifacts.artifacts import Artifacts, NothingError
 from helpers.artifacts.files import Budget
 from helpers.artifacts.moments import Unpacker
-from helpers.artifacts.reading import Found, found_in
+from helpers.artifacts.reading import FileContent, content_of
 from helpers.beacon.files import framed, record_path
 from helpers.cli import main as cli
 from helpers.cli.arguments import UsageError
@@ -261,7 +261,7 @@ def _read(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     try:
         # What the reader's process finds is held against its types on the way to the one that judges.
-        found = msgspec.json.decode(msgspec.json.encode(found_in(file, Budget())), type=Found)
+        found = msgspec.json.decode(msgspec.json.encode(content_of(file, Budget())), type=FileContent)
     except (msgspec.ValidationError, UnicodeEncodeError):
         return
     with contextlib.suppress(NothingError, RecordingError):

@@ -29,7 +29,7 @@ class Pattern(msgspec.Struct, frozen=True):
             return None
         return self.regex.search(line)
 
-    def all(self, line: str) -> list[re.Match[str]]:
+    def matches(self, line: str) -> list[re.Match[str]]:
         """Each place in a line that has the message, in their order."""
         return [*self.regex.finditer(line)] if self.search(line) is not None else []
 

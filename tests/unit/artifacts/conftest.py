@@ -9,7 +9,7 @@ import pytest
 
 from helpers.artifacts import artifacts, reader
 from helpers.artifacts.files import Budget
-from helpers.artifacts.reading import Found, found_in
+from helpers.artifacts.reading import FileContent, content_of
 
 OF_READERS = "test_files"
 """The module that asks what a reading process withstands."""
@@ -21,8 +21,8 @@ def _in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     if request.module.__name__.rpartition(".")[2] == OF_READERS:
         return
 
-    def read(_: object, file: Path) -> Found:
-        found = found_in(file, Budget(artifacts.UNPACKED))
-        return msgspec.json.decode(reader._encoded(found), type=Found)
+    def read(_: object, file: Path) -> FileContent:
+        content = content_of(file, Budget(artifacts.UNPACKED))
+        return msgspec.json.decode(reader._encoded(content), type=FileContent)
 
     monkeypatch.setattr(artifacts._Reader, "read", read)

@@ -21,7 +21,7 @@ from looks import watched
 from helpers.artifacts import files as files_module
 from helpers.artifacts.artifacts import ENDS_ITS_READER, NothingError, read
 from helpers.artifacts.files import Budget, MissingError, files, pieces, whole
-from helpers.artifacts.reading import found_in
+from helpers.artifacts.reading import content_of
 from helpers.model.facts import Verdict
 from helpers.observe.account import UnreadableError
 from helpers.observe.look import Look
@@ -37,7 +37,7 @@ LATE = (
 
 
 def kinds(file: Path) -> list[str]:
-    return [one.kind for one in found_in(file, Budget()).accounts]
+    return [one.kind for one in content_of(file, Budget()).accounts]
 
 
 def test_a_folder_is_read_with_all_that_is_in_it(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_bomb_is_not_unpacked_to_its_end(tmp_path: Path) -> None:
     with gzip.open(bomb, "wb", compresslevel=9) as file:
         for _ in range(64):
             file.write(b"a line without an end " * 48_000)
-    found = found_in(bomb, Budget(1 << 20))
+    found = content_of(bomb, Budget(1 << 20))
     assert "not read to its end" in found.damaged
 
 
@@ -162,9 +162,9 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
     for size in (3, 12, len(packed) // 2, len(packed) - 4):
         file = tmp_path / "job.log.gz"
         file.write_bytes(packed[:size])
-        assert found_in(file, Budget()).damaged
+        assert content_of(file, Budget()).damaged
     file.write_bytes(packed[:20] + b"\0\0\0\0" + packed[24:])
-    assert found_in(file, Budget()).damaged
+    assert content_of(file, Budget()).damaged
 
 
 def test_what_is_larger_than_any_dump_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.artifacts import ncclras
 from helpers.artifacts.files import Budget
-from helpers.artifacts.reading import found_in
+from helpers.artifacts.reading import content_of
 
 HEAD = """\
 NCCL version 2.26.2 compiled with CUDA 12.6
@@ -57,7 +57,7 @@ LATE = {"rank": 3, "collective_counts": {"AllReduce": 8, "Broadcast": 1}}
 def warned(folder: Path, text: str) -> tuple[str, ...]:
     file = folder / "ras.txt"
     file.write_text(text)
-    (account,) = found_in(file, Budget()).accounts
+    (account,) = content_of(file, Budget()).accounts
     assert account.kind == ncclras.KIND
     return account.warned
 
@@ -103,4 +103,4 @@ def test_json_that_nccl_does_not_write_is_refused(tmp_path: Path) -> None:
     file.write_text(
         json.dumps({"nccl_version": "2.28.7", "communicators": [{"hash": "0x5", "ranks": 7}]})
     )
-    assert found_in(file, Budget()).damaged.startswith("it is not as ncclras writes it")
+    assert content_of(file, Budget()).damaged.startswith("it is not as ncclras writes it")

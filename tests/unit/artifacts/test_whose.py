@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dumps import dump, entry
 
-from helpers.artifacts.whose import apart, placed
+from helpers.artifacts.whose import placed, split_children
 from helpers.beacon.record import FrameEntry, Thread
 from helpers.observe import flight_dump
 from helpers.observe.account import Account
@@ -85,12 +85,14 @@ def test_whose_file_it_is(case: str) -> None:
 @pytest.mark.parametrize("first", [True, False])
 def test_of_several_processes_one_is_the_rank(other: Account, first: bool) -> None:
     rank = stack(7, TRAIN, rank=1)
-    own, others = apart([rank, other] if first else [other, rank], NO_SOURCES)
-    assert ([one.pid for one in own], [one.pid for one in others]) == ([7], [8])
+    rank_accounts, children = split_children([rank, other] if first else [other, rank], NO_SOURCES)
+    assert ([one.pid for one in rank_accounts], [one.pid for one in children]) == ([7], [8])
 
 
 def test_what_names_no_process_tells_of_the_rank_itself() -> None:
     log = Account(file="log", kind="log", rank=1)
-    own, others = apart([stack(8, LOADS, FORKED, rank=1), stack(7, TRAIN, rank=1), log], NO_SOURCES)
-    assert log in own and len(own) == 2
-    assert [one.pid for one in others] == [8]
+    rank_accounts, children = split_children(
+        [stack(8, LOADS, FORKED, rank=1), stack(7, TRAIN, rank=1), log], NO_SOURCES
+    )
+    assert log in rank_accounts and len(rank_accounts) == 2
+    assert [one.pid for one in children] == [8]

@@ -71,12 +71,14 @@ def _is_alike(value: ast.expr, scope: Function, text: str, depth: int) -> bool:
         loops = (node for node in own_nodes(scope) if isinstance(node, ast.For | ast.While))
         if value.id in {counter.name for loop in loops for counter in counters(loop)}:
             return True
-        bound = [one.value for one in bindings(scope, value.id)]
+        bound = [binding.value for binding in bindings(scope, value.id)]
         names = (node for node in own_nodes(scope) if isinstance(node, ast.Name) and node.id == value.id)
         if sum(isinstance(name.ctx, ast.Store) for name in names) > len(bound):
             return False
         if bound:
-            return depth > 0 and all(one and _is_alike(one, scope, text, depth - 1) for one in bound)
+            return depth > 0 and all(
+                value and _is_alike(value, scope, text, depth - 1) for value in bound
+            )
         return not isinstance(scope, ast.FunctionDef) or value.id not in arguments_of(scope)
     if isinstance(value, ast.Attribute):
         name = dotted(value)

@@ -243,14 +243,14 @@ class Environment:
         turn, numbers = self._turns(state, loop)
         if label != "yes":
             values.pop(key, None)
-            for counter in counters(loop) if numbers else ():  # it ends with the last of its numbers
-                if counter.raised is None and numbers is not None:
+            for counter in counters(loop):
+                if numbers and counter.raised is None:  # it ends with the last of its numbers
                     values[me, counter.name] = numbers[-1]
             return frozenset(values.items())
         if turn is not None and turn > MOST_TURNS:
-            return frozenset(
-                item for item in values.items() if item[0] not in {(me, n) for n in bound} | {key}
-            )
+            for name in (*bound, key[1]):
+                values.pop((me, name), None)
+            return frozenset(values.items())
         if turn is not None:
             values[key] = turn + 1
         counted = {counter.name for counter in counters(loop) if counter.raised is None}

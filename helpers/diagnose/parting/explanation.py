@@ -198,18 +198,26 @@ class Explanation:
         children = [child for child in context.children if state.step in child.steps]
         direct = [child for child in children if not child.through_library]
         if not state.back:
-            for child in direct or children:
-                yield from self._entered(state, child)
-            if step.name and self._may_be_silent(state):
-                yield from self._raised(state, step)
-            if not direct and self._may_be_silent(state):
-                yield from self._on(state, step)
+            yield from self._inward(state, step, direct or children, bool(direct))
             return
         for child in () if direct else children:
             yield from self._entered(state, child)
         if place is None and is_collective(step.node):
             yield from self._raised(state, step)
         yield from self._on(state, step)
+
+    def _inward(
+        self, state: State, step: Step, children: Sequence[Context], direct: bool
+    ) -> Iterator[tuple[str, State]]:
+        """Enter what a step calls, or pass it where it may be silent and does not itself call any."""
+        for child in children:
+            yield from self._entered(state, child)
+        if not self._may_be_silent(state):
+            return
+        if step.name:
+            yield from self._raised(state, step)
+        if not direct:
+            yield from self._on(state, step)
 
     def _after_call(self, state: State, place: Place) -> Iterator[tuple[str, State]]:
         """Make a call that is known, if what was known there agrees with what is known here."""

@@ -52,16 +52,7 @@ def parted(
     )
     if len(classes) < 2:
         return None
-    odd_classes = [ranks for ranks in classes if set(odd) & set(ranks)] or classes[-1:]
-    first = odd_classes[0]
-    peer_classes = [*odd_classes[1:], *(ranks for ranks in classes if ranks not in odd_classes)]
-    most = max(
-        peer_classes,
-        key=lambda ranks: (
-            _nearness(first, ranks, waited_for or {}),
-            _together(traces[first[0]].stack, traces[ranks[0]].stack),
-        ),
-    )
+    first, most = _compared(classes, odd, waited_for or {}, traces)
     pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
     try:
         candidates = divergences(*pair.values())
@@ -81,8 +72,8 @@ def parted(
     stacks = {rank: trace.stack for rank, trace in traces.items()}
     if divergence.reverse:
         return describe(decision, stacks, {})
-    branches: dict[str, list[int]] = {}
     inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
+    branches: dict[str, list[int]] = {}
     for ranks in (*inside, *(ranks for ranks in classes if ranks not in inside)):
         way = labels.get(ranks[0]) or _way(decision, traces[ranks[0]].stack)
         if way is None and set(odd) & set(ranks):
@@ -93,6 +84,25 @@ def parted(
         return describe(decision, stacks, branches)
     # Both are in a loop that one has left: they go through other things, or in another order.
     return describe(decision, stacks, {}) if divergence.choice.kind in ("for", "while") else None
+
+
+def _compared(
+    classes: Sequence[Sequence[int]],
+    odd: Sequence[int],
+    waited_for: Mapping[int, Collection[int]],
+    traces: Mapping[int, Trace],
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The first ranks that are not where they should be, and of all others those nearest to them."""
+    odd_classes = [ranks for ranks in classes if set(odd) & set(ranks)] or classes[-1:]
+    first = odd_classes[0]
+    peer_classes = [*odd_classes[1:], *(ranks for ranks in classes if ranks not in odd_classes)]
+    return first, max(
+        peer_classes,
+        key=lambda ranks: (
+            _nearness(first, ranks, waited_for),
+            _together(traces[first[0]].stack, traces[ranks[0]].stack),
+        ),
+    )
 
 
 def apart_by(condition: Divergence, pair: Mapping[int, Trace], traces: Mapping[int, Trace]) -> Parting:
@@ -110,29 +120,26 @@ def _undecided(
 ) -> Parting | None:
     """What may have decided, where that is not known; what was told to a library, where that decided."""
     if divergences is None or not divergences.guards:
-        if not _in_library(*(trace.stack for trace in pair.values())):
-            return None
-        frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
-        calls = frozenset[str]().union(*(callees(frame.text) for frame in frames.values()))
-        tellings = [
-            (frame, telling) for frame in frames.values() for telling in hooks(frame.text, calls)
-        ]
-        tellings = [
-            (frame, telling) for frame, telling in tellings if _by_rank(frame, telling, [*pair])
-        ] or tellings
-        guards = [
-            _guard(frame, telling, odd)
-            for frame, telling in tellings
-            if divergences is None or not divergences.together
-        ]
-        if len(guards) == 1:
-            return Parting("if", guards[0].where, guards[0].source)
-        return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
-    guards = []
+        return None if divergences is not None and divergences.together else _of_library(pair, odd)
+    guards: list[Guard] = []
     for divergence in divergences.guards:
         guards += [_guard(divergence.context.frame, telling, odd) for telling in divergence.exits]
         guards.append(guard(_decision(divergence, pair)[0], odd))
     return Parting(guards=tuple(guards[:MOST_GUARDS]))
+
+
+def _of_library(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
+    """What was told to a library, where two ranks have come apart in its code."""
+    if not _in_library(*(trace.stack for trace in pair.values())):
+        return None
+    frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
+    calls = frozenset[str]().union(*(callees(frame.text) for frame in frames.values()))
+    tellings = [(frame, telling) for frame in frames.values() for telling in hooks(frame.text, calls)]
+    by_rank = [(frame, telling) for frame, telling in tellings if _by_rank(frame, telling, [*pair])]
+    guards = [_guard(frame, telling, odd) for frame, telling in by_rank or tellings]
+    if len(guards) == 1:
+        return Parting("if", guards[0].where, guards[0].source)
+    return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 
 def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:

@@ -36,21 +36,28 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     """Where ranks went different ways: the statement, and the calls from which on they differ."""
     if verdict.cause not in OF_WAYS or _may_be_past(verdict):
         return None
-    ended = _finished(facts) if verdict.cause == "rank-exited" else []
     places = tuple(met for desync in facts.desyncs for met in desync.places)
-    statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
-    excluded = facts.excluded if verdict.outcome == "error" else {}
-    if excluded and verdict.cause == "collective-mismatch":
-        statement = _excluded(facts, excluded)
-    elif statement is None and not _shifted(facts):
-        statement = _parted(facts, verdict, ended)
-        if statement is None or statement.kind is None:
-            # What a rank calls in a group of others it passes: it has left nothing out.
-            passes = isinstance(verdict.finding, Mismatch) and bool(verdict.finding.outside)
-            statement = other_group(facts) or (None if passes else statement) or _unsent(facts)
+    statement = _statement(facts, verdict)
     if statement is None:
         return Parting(history=places) if places else None
     return replace(statement, history=places)
+
+
+def _statement(facts: Facts, verdict: Verdict) -> Parting | None:
+    """The statement at which ranks went different ways, or those that may have decided."""
+    excluded = facts.excluded if verdict.outcome == "error" else {}
+    if excluded and verdict.cause == "collective-mismatch":
+        return _excluded(facts, excluded)
+    ended = _finished(facts) if verdict.cause == "rank-exited" else []
+    statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
+    if statement is not None or _shifted(facts):
+        return statement
+    statement = _parted(facts, verdict, ended)
+    if statement is not None and statement.kind is not None:
+        return statement
+    # What a rank calls in a group of others it passes: it has left nothing out.
+    passes = isinstance(verdict.finding, Mismatch) and bool(verdict.finding.outside)
+    return other_group(facts) or (None if passes else statement) or _unsent(facts)
 
 
 def _may_be_past(verdict: Verdict) -> bool:

@@ -66,6 +66,10 @@ Makers = frozenset[tuple[Context, int]] | None
 """The steps that make a call each time they are passed, each with its context; None for any."""
 
 
+Repetition = tuple[Turns, tuple[Frame, Frame]]
+"""What is repeated around two ranks, with the frames of both that may tell the iterations."""
+
+
 class _Assumption(NamedTuple):
     """What is assumed of the calls that ranks make.
 
@@ -238,8 +242,7 @@ def _by_calls(trace: Trace, peer_trace: Trace, window: int) -> _Question | None:
     calls = _calls_of_both(trace, peer_trace)
     if not all(calls):
         return None
-    alike = itertools.takewhile(lambda pair: _same(*pair), zip(*calls, strict=False))
-    differs = sum(1 for _ in alike)
+    differs = len([*itertools.takewhile(lambda pair: _same(*pair), zip(*calls, strict=False))])
     begin = max(differs - window, int(first > 1))
     if begin > differs:
         return None
@@ -313,6 +316,13 @@ def _by_stacks(trace: Trace, peer_trace: Trace) -> _Question | None:
         return _Question(observations[0], observations[1], [(contexts.roots[0], ENTRY, False)], True)
     common = places[0].shared(places[1])
     loops = [*loops_around(common, followed(trace.stack), followed(peer_trace.stack))]
+    return _since_common(common, loops, observations)
+
+
+def _since_common(
+    common: Sequence[Context], loops: Sequence[Repetition], observations: Sequence[Observation]
+) -> _Question:
+    """Which ways lead two ranks on from the innermost loop, else function, that both are in."""
     counted = [turns.counts(*frames) for turns, frames in loops]
     at, depth = common[-1], len(common) - 1
     inner = loops[-1][0] if loops and loops[-1][0].frame == depth and loops[-1][0].loop else None
@@ -336,9 +346,7 @@ def _begins(turns: Turns, frames: tuple[Frame, Frame]) -> dict[str, int]:
     return begins
 
 
-def loops_around(
-    contexts: Sequence[Context], stack: Stack, peer_stack: Stack
-) -> Iterator[tuple[Turns, tuple[Frame, Frame]]]:
+def loops_around(contexts: Sequence[Context], stack: Stack, peer_stack: Stack) -> Iterator[Repetition]:
     """What is repeated around both ranks, with the frames that may tell the iterations."""
     for depth, context in enumerate(contexts):
         frames = (stack[depth], peer_stack[depth])

@@ -271,7 +271,7 @@ class Together:
             self.elsewhere = True
             return
         (values, unchanged), (peer_values, peer_unchanged) = (
-            rank.known_at(point, after, asked_by(choice))
+            rank.values_at(point, after, asked_by(choice))
             for rank, point, after in zip(self.ranks, at, to, strict=True)
         )
         divergence = Divergence(

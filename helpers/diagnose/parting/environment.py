@@ -207,7 +207,7 @@ class Environment:
         if isinstance(node, ast.For) and counters(node):
             values[(me, f"#{step.edges[0][1]}")] = -1
             return frozenset(values.items())
-        new = self._assigned(state, node, values)
+        new = self._assignment(state, node, values)
         _forget(values, me, binds(step))
         new = {name: value for name, value in new.items() if name in state.context.flow.condition_names}
         values |= {(me, name): value for name, value in new.items()}
@@ -216,7 +216,7 @@ class Environment:
             return None
         return frozenset(values.items())
 
-    def _assigned(
+    def _assignment(
         self, state: State, node: ast.AST | None, values: Mapping[Name, Plain | Offset]
     ) -> dict[str, Plain | Offset]:
         """The name that a statement binds to a constant, or counts up, with its value."""
@@ -259,7 +259,7 @@ class Environment:
             old = values.pop((me, name), None)
             if name not in counted:
                 continue
-            value = _counted(turn, numbers, self._first(state, loop), old)
+            value = _turn_number(turn, numbers, self._first(state, loop), old)
             if value is not None:
                 values[me, name] = value
             if self._is_far((me, name), value) or self._is_over(state, loop, name, value):
@@ -315,7 +315,7 @@ class Environment:
                     yield (child.number, name), value
 
 
-def _counted(
+def _turn_number(
     turn: int | None, numbers: range | None, first: int | None, old: Plain | Offset
 ) -> int | Offset | None:
     """The number of the turn after one, by what a loop goes through, else by the number before."""

@@ -129,7 +129,7 @@ class Explanation:
             pending += new
         return False
 
-    def known_at(
+    def values_at(
         self, point: Point, after: Point, expressions: Sequence[ast.expr]
     ) -> tuple[Values, frozenset[str]]:
         """What is known of the names of expressions at a point, by all ways on from the next one.

@@ -52,7 +52,7 @@ def parted(
     )
     if len(classes) < 2:
         return None
-    first, most = _compared(classes, odd, waited_for or {}, traces)
+    first, most = _compared_classes(classes, odd, waited_for or {}, traces)
     pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
     try:
         candidates = divergences(*pair.values())
@@ -64,16 +64,32 @@ def parted(
         return Parting(guards=switched)
     if divergence is None:
         return _undecided(candidates, pair, first) or (_omitted(pair, first) if mismatch else None)
+    return _statement_of(divergence, (first, most), classes, odd, traces)
+
+
+def _statement_of(
+    divergence: Divergence,
+    compared: tuple[Sequence[int], Sequence[int]],
+    classes: Sequence[Sequence[int]],
+    odd: Sequence[int],
+    traces: Mapping[int, Trace],
+) -> Parting | None:
+    """The statement that has decided, and which ranks went which way; None where odd ones fit none.
+
+    Args:
+        compared: the two classes of ranks that were followed side by side; classes: all of them.
+    """
+    pair = {ranks[0]: traces[ranks[0]] for ranks in compared}
     decision, labels = _decision(divergence, pair)
-    sides = zip((first, most), divergence.unchanged, strict=True)
+    sides = zip(compared, divergence.unchanged, strict=True)
     decision = replace(
         decision, unchanged={rank: unchanged for ranks, unchanged in sides for rank in ranks}
     )
     stacks = {rank: trace.stack for rank, trace in traces.items()}
     if divergence.reverse:
         return describe(decision, stacks, {})
-    inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
     branches: dict[str, list[int]] = {}
+    inside = sorted(compared, key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
     for ranks in (*inside, *(ranks for ranks in classes if ranks not in inside)):
         way = labels.get(ranks[0]) or _way(decision, traces[ranks[0]].stack)
         if way is None and set(odd) & set(ranks):
@@ -86,7 +102,7 @@ def parted(
     return describe(decision, stacks, {}) if divergence.choice.kind in ("for", "while") else None
 
 
-def _compared(
+def _compared_classes(
     classes: Sequence[Sequence[int]],
     odd: Sequence[int],
     waited_for: Mapping[int, Collection[int]],

@@ -185,7 +185,7 @@ class Together:
             for context, loop in self._as_long.values()
             if context is divergence.context and holds(loop, divergence.choice.statement.lineno)
         ]
-        last = [rank.observation.calls[-1] for rank in self.ranks]
+        last = [rank.calls[-1] for rank in self.ranks]
         inside = [
             any(place is not None and _is_in(place, divergence.context, loop) for loop in loops)
             for place in last
@@ -235,7 +235,7 @@ class Together:
 
     def _calls(self, start: Point, end: Point, rank: int) -> list[str | None]:
         """The operations that a rank calls on a way."""
-        places = self.ranks[rank].observation.calls[start.state.call_count : end.state.call_count]
+        places = self.ranks[rank].calls[start.state.call_count : end.state.call_count]
         return [place.op if place is not None else None for place in places]
 
     def _are_roles(self, at: Pair) -> bool:
@@ -248,7 +248,7 @@ class Together:
         context, step = at[0].state.context, at[0].state.context.flow.steps[at[0].state.step]
         ops = []
         for rank, point in zip(self.ranks, at, strict=True):
-            place = next(iter(rank.observation.calls[point.state.call_count :]), None)
+            place = next(iter(rank.calls[point.state.call_count :]), None)
             if place is None or step.choice is None or not _is_in(place, context, step.choice.statement):
                 return False
             ops.append(place.op)

@@ -51,6 +51,7 @@ class Explanation:
         within: Context | None = None,
     ) -> None:
         self.observation, self.makers, self.several, self.within = observation, makers, several, within
+        self.calls = observation.calls
         self.environment, self.reach = Environment(observation), Reach()
         self._next: dict[tuple[Context, int], int] = {}
         self._stops = stops
@@ -93,13 +94,9 @@ class Explanation:
 
     def is_at_rest(self, state: State) -> bool:
         """True where the rank is in a place that another one may have left since: in no collective."""
-        last = self.observation.calls[-1]
+        last = self.calls[-1]
         waits = state.context.flow.steps[state.step].name in WAITS
-        return (
-            state.call_count == len(self.observation.calls)
-            and last is not None
-            and (waits or not last.op)
-        )
+        return state.call_count == len(self.calls) and last is not None and (waits or not last.op)
 
     def explains(self, peer: Explanation) -> bool:
         """False where this rank passes the first call that differs, which a library made on the other.
@@ -107,9 +104,9 @@ class Explanation:
         The library has decided then, and no statement of the user's before. What a loop goes through may
         have made that call at its start: who passes its head may have come to its end.
         """
-        places = zip(self.observation.calls, peer.observation.calls, strict=False)
+        places = zip(self.calls, peer.calls, strict=False)
         differs = next((n for n, (call, peer_call) in enumerate(places) if call != peer_call), 0)
-        place = peer.observation.calls[differs]
+        place = peer.calls[differs]
         return place is None or self._may_avoid(place, differs)
 
     def _may_avoid(self, place: Place, call_count: int) -> bool:
@@ -161,7 +158,7 @@ class Explanation:
         pending = [*points.values()]
         while pending:
             point = pending.pop()
-            if point.state.call_count == len(self.observation.calls):
+            if point.state.call_count == len(self.calls):
                 point.start_values = self.environment.solved(point.state)
                 continue
             for label, state in self._leads(point.state):
@@ -181,11 +178,7 @@ class Explanation:
         return place is None or self.reach.leads(state.context, state.step, place)
 
     def _next_place(self, state: State) -> Place | None:
-        return (
-            self.observation.calls[state.call_count]
-            if state.call_count < len(self.observation.calls)
-            else None
-        )
+        return self.calls[state.call_count] if state.call_count < len(self.calls) else None
 
     def _leads(self, state: State) -> Iterator[tuple[str, State]]:
         context, step = state.context, state.context.flow.steps[state.step]
@@ -223,12 +216,10 @@ class Explanation:
         """Make a call that is known, if what was known there agrees with what is known here."""
         values, then = dict(state.values), values_at_call(place)
         if all(may_be(values.get(name), value) for name, value in then.items()):
-            goes_on = state.call_count + 1 < len(self.observation.calls)
+            goes_on = state.call_count + 1 < len(self.calls)
             values_now = frozenset({**values, **then}.items()) if then and goes_on else state.values
-            yield (
-                f"calls {place.below}",
-                state._replace(back=True, call_count=state.call_count + 1, values=values_now),
-            )
+            after = state._replace(back=True, call_count=state.call_count + 1, values=values_now)
+            yield f"calls {place.below}", after
 
     def _may_be_silent(self, state: State) -> bool:
         """True for a step that may be passed without one of the calls that are known."""
@@ -245,10 +236,7 @@ class Explanation:
     def _after_exit(self, state: State) -> Iterator[tuple[str, State]]:
         context, parent = state.context, state.context.parent
         if parent is None:
-            ends = (
-                state.call_count == len(self.observation.calls) - 1
-                and self.observation.calls[-1] is None
-            )
+            ends = state.call_count == len(self.calls) - 1 and self.calls[-1] is None
             if ends and state.step == EXIT:
                 yield "", state._replace(call_count=state.call_count + 1)
             return
@@ -293,7 +281,7 @@ class Explanation:
     def _remains_in(self, context: Context, call_count: int) -> bool:
         return all(
             context.parent is None if place is None else context in place.context.lineage
-            for place in self.observation.calls[call_count:]
+            for place in self.calls[call_count:]
         )
 
     def _raised(self, state: State, step: Step) -> Iterator[tuple[str, State]]:

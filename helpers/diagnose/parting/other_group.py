@@ -49,10 +49,10 @@ def _in_groups_of_others(facts: Facts) -> Iterator[tuple[int, IssuedCall]]:
         for group in process.groups
     }
     elsewhere: dict[tuple[object, ...], set[tuple[int, str]]] = {}
-    for rank, groups in issued.items():
-        for group in groups:
-            for call in {*group.calls}:
-                elsewhere.setdefault(_key(call), set()).add((rank, group.group))
+    for rank, histories in issued.items():
+        for history in histories:
+            for call in {*history.calls}:
+                elsewhere.setdefault(_key(call), set()).add((rank, history.group))
     for desync in facts.desyncs:
         for rank, call in desync.calls.items():
             places = elsewhere.get(_key(call), set())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping, Set
 
 import msgspec
 from msgspec.structs import replace
@@ -93,36 +94,42 @@ def events(snapshot: Snapshot) -> tuple[Event, ...]:
     that starts the ranks later may fail and go on, too: of the processes outside the ranks, those that
     have no rank below them count when the job has ended.
     """
-    found: list[Event] = []
     starters = {} if snapshot.job.launcher in AGENTS else {p.pid: p for p in snapshot.launchers}
-    for view in snapshot.ranks:
-        process = view.process
-        if process is None:
-            continue
-        own = _event(process, view.rank, own=True)
-        if own is not None and view.rank is None:
-            own = replace(own, host=view.host)
-        if own is not None and process.parent in starters:
-            own = replace(own, started_at=last_line(starters[process.parent]))
-        if own is not None:
-            found.append(own)
-        hurt = own is not None or snapshot.job.exit_code not in (0, None) or _needs_ended(view)
-        same = twins(view)
-        for child in view.children:
-            counts = hurt or child.process.pid in same
-            event = _event(child.process, view.rank, own=False) if counts else None
-            if event is not None:
-                found.append(event)
+    ends = [event for view in snapshot.ranks for event in _of_rank(snapshot, view, starters)]
+    ends += _of_launchers(snapshot, {event.rank for event in ends})
+    return tuple(sorted(ends, key=_weight))
+
+
+def _of_rank(snapshot: Snapshot, view: RankView, starters: Mapping[int, ProcessView]) -> Iterator[Event]:
+    """The failing ends of a rank and of its children."""
+    process = view.process
+    if process is None:
+        return
+    rank_event = _event(process, view.rank, own=True)
+    if rank_event is not None:
+        starter = starters.get(process.parent) if process.parent is not None else None
+        started_at = last_line(starter) if starter is not None else None
+        yield replace(rank_event, host=view.host if view.rank is None else "", started_at=started_at)
+    hurt = rank_event is not None or snapshot.job.exit_code not in (0, None) or _needs_ended(view)
+    same = twins(view)
+    for child in view.children:
+        counts = hurt or child.process.pid in same
+        event = _event(child.process, view.rank, own=False) if counts else None
+        if event is not None:
+            yield event
+
+
+def _of_launchers(snapshot: Snapshot, failed: Set[int | None]) -> Iterator[Event]:
+    """The failing ends of processes outside the ranks: a wrapper's follows from its rank's."""
+    if snapshot.job.exit_code == 0:
+        return
     above = _above_ranks(snapshot)
-    failed = {event.rank for event in found}
     for launcher in snapshot.launchers:
         event = _event(launcher, launcher.wraps, own=launcher.wraps is not None)
-        if event is not None and launcher.wraps is not None:
-            event = replace(event, consequence=event.consequence or launcher.wraps in failed)
-        matters = launcher.pid in above or snapshot.job.ended is not None
-        if event is not None and matters and snapshot.job.exit_code != 0:
-            found.append(event)
-    return tuple(sorted(found, key=_weight))
+        if event is None or not (launcher.pid in above or snapshot.job.ended is not None):
+            continue
+        follows = event.consequence or (launcher.wraps is not None and launcher.wraps in failed)
+        yield replace(event, consequence=follows)
 
 
 def left_to_starter(snapshot: Snapshot, event: Event) -> bool:
@@ -165,8 +172,8 @@ def last_line(process: ProcessView) -> Frame | None:
 
 def line_of_call(process: ProcessView) -> Frame | None:
     """The user's line of the call that has failed, or in which it was last seen; None if in none."""
-    seen = process.error is not None or process.ended_in_call or bool(process.waits)
-    return last_line(process) if seen else None
+    in_call = process.error is not None or process.ended_in_call or bool(process.waits)
+    return last_line(process) if in_call else None
 
 
 def _event(process: ProcessView, rank: int | None, *, own: bool) -> Event | None:

@@ -20,7 +20,7 @@ from .events import Event, events, left_to_starter
 from .graph import Graph
 from .matching import SAME_SIZE
 from .parting.divergence import Divergence
-from .parting.history import Apart, apart
+from .parting.history import Desync, find_desyncs
 from .parting.relative import has_passed
 
 MOST_PLACES = 16
@@ -58,10 +58,10 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def desyncs(self) -> tuple[Apart, ...]:
+    def desyncs(self) -> tuple[Desync, ...]:
         """Where the calls of ranks have come apart, of each group in which they have."""
         issued = {rank: view.process.issued for rank, view in self.graph.ranks.items() if view.process}
-        return apart(issued)
+        return find_desyncs(issued)
 
     @cached_property
     def aborted(self) -> dict[int, AbortedCall]:

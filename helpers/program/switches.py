@@ -68,16 +68,7 @@ def _is_switch(node: ast.AST) -> bool:
 def _is_alike(value: ast.expr, scope: Function, text: str, depth: int) -> bool:
     """True for what all ranks answer alike: by constants, settings, and what counts iterations."""
     if isinstance(value, ast.Name):
-        loops = (node for node in own_nodes(scope) if isinstance(node, ast.For | ast.While))
-        if value.id in {counter.name for loop in loops for counter in counters(loop)}:
-            return True
-        bound = [one.value for one in bindings(scope, value.id)]
-        names = (node for node in own_nodes(scope) if isinstance(node, ast.Name) and node.id == value.id)
-        if sum(isinstance(name.ctx, ast.Store) for name in names) > len(bound):
-            return False
-        if bound:
-            return depth > 0 and all(one and _is_alike(one, scope, text, depth - 1) for one in bound)
-        return not isinstance(scope, ast.FunctionDef) or value.id not in arguments_of(scope)
+        return _is_name_alike(value.id, scope, text, depth)
     if isinstance(value, ast.Attribute):
         name = dotted(value)
         if name is None or Stored.of(text).may_change(name):
@@ -87,6 +78,20 @@ def _is_alike(value: ast.expr, scope: Function, text: str, depth: int) -> bool:
         return False
     parts = (node for node in ast.iter_child_nodes(value) if isinstance(node, ast.expr))
     return all(_is_alike(part, scope, text, depth) for part in parts)
+
+
+def _is_name_alike(name: str, scope: Function, text: str, depth: int) -> bool:
+    """True for a name that counts iterations, or that is bound to nothing but what is alike."""
+    loops = (node for node in own_nodes(scope) if isinstance(node, ast.For | ast.While))
+    if name in {counter.name for loop in loops for counter in counters(loop)}:
+        return True
+    values = [binding.value for binding in bindings(scope, name)]
+    uses = (node for node in own_nodes(scope) if isinstance(node, ast.Name) and node.id == name)
+    if sum(isinstance(use.ctx, ast.Store) for use in uses) > len(values):
+        return False
+    if values:
+        return depth > 0 and all(value and _is_alike(value, scope, text, depth - 1) for value in values)
+    return not isinstance(scope, ast.FunctionDef) or name not in arguments_of(scope)
 
 
 def _is_handed_on(name: str, scope: Function) -> bool:

@@ -19,7 +19,7 @@ from ..events import Event
 from ..fingerprints import Fingerprint, different_calls
 from ..matching import Divergence, divergence
 from ..messages import NO_MEMBER, OTHER_CALLS, OTHER_SIZES
-from ..parting.history import Apart
+from ..parting.history import Desync
 from ..parting.relative import went_aside
 from ..scene import Facts, minority, odd_ones, passed_unnumbered
 
@@ -285,7 +285,7 @@ def _where(facts: Facts, calls: dict[int, Communication], odd: Sequence[int]) ->
     return next((lines[rank] for rank in odd if lines[rank] is not None), None)
 
 
-def _is_past(wait: Communication, desync: Apart) -> bool:
+def _is_past(wait: Communication, desync: Desync) -> bool:
     """True for a rank that waits in a later call of the group."""
     return isinstance(wait, InCollective) and wait.group == desync.group and (wait.seq or 0) > desync.seq
 

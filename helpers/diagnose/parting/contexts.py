@@ -84,10 +84,10 @@ class Place:
         """The steps at which it may be, each with its context."""
         yield from ((self.context, step) for step in self.steps)
 
-    def shared(self, other: Place) -> list[Context]:
+    def shared(self, peer_place: Place) -> list[Context]:
         """The contexts that lead to both of two places, the outermost first."""
-        both = zip(self.context.lineage, other.context.lineage, strict=False)
-        return [mine for mine, its in both if mine is its]
+        levels = zip(self.context.lineage, peer_place.context.lineage, strict=False)
+        return [context for context, peer_context in levels if context is peer_context]
 
     @property
     def levels(self) -> Iterator[tuple[Context, frozenset[int]]]:
@@ -113,16 +113,16 @@ def _followed(stack: Stack) -> list[tuple[Frame, list[str]]]:
 
     A comprehension that has a frame of its own, before Python 3.12, is a part of the one around it.
     """
-    found: list[tuple[Frame, list[str]]] = []
+    frames: list[tuple[Frame, list[str]]] = []
     for frame in stack:
-        if found and frame.function in COMPREHENSIONS and frame.file == found[-1][0].file:
-            found[-1] = replace(found[-1][0], line=frame.line), []
+        if frames and frame.function in COMPREHENSIONS and frame.file == frames[-1][0].file:
+            frames[-1] = replace(frames[-1][0], line=frame.line), []
             continue
-        if found:
-            found[-1][1].append(frame.function)
+        if frames:
+            frames[-1][1].append(frame.function)
         if frame.user or frame.text:
-            found.append((frame, []))
-    return found
+            frames.append((frame, []))
+    return frames
 
 
 def users_of(stack: Stack) -> Stack:
@@ -144,26 +144,28 @@ class Contexts:
         """
         context: Context | None = None
         steps: frozenset[int] = frozenset()
-        known = _followed(stack)
-        frames = tuple(frame for frame, _ in known)
-        for depth, (frame, names) in enumerate(known):
+        levels = _followed(stack)
+        frames = tuple(frame for frame, _ in levels)
+        for depth, (frame, names) in enumerate(levels):
             function = function_of(frame)
             if function is None:
                 return None if context is None else Place(context, steps, frames[depth:], op, frames)
-            context = self._called(context, steps, frame, flow_of(function))
-            steps = context.flow.at(frame.line, [*names, op] if depth + 1 == len(known) else names)
+            context = self._context(context, steps, frame, flow_of(function))
+            steps = context.flow.at(frame.line, [*names, op] if depth + 1 == len(levels) else names)
             if not steps:
                 return None
         return None if context is None else Place(context, steps, (), op, frames)
 
-    def _called(
+    def _context(
         self, parent: Context | None, steps: frozenset[int], frame: Frame, flow: Flow
     ) -> Context:
         among = parent.children if parent is not None else self.roots
-        for known in among:
-            if known.flow is flow and known.steps == steps:
-                return known
+        for context in among:
+            if context.flow is flow and context.steps == steps:
+                return context
         direct = parent is not None and any(parent.flow.steps[n].calls(frame.function) for n in steps)
-        made = Context(next(self._number), frame, flow, parent, steps, parent is not None and not direct)
-        among.append(made)
-        return made
+        context = Context(
+            next(self._number), frame, flow, parent, steps, parent is not None and not direct
+        )
+        among.append(context)
+        return context

@@ -21,16 +21,16 @@ class Decision(msgspec.Struct, frozen=True):
     Attributes:
         context: the function that holds it; step: where it is decided there.
         node: the statement, or the expression.
-        asked: what decides the way: conditions, what a loop goes through, what cases match.
-        known: rank -> the values of the names it asks for, as they were.
-        kept: rank -> those of these names that are as they were then; a rank that is left out may have
-            bound any that a way from there binds.
+        expressions: what decides the way: conditions, what a loop goes through, what cases match.
+        values: rank -> those of the names it asks for, as they were.
+        unchanged: rank -> those of these names that are as they were then; a rank that is left out may
+            have bound any that a way from there binds.
     """
 
     kind: Kind
     context: Context
     step: int
     node: ast.stmt | ast.expr
-    asked: tuple[ast.expr, ...]
-    known: Mapping[int, Values] = msgspec.field(default_factory=dict)
-    kept: Mapping[int, frozenset[str]] = msgspec.field(default_factory=dict)
+    expressions: tuple[ast.expr, ...]
+    values: Mapping[int, Values] = msgspec.field(default_factory=dict)
+    unchanged: Mapping[int, frozenset[str]] = msgspec.field(default_factory=dict)

@@ -15,7 +15,7 @@ from ...program.stored import Stored
 from ...program.syntax import Loop, Plain, dotted
 from ...program.turns import counters, length_of
 from .contexts import Context, Place
-from .state import Known, Name, Offset, Seen, State
+from .state import Known, Name, Observation, Offset, State
 
 MOST_TURNS = 400
 """Turns of a loop that are counted."""
@@ -27,8 +27,8 @@ FURTHEST = 4
 class Environment:
     """What is known of the variables of a rank."""
 
-    def __init__(self, seen: Seen) -> None:
-        self.seen = seen
+    def __init__(self, observation: Observation) -> None:
+        self.observation = observation
         self.begin: dict[Name, int] = {}
 
     def at_start(self, context: Context, step: int, last: int) -> Known:
@@ -37,27 +37,27 @@ class Environment:
         Args:
             last: how many of the functions around it have been entered for the last time.
         """
-        found: dict[Name, Plain | Offset] = {}
+        values: dict[Name, Plain | Offset] = {}
         lineage = context.lineage
         steps = [*(min(inner.steps) for inner in lineage[1:]), step]
-        for one, at in zip(lineage, steps, strict=True):
-            loops = _loops(one, one.flow.steps[at].first)
+        for outer, at in zip(lineage, steps, strict=True):
+            loops = _loops(outer, outer.flow.steps[at].first)
             counted = [counter.name for loop in loops for counter in counters(loop)]
-            found |= {(one.number, name): Offset((one.number, name), 0) for name in counted}
+            values |= {(outer.number, name): Offset((outer.number, name), 0) for name in counted}
         for parent, child in itertools.pairwise(lineage):
-            caller = State(parent, min(child.steps), False, 0, last, frozenset(found.items()))
-            found |= dict(self.given(caller, child))
-        if self.seen.start is not None:
-            found |= held(self.seen.start)
-        found |= {(context.number, name): value for name, value in self.seen.counted.items()}
-        self.begin = {name: value for name, value in found.items() if type(value) is int}
-        return frozenset(found.items())
+            caller = State(parent, min(child.steps), False, 0, last, frozenset(values.items()))
+            values |= dict(self.arguments(caller, child))
+        if self.observation.start is not None:
+            values |= values_at_call(self.observation.start)
+        values |= {(context.number, name): value for name, value in self.observation.counted.items()}
+        self.begin = {name: value for name, value in values.items() if type(value) is int}
+        return frozenset(values.items())
 
     def solved(self, state: State) -> frozenset[Known]:
         """What numbers were at the start, where a state agrees with what is read now; else nothing."""
         now = {
             (context.number, name): value
-            for context, (_, values) in self.seen.now.items()
+            for context, (_, values) in self.observation.now.items()
             for name, value in values.items()
             if type(value) in (int, bool)
         }
@@ -70,47 +70,47 @@ class Environment:
         return frozenset({frozenset(solved.items())})
 
     def values_of(
-        self, state: State, asked: ast.expr, bound: Set[str] | None = None
+        self, state: State, expression: ast.expr, bound: Set[str] | None = None
     ) -> dict[str, Plain]:
         """What is known of the names of an expression in a state.
 
         Args:
             bound: the names that the rank may have bound since; None where its way is not known yet.
         """
-        found = self.now(state, asked, self._bound_since(state) if bound is None else bound)
+        values = self.now(state, expression, self._bound_since(state) if bound is None else bound)
         for (context, name), value in state.values:
             if context == state.context.number and not isinstance(value, Offset):
-                found[name] = value
-        if self.seen.rank is not None:
-            found = {**of_rank(asked, self.seen.rank, state.context.frame.text), **found}
-        return found
+                values[name] = value
+        if self.observation.rank is not None:
+            values = {**of_rank(expression, self.observation.rank, state.context.frame.text), **values}
+        return values
 
-    def now(self, state: State, asked: ast.expr, bound: Set[str]) -> dict[str, Plain]:
+    def now(self, state: State, expression: ast.expr, bound: Set[str]) -> dict[str, Plain]:
         """What is read now, and was the same in a state."""
-        if state.last < len(state.context.lineage) or state.context not in self.seen.now:
+        if state.last < len(state.context.lineage) or state.context not in self.observation.now:
             return {}
-        _, values = self.seen.now[state.context]
-        asked_for = {name: values[name] for name in names(asked) if name in values}
-        return unchanged(state.context, asked_for, bound)
+        _, values = self.observation.now[state.context]
+        read = {name: values[name] for name in names(expression) if name in values}
+        return unchanged(state.context, read, bound)
 
     def _of_self(self, state: State) -> dict[str, Plain]:
         """What is known of the object whose method it is."""
-        now, own = self.seen.now.get(state.context, (frozenset(), {}))[1], {}
+        now, fields = self.observation.now.get(state.context, (frozenset(), {}))[1], {}
         if state.last >= len(state.context.lineage):
-            own = unchanged(state.context, now, self._bound_since(state))
-        own = {
-            **own,
+            fields = unchanged(state.context, now, self._bound_since(state))
+        fields = {
+            **fields,
             **{
                 name: value
                 for (me, name), value in state.values
                 if me == state.context.number and not isinstance(value, Offset)
             },
         }
-        return {name: value for name, value in own.items() if _variable(name) == "self" != name}
+        return {name: value for name, value in fields.items() if _variable(name) == "self" != name}
 
     def _bound_since(self, state: State, step: int | None = None) -> frozenset[str]:
         """The names that may be bound on a way from a state, or a later step, to where the rank is."""
-        steps, _ = self.seen.now.get(state.context, (frozenset[int](), {}))
+        steps, _ = self.observation.now.get(state.context, (frozenset[int](), {}))
         return state.context.flow.bound_between(state.step if step is None else step, steps)
 
     def ways(self, state: State) -> list[Edge]:
@@ -119,11 +119,11 @@ class Environment:
         edges = [edge for edge in step.edges if edge[0] != RAISED]
         test = step.choice.test if step.choice is not None else None
         if test is not None:
-            held = [
+            answers = [
                 (edge, truth(test, self.values_of(state, test, self._bound_since(state, edge[1]))))
                 for edge in edges
             ]
-            return [edge for edge, holds in held if holds is None or holds is (edge[0] == "yes")]
+            return [edge for edge, holds in answers if holds is None or holds is (edge[0] == "yes")]
         goes_on = self._has_next(state, step.choice.statement) if step.choice is not None else None
         return [edge for edge in edges if goes_on is None or goes_on is (edge[0] == "yes")]
 
@@ -154,29 +154,31 @@ class Environment:
         call = loop.iter
         if not isinstance(call, ast.Call) or len(call.args) + len(call.keywords) > 2:
             return None
-        given = [*call.args, *(word.value for word in call.keywords if word.arg == "start")]
-        if len(given) == 1:
+        arguments = [*call.args, *(word.value for word in call.keywords if word.arg == "start")]
+        if len(arguments) == 1:
             return 0 if not call.keywords else None
-        begin = given[0] if ast.unparse(call.func) == "range" else given[1]
-        told = value_of(begin, self.values_of(state, begin))
-        return told[0] if told is not None and type(told[0]) is int else None
+        begin = arguments[0] if ast.unparse(call.func) == "range" else arguments[1]
+        start = value_of(begin, self.values_of(state, begin))
+        return start[0] if start is not None and type(start[0]) is int else None
 
     def length(self, state: State, through: ast.expr) -> int | None:
         """How many items something has that a loop may go through; None where that is not known."""
-        told = self._told_length(state, through)
-        numbers = self._numbers(state, through) if told is None else None
-        return told if numbers is None else len(numbers)
+        size = self._read_length(state, through)
+        numbers = self._numbers(state, through) if size is None else None
+        return size if numbers is None else len(numbers)
 
-    def _told_length(self, state: State, through: ast.expr) -> int | None:
-        asked = length_of(through)
-        told = value_of(asked, self.values_of(state, asked)) if asked is not None else None
-        return told[0] if told is not None and type(told[0]) is int else None
+    def _read_length(self, state: State, through: ast.expr) -> int | None:
+        expression = length_of(through)
+        value = (
+            value_of(expression, self.values_of(state, expression)) if expression is not None else None
+        )
+        return value[0] if value is not None and type(value[0]) is int else None
 
     def _range(self, state: State, loop: ast.AST) -> range | None:
         """The numbers that a loop goes through, or those that `enumerate` gives its items."""
         if not isinstance(loop, ast.For):
             return None
-        length = self._told_length(state, loop.iter)
+        length = self._read_length(state, loop.iter)
         first = self._first(state, loop) if length is not None else None
         if length is not None and first is not None:
             return range(first, first + length)
@@ -187,44 +189,50 @@ class Environment:
         is_range = isinstance(through, ast.Call) and ast.unparse(through.func) == "range"
         if not is_range or not isinstance(through, ast.Call) or through.keywords:
             return None
-        told = [value_of(one, self.values_of(state, one)) for one in through.args]
-        given = [one[0] for one in told if one is not None and type(one[0]) is int]
-        if len(given) != len(through.args) or not given or (len(given) == 3 and given[2] == 0):
+        arguments = [value_of(argument, self.values_of(state, argument)) for argument in through.args]
+        bounds = [
+            argument[0] for argument in arguments if argument is not None and type(argument[0]) is int
+        ]
+        if len(bounds) != len(through.args) or not bounds or (len(bounds) == 3 and bounds[2] == 0):
             return None
-        return range(*(int(one or 0) for one in given))
+        return range(*(int(bound or 0) for bound in bounds))
 
     def after(self, state: State, step: Step, label: str) -> Known | None:
         """The values behind a step; None where its loop has been followed far enough."""
         values = dict(state.values)
         me = state.context.number
         node, choice = step.node, step.choice
-        bound = binds(step)
         if choice is not None and isinstance(choice.statement, ast.For):
             return self._turn(state, choice.statement, values, label)
         if isinstance(node, ast.For) and counters(node):
             values[(me, f"#{step.edges[0][1]}")] = -1
             return frozenset(values.items())
-        new: dict[str, Plain | Offset] = {}
+        new = self._assignment(state, node, values)
+        _forget(values, me, binds(step))
+        new = {name: value for name, value in new.items() if name in state.context.flow.condition_names}
+        values |= {(me, name): value for name, value in new.items()}
+        furthest = len(self.observation.calls) + FURTHEST
+        if any(isinstance(value, Offset) and value.by > furthest for value in new.values()):
+            return None
+        return frozenset(values.items())
+
+    def _assignment(
+        self, state: State, node: ast.AST | None, values: Mapping[Name, Plain | Offset]
+    ) -> dict[str, Plain | Offset]:
+        """The name that a statement binds to a constant, or counts up, with its value."""
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                told = value_of(value, self.values_of(state, value))
-                new = {} if told is None else {name: told[0]}
+                constant = value_of(value, self.values_of(state, value))
+                return {} if constant is None else {name: constant[0]}
             case ast.AugAssign(
                 target=ast.Name(id=name), op=ast.Add(), value=ast.Constant(value=int(more))
             ):
-                old = values.get((me, name))
+                old = values.get((state.context.number, name))
                 if isinstance(old, Offset):
-                    new = {name: Offset(old.name, old.by + more)}
-                elif type(old) is int and old < MOST_TURNS:
-                    new = {name: old + more}
-        _forget(values, me, bound)
-        new = {name: value for name, value in new.items() if name in state.context.flow.condition_names}
-        values |= {(me, name): value for name, value in new.items()}
-        if any(
-            isinstance(one, Offset) and one.by > len(self.seen.calls) + FURTHEST for one in new.values()
-        ):
-            return None
-        return frozenset(values.items())
+                    return {name: Offset(old.name, old.by + more)}
+                if type(old) is int and old < MOST_TURNS:
+                    return {name: old + more}
+        return {}
 
     def _turn(
         self, state: State, loop: ast.For, values: dict[Name, Plain | Offset], label: str
@@ -235,14 +243,14 @@ class Environment:
         turn, numbers = self._turns(state, loop)
         if label != "yes":
             values.pop(key, None)
-            for counter in counters(loop) if numbers else ():  # it ends with the last of its numbers
-                if counter.raised is None and numbers is not None:
+            for counter in counters(loop):
+                if numbers and counter.raised is None:  # it ends with the last of its numbers
                     values[me, counter.name] = numbers[-1]
             return frozenset(values.items())
         if turn is not None and turn > MOST_TURNS:
-            return frozenset(
-                item for item in values.items() if item[0] not in {(me, n) for n in bound} | {key}
-            )
+            for name in (*bound, key[1]):
+                values.pop((me, name), None)
+            return frozenset(values.items())
         if turn is not None:
             values[key] = turn + 1
         counted = {counter.name for counter in counters(loop) if counter.raised is None}
@@ -251,16 +259,9 @@ class Environment:
             old = values.pop((me, name), None)
             if name not in counted:
                 continue
-            first = self._first(state, loop)
-            if turn is not None and numbers is not None:
-                values[me, name] = numbers[turn + 1]
-            elif turn is not None and first is not None:
-                values[me, name] = first + turn + 1
-            elif isinstance(old, Offset):
-                values[me, name] = Offset(old.name, old.by + 1)
-            elif type(old) is int:
-                values[me, name] = old + 1
-            value = values.get((me, name))
+            value = _turn_number(turn, numbers, self._first(state, loop), old)
+            if value is not None:
+                values[me, name] = value
             if self._is_far((me, name), value) or self._is_over(state, loop, name, value):
                 return None
         return frozenset(values.items())
@@ -270,7 +271,7 @@ class Environment:
 
         At the start its first turn may still be to come.
         """
-        _, read = self.seen.now.get(state.context, (frozenset(), {}))
+        _, read = self.observation.now.get(state.context, (frozenset(), {}))
         now = read.get(name)
         if type(now) is not int or now < 0 or state.last < len(state.context.lineage):
             return False
@@ -287,31 +288,44 @@ class Environment:
         by = value.by if isinstance(value, Offset) else 0
         if type(value) is int and begin is not None:
             by = value - begin
-        return by > len(self.seen.calls) + FURTHEST
+        return by > len(self.observation.calls) + FURTHEST
 
-    def given(self, state: State, child: Context) -> Iterator[tuple[Name, Plain | Offset]]:
+    def arguments(self, state: State, child: Context) -> Iterator[tuple[Name, Plain | Offset]]:
         """What the arguments of a call are, where they are plain."""
         call = state.context.flow.steps[state.step].node
-        arguments = getattr(child.flow.function, "args", None)
-        if child.through_library or not isinstance(call, ast.Call) or arguments is None:
+        signature = getattr(child.flow.function, "args", None)
+        if child.through_library or not isinstance(call, ast.Call) or signature is None:
             return
         plain = self.values_of(state, call)
-        parameters = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+        parameters = [parameter.arg for parameter in (*signature.posonlyargs, *signature.args)]
         if isinstance(call.func, ast.Attribute) and parameters[:1] == ["self"]:
             parameters = parameters[1:]
         pairs = [*zip(parameters, call.args, strict=False)]
         pairs += [(word.arg, word.value) for word in call.keywords if word.arg is not None]
-        for name, given in pairs:
-            told = value_of(given, plain)
-            if told is not None:
-                yield (child.number, name), told[0]
-            size = self.length(state, given)
+        for name, expression in pairs:
+            constant = value_of(expression, plain)
+            if constant is not None:
+                yield (child.number, name), constant[0]
+            size = self.length(state, expression)
             if size is not None:
                 yield (child.number, f"len({name})"), size
         if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == "self":
             for name, value in self._of_self(state).items():
                 if _is_asked(child, name):
                     yield (child.number, name), value
+
+
+def _turn_number(
+    turn: int | None, numbers: range | None, first: int | None, old: Plain | Offset
+) -> int | Offset | None:
+    """The number of the turn after one, by what a loop goes through, else by the number before."""
+    if turn is not None and numbers is not None:
+        return numbers[turn + 1]
+    if turn is not None and first is not None:
+        return first + turn + 1
+    if isinstance(old, Offset):
+        return Offset(old.name, old.by + 1)
+    return old + 1 if type(old) is int else None
 
 
 def unchanged(context: Context, values: Mapping[str, Plain], bound: Set[str]) -> dict[str, Plain]:
@@ -328,7 +342,7 @@ def unchanged(context: Context, values: Mapping[str, Plain], bound: Set[str]) ->
     }
 
 
-def held(place: Place) -> dict[Name, Plain | Offset]:
+def values_at_call(place: Place) -> dict[Name, Plain | Offset]:
     """What the functions of a call held then, of the names on which a way may depend."""
     return {
         (context.number, name): value

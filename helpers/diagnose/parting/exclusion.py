@@ -11,11 +11,11 @@ from .contexts import Context, Contexts, Stack
 from .divergence import Divergence
 
 
-def exclusion(stack: Stack, here: int, rank: int) -> Divergence | None:
+def exclusion(stack: Stack, peer: int, rank: int) -> Divergence | None:
     """The condition that keeps a rank from where another one is; None where it may come there.
 
     Args:
-        stack: of the rank `here`, outermost frame first.
+        stack: of the rank `peer`, outermost frame first.
     """
     place = Contexts().place(stack)
     if place is None:
@@ -29,7 +29,7 @@ def exclusion(stack: Stack, here: int, rank: int) -> Divergence | None:
             closed = closed if context.flow.leads(ENTRY, at, closed=without) else without
         if len(closed) == 1:
             ((step, label),) = closed.items()
-            return _divergence(context, step, label, (here, rank))
+            return _divergence(context, step, label, (peer, rank))
     return None
 
 
@@ -44,14 +44,14 @@ def _closed(context: Context, rank: int) -> Mapping[int, str]:
         holds = None if test is None else truth(test, of_rank(test, rank, context.frame.text))
         if test is not None and holds is not None:
             closed[number] = test.lineno, "no" if holds else "yes"
-    return {number: label for number, (_, label) in sorted(closed.items(), key=lambda one: one[1])}
+    return {number: label for number, (_, label) in sorted(closed.items(), key=lambda entry: entry[1])}
 
 
 def _divergence(context: Context, step: int, closed: str, ranks: tuple[int, int]) -> Divergence:
     choice = context.flow.steps[step].choice
     assert isinstance(choice, Choice) and choice.test is not None
     values = [of_rank(choice.test, rank, context.frame.text) for rank in ranks]
-    kept = [frozenset(told) for told in values]
+    unchanged = [frozenset(names) for names in values]
     return Divergence(
         context,
         step,
@@ -59,5 +59,5 @@ def _divergence(context: Context, step: int, closed: str, ranks: tuple[int, int]
         labels=(closed, "no" if closed == "yes" else "yes"),
         decided=True,
         values=(values[0], values[1]),
-        kept=(kept[0], kept[1]),
+        unchanged=(unchanged[0], unchanged[1]),
     )

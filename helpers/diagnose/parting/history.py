@@ -17,21 +17,21 @@ MOST = 3
 """Places of a group that are told."""
 
 
-class Apart(msgspec.Struct, frozen=True):
+class Desync(msgspec.Struct, frozen=True):
     """The first place of a group from which on ranks have not made the same calls.
 
     Attributes:
         calls: rank -> what it has issued there.
-        told: this place and those after it, the last one included.
+        places: this place and those after it, the last one included.
     """
 
     group: str
     seq: int
     calls: Mapping[int, IssuedCall]
-    told: tuple[Met, ...]
+    places: tuple[Met, ...]
 
 
-def apart(issued: Mapping[int, Sequence[Issued]]) -> tuple[Apart, ...]:
+def find_desyncs(issued: Mapping[int, Sequence[Issued]]) -> tuple[Desync, ...]:
     """Where ranks have parted, of each group in which they have.
 
     Lines may differ at one place, as when rank 0 calls a barrier in a branch of its own: that parts
@@ -41,34 +41,39 @@ def apart(issued: Mapping[int, Sequence[Issued]]) -> tuple[Apart, ...]:
         issued: rank -> the newest calls of its groups.
     """
     issued = _from_common_line(issued)
-    groups = dict.fromkeys(one.group for found in issued.values() for one in found)
-    found = []
+    groups = dict.fromkeys(history.group for histories in issued.values() for history in histories)
+    desyncs = []
     for group in groups:
         of_rank = {
-            rank: one for rank, known in sorted(issued.items()) for one in known if one.group == group
+            rank: history
+            for rank, histories in sorted(issued.items())
+            for history in histories
+            if history.group == group
         }
-        found += [one for one in [_of_group(group, of_rank)] if one is not None]
-    return tuple(found)
+        desyncs.append(_of_group(group, of_rank))
+    return tuple(desync for desync in desyncs if desync is not None)
 
 
 def _from_common_line(issued: Mapping[int, Sequence[Issued]]) -> Mapping[int, Sequence[Issued]]:
     """The same, from the function on that all ranks have, where they were started in other ways."""
-    different = {one.calls for found in issued.values() for one in found if one.calls}
+    different = {
+        history.calls for histories in issued.values() for history in histories if history.calls
+    }
     outermost = {_function(call.stack[-1]) for calls in different for call in calls if call.stack}
-    functions = [{_function(one) for call in {*calls} for one in call.stack} for calls in different]
+    functions = [{_function(frame) for call in {*calls} for frame in call.stack} for calls in different]
     common = set.intersection(*functions) if functions else set()
     if outermost <= common:
         return issued
-    known: dict[tuple[str, tuple[Frame, ...]], IssuedCall] = {}
+    by_stack: dict[tuple[str, tuple[Frame, ...]], IssuedCall] = {}
 
     def trimmed(call: IssuedCall) -> IssuedCall:
         inside = [n for n, frame in enumerate(call.stack) if _function(frame) in common]
         stack = call.stack[: inside[-1] + 1] if inside else call.stack
-        return known.setdefault((call.op, stack), IssuedCall(call.op, stack))
+        return by_stack.setdefault((call.op, stack), IssuedCall(call.op, stack))
 
     return {
-        rank: [replace(one, calls=tuple(map(trimmed, one.calls))) for one in found]
-        for rank, found in issued.items()
+        rank: [replace(history, calls=tuple(map(trimmed, history.calls))) for history in histories]
+        for rank, histories in issued.items()
     }
 
 
@@ -76,41 +81,46 @@ def _function(frame: Frame) -> tuple[str, str]:
     return frame.file, frame.function
 
 
-def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Apart | None:
-    alike = grouped({rank: (one.first, one.calls) for rank, one in of_rank.items()})
+def _of_group(group: str, of_rank: Mapping[int, Issued]) -> Desync | None:
+    alike = grouped({rank: (history.first, history.calls) for rank, history in of_rank.items()})
     classes = [(ranks, of_rank[ranks[0]]) for ranks in alike.values()]
     if len(classes) < 2:
         return None
-    differing = list(_differing([one for _, one in classes]))
-    start, came_together = _from(differing, [one for _, one in classes])
+    differing = list(_differing([history for _, history in classes]))
+    start, came_together = _from(differing, [history for _, history in classes])
     if start is None or (came_together and len(_operations(differing[-1][1])) < 2):
         return None
     first = _first_of_run(differing, start)
-    told = [
-        Met(group, seq, _calls(here, [ranks for ranks, _ in classes]))
-        for seq, here in differing
+    places = [
+        Met(group, seq, _calls(calls, [ranks for ranks, _ in classes]))
+        for seq, calls in differing
         if seq >= first
     ]
-    there = next(here for seq, here in differing if seq == start)
-    return Apart(
+    start_calls = next(calls for seq, calls in differing if seq == start)
+    return Desync(
         group,
         start,
-        {rank: there[n] for n, (ranks, _) in enumerate(classes) if n in there for rank in ranks},
-        tuple(told if len(told) <= MOST else [*told[: MOST - 1], told[-1]]),
+        {
+            rank: start_calls[n]
+            for n, (ranks, _) in enumerate(classes)
+            if n in start_calls
+            for rank in ranks
+        },
+        tuple(places if len(places) <= MOST else [*places[: MOST - 1], places[-1]]),
     )
 
 
 def _differing(classes: Sequence[Issued]) -> Iterator[tuple[int, dict[int, IssuedCall]]]:
     """The places at which not all have made the same call: number of the class -> its call."""
-    first = max(one.first for one in classes)
-    for seq in range(first, max(one.first + len(one.calls) for one in classes)):
-        here = {
-            number: one.calls[seq - one.first]
-            for number, one in enumerate(classes)
-            if seq < one.first + len(one.calls)
+    first = max(history.first for history in classes)
+    for seq in range(first, max(history.first + len(history.calls) for history in classes)):
+        calls = {
+            number: history.calls[seq - history.first]
+            for number, history in enumerate(classes)
+            if seq < history.first + len(history.calls)
         }
-        if len({*here.values()}) > 1:
-            yield seq, here
+        if len({*calls.values()}) > 1:
+            yield seq, calls
 
 
 def _from(
@@ -121,17 +131,17 @@ def _from(
     Returns:
         That place, None where there is none; and whether calls were uneven before, and even again.
     """
-    makers = [{*one.calls} for one in classes]
-    made = [Counter[IssuedCall]() for _ in classes]
+    makers = [{*history.calls} for history in classes]
+    tallies = [Counter[IssuedCall]() for _ in classes]
     start, came_together = None, False
     uneven: set[IssuedCall] = set()
-    for seq, here in differing:
-        for number, call in here.items():
-            made[number][call] += 1
-        for call in {*here.values(), *uneven}:
-            counts = {made[number][call] for number in here if call in makers[number]}
+    for seq, calls in differing:
+        for number, call in calls.items():
+            tallies[number][call] += 1
+        for call in {*calls.values(), *uneven}:
+            counts = {tallies[number][call] for number in calls if call in makers[number]}
             (uneven.add if len(counts) > 1 else uneven.discard)(call)
-        if uneven or len(_operations(here)) > 1:
+        if uneven or len(_operations(calls)) > 1:
             start = seq if start is None else start
         elif start is not None:
             start, came_together = None, True
@@ -144,21 +154,23 @@ def _first_of_run(differing: Sequence[tuple[int, Mapping[int, IssuedCall]]], sta
     Lines that have met before, and after which the ranks were in one line again, are no difference.
     """
     seqs = {seq for seq, _ in differing}
-    harmless = [here for seq, here in differing if seq < start and seq + 1 not in seqs]
+    harmless = [calls for seq, calls in differing if seq < start and seq + 1 not in seqs]
     first = start
-    for seq, here in reversed(differing):
-        if seq == first - 1 and here not in harmless:
+    for seq, calls in reversed(differing):
+        if seq == first - 1 and calls not in harmless:
             first = seq
     return first
 
 
-def _operations(here: Mapping[int, IssuedCall]) -> set[str]:
-    return {call.op for call in here.values()}
+def _operations(calls: Mapping[int, IssuedCall]) -> set[str]:
+    return {call.op for call in calls.values()}
 
 
-def _calls(here: Mapping[int, IssuedCall], ranks: Sequence[Sequence[int]]) -> tuple[Call, ...]:
+def _calls(calls: Mapping[int, IssuedCall], ranks: Sequence[Sequence[int]]) -> tuple[Call, ...]:
     by_call: dict[IssuedCall, list[int]] = {}
-    for number, call in here.items():
+    for number, call in calls.items():
         by_call.setdefault(call, []).extend(ranks[number])
-    known = sorted(((sorted(found), call) for call, found in by_call.items()), key=lambda one: one[0])
-    return tuple(Call(tuple(found), call.op, innermost_user(call.stack)) for found, call in known)
+    by_ranks = sorted(
+        ((sorted(callers), call) for call, callers in by_call.items()), key=lambda entry: entry[0]
+    )
+    return tuple(Call(tuple(callers), call.op, innermost_user(call.stack)) for callers, call in by_ranks)

@@ -40,7 +40,7 @@ class _Repeated(NamedTuple):
     counted: frozenset[str]
 
 
-def omissions(one: Trace, other: Trace) -> tuple[Condition, ...]:
+def omissions(trace: Trace, peer_trace: Trace) -> tuple[Condition, ...]:
     """The user's conditions on which the call of one of two ranks depends in each turn, nearest first.
 
     Of ranks whose calls do not match although they repeat the same lines, one has left a call out in
@@ -51,15 +51,15 @@ def omissions(one: Trace, other: Trace) -> tuple[Condition, ...]:
     contexts = Contexts()
     places = [
         place
-        for trace in (one, other)
-        if trace.stack and not trace.stack[-1].user
-        for place in [contexts.place(trace.stack, trace.op)]
+        for side in (trace, peer_trace)
+        if side.stack and not side.stack[-1].user
+        for place in [contexts.place(side.stack, side.op)]
         if place is not None
     ]
-    if len(places) < 2 or users_of(one.stack) == users_of(other.stack):
+    if len(places) < 2 or users_of(trace.stack) == users_of(peer_trace.stack):
         return ()
     shared = places[0].shared(places[1])
-    repeated = _repeated(places[0], one.stack, places[1], other.stack)
+    repeated = _repeated(places[0], trace.stack, places[1], peer_trace.stack)
     if repeated is None and shared:
         repeated = _Repeated(len(shared) - 1, None, frozenset())
     return () if repeated is None else _nearest_first(_all_of(places, repeated))
@@ -69,8 +69,8 @@ def unsent(
     waiting: tuple[int, Stack],
     answering: tuple[int, Stack],
     ops: Collection[str],
-    made: Sequence[IssuedCall],
-    by_others: Sequence[IssuedCall] = (),
+    messages: Sequence[IssuedCall],
+    peer_messages: Sequence[IssuedCall] = (),
 ) -> tuple[Condition, ...]:
     """The conditions on which the messages of a rank depend for which another one waits, nearest first.
 
@@ -80,40 +80,47 @@ def unsent(
     Args:
         waiting, answering: the two ranks, each with its stack, outermost frame first.
         ops: the operations of which one would end the wait.
-        made: the newest sends and receives of the second one; by_others: of all others.
+        messages: the newest sends and receives of the second one; peer_messages: of all other ranks.
     """
     contexts = Contexts()
     (peer, _), (rank, stack) = waiting, answering
-    here, there = contexts.place(stack), contexts.place(waiting[1])
-    if here is None or there is None:
+    place, peer_place = contexts.place(stack), contexts.place(waiting[1])
+    if place is None or peer_place is None:
         return ()
-    ahead = _ahead(here, stack, there, waiting[1])
-    if ahead is None or ahead < 0:
+    order = _turn_order(place, stack, peer_place, waiting[1])
+    if order is None or order < 0:
         return ()
     conditions: list[Condition] = []
-    own = [call for call in made if call.op in ops]
-    for message in (*own, *_unmade(made, by_others, stack[::-1], ops)):
-        way = message.stack[::-1]
-        place = contexts.place(way, message.op)
-        if place is None or not _may_concern(place, rank, peer):
+    candidates = [call for call in messages if call.op in ops]
+    for message in (*candidates, *_unmade(messages, peer_messages, stack[::-1], ops)):
+        path = message.stack[::-1]
+        origin = contexts.place(path, message.op)
+        if origin is None or not _may_concern(origin, rank, peer):
             continue
-        repeated = _repeated(here, stack, place, way)
+        repeated = _repeated(place, stack, origin, path)
         if repeated is not None:
-            heads = here.shared(place)[-1].flow.deciding(repeated.loop)
+            heads = place.shared(origin)[-1].flow.deciding(repeated.loop)
         else:  # the rank is not in what is repeated around the other one: no more, or not yet
-            repeated, heads = _repeated(there, waiting[1], place, way), frozenset[int]()
-        if repeated is None or (not ahead and _may_come(here, place, heads)):
+            repeated, heads = _repeated(peer_place, waiting[1], origin, path), frozenset[int]()
+        if repeated is None or (not order and _may_come(place, origin, heads)):
             continue
-        known = [*_all_of([place], repeated)]
-        if message in own and all(call.stack[::-1] != waiting[1] for call in made):
-            known = [one for one in known if not _gives_role(one, place, there)]
-        if all(_leads(one, place, repeated, rank) for one in known):
-            conditions += known
-    return _nearest_first(one for one in conditions if _truth(one, rank) is None)
+        message_conditions = [*_all_of([origin], repeated)]
+        if message in candidates and all(call.stack[::-1] != waiting[1] for call in messages):
+            message_conditions = [
+                condition
+                for condition in message_conditions
+                if not _gives_role(condition, origin, peer_place)
+            ]
+        if all(_leads(condition, origin, repeated, rank) for condition in message_conditions):
+            conditions += message_conditions
+    return _nearest_first(condition for condition in conditions if _truth(condition, rank) is None)
 
 
 def _unmade(
-    made: Sequence[IssuedCall], by_others: Sequence[IssuedCall], stack: Stack, ops: Collection[str]
+    messages: Sequence[IssuedCall],
+    peer_messages: Sequence[IssuedCall],
+    stack: Stack,
+    ops: Collection[str],
 ) -> Iterator[IssuedCall]:
     """Messages that a rank has never sent, or received, in functions that are known to make some.
 
@@ -122,10 +129,10 @@ def _unmade(
     Args:
         stack: of the rank, innermost frame first.
     """
-    known = (*made, *by_others)
-    lines = {(call.stack[0].file, call.stack[0].line) for call in made}
-    makers = {maker for call in known for maker in _makers(call)}
-    for frames in (*(call.stack for call in known), stack):
+    calls = (*messages, *peer_messages)
+    lines = {(call.stack[0].file, call.stack[0].line) for call in messages}
+    makers = {maker for call in calls for maker in _makers(call)}
+    for frames in (*(call.stack for call in calls), stack):
         for depth, frame in enumerate(frames):
             function = function_of(frame) if frame.user else None
             for node in own_nodes(function) if function is not None else ():
@@ -166,12 +173,12 @@ def _gives_role(condition: Condition, sends: Place, waits: Place) -> bool:
     That is how a program gives ranks their parts, where the one that sends has never waited there.
     """
     context, flow = condition.context, condition.context.flow
-    to, other = dict(sends.levels).get(context), dict(waits.levels).get(context)
-    if to is None or other is None:
+    to, waits_at = dict(sends.levels).get(context), dict(waits.levels).get(context)
+    if to is None or waits_at is None:
         return False
     ends = {condition.step, EXIT}
     leads = {
-        tuple(way in at or (way not in ends and flow.leads(way, at, ends)) for at in (to, other))
+        tuple(way in at or (way not in ends and flow.leads(way, at, ends)) for at in (to, waits_at))
         for label, way in flow.steps[condition.step].edges
         if label != RAISED
     }
@@ -189,32 +196,32 @@ def _may_concern(place: Place, rank: int, peer: int) -> bool:
     text = place.context.frame.text
     for node in (place.context.flow.steps[step].node for step in place.steps):
         if isinstance(node, ast.Call):
-            named = [one.value for one in node.keywords if one.arg in ("dst", "src")]
-            for end in (*node.args[1:2], *named):
-                told = value_of(end, of_rank(end, rank, text))
-                return told is None or told[0] == peer
+            keywords = [keyword.value for keyword in node.keywords if keyword.arg in ("dst", "src")]
+            for end in (*node.args[1:2], *keywords):
+                number = value_of(end, of_rank(end, rank, text))
+                return number is None or number[0] == peer
     return True
 
 
-def _may_come(here: Place, place: Place, ends: Collection[int]) -> bool:
+def _may_come(start: Place, place: Place, ends: Collection[int]) -> bool:
     """True where a rank that is at one place may come to another.
 
     Args:
         ends: where the turn is over that is asked about.
     """
-    shared = here.shared(place)[-1]
-    at, to = (dict(one.levels)[shared] for one in (here, place))
+    shared = start.shared(place)[-1]
+    at, to = (dict(point.levels)[shared] for point in (start, place))
     return not at.isdisjoint(to) or any(shared.flow.leads(step, to, ends) for step in at)
 
 
-def _ahead(one: Place, ones: Stack, other: Place, others: Stack) -> int | None:
+def _turn_order(place: Place, stack: Stack, peer_place: Place, peer_stack: Stack) -> int | None:
     """1 for a rank that is in a later turn of what is around both, -1 in an earlier one, 0 in the same.
 
     None where that cannot be told.
     """
-    for turns, frames in loops_around(one.shared(other), followed(ones), followed(others)):
+    for turns, frames in loops_around(place.shared(peer_place), followed(stack), followed(peer_stack)):
         counted = turns.counts(*frames)
-        signs = {(mine > its) - (mine < its) for mine, its in counted}
+        signs = {(count > peer_count) - (count < peer_count) for count, peer_count in counted}
         if len(signs) != 1:
             return None
         if signs != {0}:
@@ -222,10 +229,10 @@ def _ahead(one: Place, ones: Stack, other: Place, others: Stack) -> int | None:
     return 0
 
 
-def _repeated(one: Place, ones: Stack, other: Place, others: Stack) -> _Repeated | None:
+def _repeated(place: Place, stack: Stack, peer_place: Place, peer_stack: Stack) -> _Repeated | None:
     """What is repeated around two stacks, if anything is."""
-    shared = one.shared(other)
-    around = [turns for turns, _ in loops_around(shared, followed(ones), followed(others))]
+    shared = place.shared(peer_place)
+    around = [turns for turns, _ in loops_around(shared, followed(stack), followed(peer_stack))]
     if not around:
         return None
     counted = frozenset(counter.name for turns in around for counter in turns.counters)
@@ -256,8 +263,10 @@ def _in_function(
 
 
 def _nearest_first(conditions: Iterator[Condition]) -> tuple[Condition, ...]:
-    once = {(one.context.number, one.step): one for one in conditions}.values()
-    by_line = sorted(once, key=lambda one: (len(one.context.lineage), one.choice.statement.lineno))
+    once = {(condition.context.number, condition.step): condition for condition in conditions}.values()
+    by_line = sorted(
+        once, key=lambda condition: (len(condition.context.lineage), condition.choice.statement.lineno)
+    )
     return tuple(reversed(by_line))
 
 

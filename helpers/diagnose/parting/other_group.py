@@ -15,7 +15,7 @@ from ...program.chosen import chosen_by
 from ...program.syntax import Function, called_name, holds, own_nodes, positional_of
 from ..scene import Facts
 from .contexts import users_of
-from .told import source_of
+from .description import source_of
 
 _KINDS: dict[type, Kind] = {ast.If: "if", ast.Match: "match", ast.IfExp: "ifexp"}
 
@@ -27,14 +27,14 @@ def other_group(facts: Facts) -> Parting | None:
     in another group: so it is its argument that leads them apart. Nothing is told where several
     statements decide that, or none.
     """
-    found = {
+    guards = {
         (guard.where.file, guard.where.line): guard
         for rank, call in _in_groups_of_others(facts)
         for guard in _guards(rank, call)
     }
-    if len(found) != 1:
+    if len(guards) != 1:
         return None
-    (guard,) = found.values()
+    (guard,) = guards.values()
     return Parting(guard.kind, guard.where, guard.source, chooses_group=True)
 
 
@@ -49,15 +49,15 @@ def _in_groups_of_others(facts: Facts) -> Iterator[tuple[int, IssuedCall]]:
         for group in process.groups
     }
     elsewhere: dict[tuple[object, ...], set[tuple[int, str]]] = {}
-    for rank, groups in issued.items():
-        for one in groups:
-            for call in {*one.calls}:
-                elsewhere.setdefault(_key(call), set()).add((rank, one.group))
-    for apart in facts.desyncs:
-        for rank, call in apart.calls.items():
-            made = elsewhere.get(_key(call), set())
-            others = {other for other, group in made if group != apart.group and other != rank}
-            if others & members.get(apart.group, set()):
+    for rank, histories in issued.items():
+        for history in histories:
+            for call in {*history.calls}:
+                elsewhere.setdefault(_key(call), set()).add((rank, history.group))
+    for desync in facts.desyncs:
+        for rank, call in desync.calls.items():
+            places = elsewhere.get(_key(call), set())
+            peers = {peer for peer, group in places if group != desync.group and peer != rank}
+            if peers & members.get(desync.group, set()):
                 yield rank, call
 
 
@@ -94,7 +94,7 @@ def _argument(
         for node in own_nodes(function)
         if isinstance(node, ast.Call) and holds(node, frame.line) and called_name(node) == operation
     ]
-    given = [word.value for call in calls for word in call.keywords if word.arg == name]
-    if place is not None and not given:
-        given = [call.args[place] for call in calls if len(call.args) > place]
-    return given[0] if len(given) == 1 else None
+    values = [word.value for call in calls for word in call.keywords if word.arg == name]
+    if place is not None and not values:
+        values = [call.args[place] for call in calls if len(call.args) > place]
+    return values[0] if len(values) == 1 else None

@@ -19,10 +19,10 @@ from ...program.identity import of_rank
 from ...program.switches import switches
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
+from .description import describe, guard, source_of
 from .divergence import Divergence, Divergences
 from .explanation import TooManyError
 from .omission import Condition, omissions
-from .told import guard, source_of, told
 from .trace import Trace, divergences
 
 MOST_GUARDS = 3
@@ -52,35 +52,44 @@ def parted(
     )
     if len(classes) < 2:
         return None
-    apart = [ranks for ranks in classes if set(odd) & set(ranks)] or classes[-1:]
-    first = apart[0]
-    others = [*apart[1:], *(ranks for ranks in classes if ranks not in apart)]
-    most = max(
-        others,
-        key=lambda ranks: (
-            _nearness(first, ranks, waited_for or {}),
-            _together(traces[first[0]].stack, traces[ranks[0]].stack),
-        ),
-    )
+    first, most = _compared_classes(classes, odd, waited_for or {}, traces)
     pair = {ranks[0]: traces[ranks[0]] for ranks in (first, most)}
     try:
-        found = divergences(*pair.values())
+        candidates = divergences(*pair.values())
     except TooManyError:
-        found = None
-    divergence = found.decision if found is not None else None
+        candidates = None
+    divergence = candidates.decision if candidates is not None else None
     decided = divergence is not None and divergence.decided
     if mismatch and not decided and (switched := _switched(pair, first)):
         return Parting(guards=switched)
     if divergence is None:
-        return _undecided(found, pair, first) or (_omitted(pair, first) if mismatch else None)
+        return _undecided(candidates, pair, first) or (_omitted(pair, first) if mismatch else None)
+    return _statement_of(divergence, (first, most), classes, odd, traces)
+
+
+def _statement_of(
+    divergence: Divergence,
+    compared: tuple[Sequence[int], Sequence[int]],
+    classes: Sequence[Sequence[int]],
+    odd: Sequence[int],
+    traces: Mapping[int, Trace],
+) -> Parting | None:
+    """The statement that has decided, and which ranks went which way; None where odd ones fit none.
+
+    Args:
+        compared: the two classes of ranks that were followed side by side; classes: all of them.
+    """
+    pair = {ranks[0]: traces[ranks[0]] for ranks in compared}
     decision, labels = _decision(divergence, pair)
-    both = zip((first, most), divergence.kept, strict=True)
-    decision = replace(decision, kept={rank: kept for ranks, kept in both for rank in ranks})
+    sides = zip(compared, divergence.unchanged, strict=True)
+    decision = replace(
+        decision, unchanged={rank: unchanged for ranks, unchanged in sides for rank in ranks}
+    )
     stacks = {rank: trace.stack for rank, trace in traces.items()}
     if divergence.reverse:
-        return told(decision, stacks, {})
+        return describe(decision, stacks, {})
     branches: dict[str, list[int]] = {}
-    inside = sorted((first, most), key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
+    inside = sorted(compared, key=lambda ranks: labels[ranks[0]] in (AFTER, RETURNED))
     for ranks in (*inside, *(ranks for ranks in classes if ranks not in inside)):
         way = labels.get(ranks[0]) or _way(decision, traces[ranks[0]].stack)
         if way is None and set(odd) & set(ranks):
@@ -88,41 +97,65 @@ def parted(
         if way is not None:
             branches.setdefault(way, []).extend(ranks)
     if len(branches) > 1:
-        return told(decision, stacks, branches)
+        return describe(decision, stacks, branches)
     # Both are in a loop that one has left: they go through other things, or in another order.
-    return told(decision, stacks, {}) if divergence.choice.kind in ("for", "while") else None
+    return describe(decision, stacks, {}) if divergence.choice.kind in ("for", "while") else None
+
+
+def _compared_classes(
+    classes: Sequence[Sequence[int]],
+    odd: Sequence[int],
+    waited_for: Mapping[int, Collection[int]],
+    traces: Mapping[int, Trace],
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The first ranks that are not where they should be, and of all others those nearest to them."""
+    odd_classes = [ranks for ranks in classes if set(odd) & set(ranks)] or classes[-1:]
+    first = odd_classes[0]
+    peer_classes = [*odd_classes[1:], *(ranks for ranks in classes if ranks not in odd_classes)]
+    return first, max(
+        peer_classes,
+        key=lambda ranks: (
+            _nearness(first, ranks, waited_for),
+            _together(traces[first[0]].stack, traces[ranks[0]].stack),
+        ),
+    )
 
 
 def apart_by(condition: Divergence, pair: Mapping[int, Trace], traces: Mapping[int, Trace]) -> Parting:
     """How a condition is told that each of two ranks decides by its number."""
     decision, labels = _decision(condition, pair)
-    kept = dict(zip(pair, condition.kept, strict=True))
+    unchanged = dict(zip(pair, condition.unchanged, strict=True))
     stacks = {rank: trace.stack for rank, trace in traces.items()}
-    return told(replace(decision, kept=kept), stacks, {labels[rank]: [rank] for rank in pair})
+    return describe(
+        replace(decision, unchanged=unchanged), stacks, {labels[rank]: [rank] for rank in pair}
+    )
 
 
 def _undecided(
-    found: Divergences | None, pair: Mapping[int, Trace], odd: Sequence[int]
+    divergences: Divergences | None, pair: Mapping[int, Trace], odd: Sequence[int]
 ) -> Parting | None:
     """What may have decided, where that is not known; what was told to a library, where that decided."""
-    if found is None or not found.guards:
-        if not _in_library(*(trace.stack for trace in pair.values())):
-            return None
-        frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
-        calls = frozenset[str]().union(*(callees(frame.text) for frame in frames.values()))
-        told_it = [(frame, one) for frame in frames.values() for one in hooks(frame.text, calls)]
-        told_it = [(frame, one) for frame, one in told_it if _by_rank(frame, one, [*pair])] or told_it
-        guards = [
-            _guard(frame, one, odd) for frame, one in told_it if found is None or not found.together
-        ]
-        if len(guards) == 1:
-            return Parting("if", guards[0].where, guards[0].source)
-        return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
-    guards = []
-    for divergence in found.guards:
-        guards += [_guard(divergence.context.frame, one, odd) for one in divergence.exits]
+    if divergences is None or not divergences.guards:
+        return None if divergences is not None and divergences.together else _of_library(pair, odd)
+    guards: list[Guard] = []
+    for divergence in divergences.guards:
+        guards += [_guard(divergence.context.frame, telling, odd) for telling in divergence.exits]
         guards.append(guard(_decision(divergence, pair)[0], odd))
     return Parting(guards=tuple(guards[:MOST_GUARDS]))
+
+
+def _of_library(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
+    """What was told to a library, where two ranks have come apart in its code."""
+    if not _in_library(*(trace.stack for trace in pair.values())):
+        return None
+    frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
+    calls = frozenset[str]().union(*(callees(frame.text) for frame in frames.values()))
+    tellings = [(frame, telling) for frame in frames.values() for telling in hooks(frame.text, calls)]
+    by_rank = [(frame, telling) for frame, telling in tellings if _by_rank(frame, telling, [*pair])]
+    guards = [_guard(frame, telling, odd) for frame, telling in by_rank or tellings]
+    if len(guards) == 1:
+        return Parting("if", guards[0].where, guards[0].source)
+    return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 
 def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:
@@ -133,7 +166,7 @@ def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:
 
 def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> tuple[Guard, ...]:
     """What decides whether a library communicates where a rank is in a call of it, if that is little."""
-    found: dict[tuple[str, int], Guard] = {}
+    guards: dict[tuple[str, int], Guard] = {}
     for trace in pair.values():
         frames = users_of(trace.stack)[-1:] if trace.stack and not trace.stack[-1].user else ()
         for frame in frames:
@@ -142,8 +175,8 @@ def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> tuple[Guard, ...
                 where = replace(frame, line=chosen.statement.lineno, function=chosen.function, values={})
                 source = source_of(chosen.statement, frame.text)
                 kind: Kind = "if" if isinstance(chosen.statement, ast.If) else "ifexp"
-                found[where.file, where.line] = Guard(kind, tuple(sorted(odd)), where, source)
-    return tuple(found.values()) if len(found) <= MOST_GUARDS else ()
+                guards[where.file, where.line] = Guard(kind, tuple(sorted(odd)), where, source)
+    return tuple(guards.values()) if len(guards) <= MOST_GUARDS else ()
 
 
 def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
@@ -157,21 +190,26 @@ def one_of(conditions: Sequence[Condition], odd: Sequence[int]) -> Parting | Non
     for context, step, choice in conditions:
         if isinstance(choice.statement, ast.For):
             skips = exits(context.frame.text, choice.statement.iter, skips=True)
-            guards += (_guard(context.frame, one, odd) for one in skips)
+            guards += (_guard(context.frame, telling, odd) for telling in skips)
         decision = Decision(choice.kind, context, step, choice.statement, asked_by(choice), {})
         guards.append(guard(decision, odd))
     return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 
-def _in_library(one: Stack, other: Stack) -> bool:
+def _in_library(stack: Stack, peer_stack: Stack) -> bool:
     """True where it is in a library's code that two stacks come apart, and not in the user's."""
-    apart = next((n for n, both in enumerate(zip(one, other, strict=False)) if both[0] != both[1]), None)
-    if apart is None or not (one[apart].user and other[apart].user):
+    depth = next(
+        (n for n, frames in enumerate(zip(stack, peer_stack, strict=False)) if frames[0] != frames[1]),
+        None,
+    )
+    if depth is None or not (stack[depth].user and peer_stack[depth].user):
         return True
-    if one[apart].function != other[apart].function or one[apart].file != other[apart].file:
+    frame, peer_frame = stack[depth], peer_stack[depth]
+    if (frame.function, frame.file) != (peer_frame.function, peer_frame.file):
         return False
-    behind = min((one, other), key=lambda stack: stack[apart].line)  # in what the other has come out of
-    return apart + 1 < len(behind) and not behind[apart + 1].user
+    # The one behind is in what the other has come out of.
+    behind = min((stack, peer_stack), key=lambda frames: frames[depth].line)
+    return depth + 1 < len(behind) and not behind[depth + 1].user
 
 
 def _guard(frame: Frame, telling: Telling, odd: Sequence[int]) -> Guard:
@@ -193,8 +231,8 @@ def _decision(divergence: Divergence, pair: Mapping[int, Trace]) -> tuple[Decisi
         leaves = _return_in(choice, label)
         inside = _way(decision, pair[rank].stack)
         if leaves is not None and (inside is None or inside == AFTER):
-            told_ways = {one: RETURNED if one == rank else WENT_ON for one in ways}
-            return replace(decision, kind="return", node=leaves), told_ways
+            ways_shown = {pair_rank: RETURNED if pair_rank == rank else WENT_ON for pair_rank in ways}
+            return replace(decision, kind="return", node=leaves), ways_shown
     places = {rank: _way(decision, trace.stack) for rank, trace in pair.items()}
     if None in places.values() or len({*places.values()}) < 2:
         places = {rank: _label(choice, way, places[rank]) for rank, way in ways.items()}
@@ -213,9 +251,9 @@ def _return_in(choice: Choice, label: str) -> ast.Return | None:
     """The `return` with which a way of an `if` ends."""
     if not isinstance(choice.statement, ast.If):
         return None
-    for _, block, asked in parts(choice.statement):
+    for _, block, tests in parts(choice.statement):
         last = block[-1] if block else None
-        if asked and asked[-1] == (choice.test, label == "yes") and isinstance(last, ast.Return):
+        if tests and tests[-1] == (choice.test, label == "yes") and isinstance(last, ast.Return):
             return last
     return None
 
@@ -236,18 +274,21 @@ def _aligned(traces: Mapping[int, Trace]) -> Mapping[int, Trace]:
 
 
 def _nearness(
-    ranks: Sequence[int], others: Sequence[int], waited_for: Mapping[int, Collection[int]]
+    ranks: Sequence[int], peers: Sequence[int], waited_for: Mapping[int, Collection[int]]
 ) -> int:
     """2 where some of these ranks wait for some of the others, 1 where others wait for them, else 0."""
-    if any(peer in others for rank in ranks for peer in waited_for.get(rank, ())):
+    if any(peer in peers for rank in ranks for peer in waited_for.get(rank, ())):
         return 2
-    return int(any(peer in ranks for rank in others for peer in waited_for.get(rank, ())))
+    return int(any(peer in ranks for rank in peers for peer in waited_for.get(rank, ())))
 
 
-def _together(one: Stack, other: Stack) -> int:
+def _together(stack: Stack, peer_stack: Stack) -> int:
     """How many frames two ranks have in common."""
     return sum(
-        1 for _ in itertools.takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
+        1
+        for _ in itertools.takewhile(
+            lambda frames: frames[0] == frames[1], zip(stack, peer_stack, strict=False)
+        )
     )
 
 
@@ -259,28 +300,28 @@ def _way(decision: Decision, stack: Stack) -> str | None:
     for step in path(decision.context.flow.function, frame.line):
         if step.node is decision.node:
             return label_of_part(step.node, step.part) if step.part else None
-    past = isinstance(decision.node, ast.stmt) and frame.line > (decision.node.end_lineno or 0)
-    return {"return": WENT_ON}.get(decision.kind, AFTER) if past else None
+    passed = isinstance(decision.node, ast.stmt) and frame.line > (decision.node.end_lineno or 0)
+    return {"return": WENT_ON}.get(decision.kind, AFTER) if passed else None
 
 
-def exited(stacks: Mapping[int, Stack], gone: Sequence[int]) -> Parting | None:
+def exited(stacks: Mapping[int, Stack], ended: Sequence[int]) -> Parting | None:
     """The line at which ranks have ended by themselves, and what it stands under.
 
     Args:
-        stacks: rank -> frames, outermost first; gone: the ranks that have ended.
+        stacks: rank -> frames, outermost first; ended: the ranks that have ended.
     """
-    together = grouped({rank: users_of(stacks[rank]) for rank in gone})
+    together = grouped({rank: users_of(stacks[rank]) for rank in ended})
     at_lines = {stack: ranks for stack, ranks in together.items() if stack}
     if len(at_lines) != 1:
         return None
     ((stack, ranks),) = at_lines.items()
-    here = Contexts().place(stack)
-    steps = path(here.context.flow.function, stack[-1].line) if here is not None else ()
-    if here is None or here.below or not steps:
+    place = Contexts().place(stack)
+    steps = path(place.context.flow.function, stack[-1].line) if place is not None else ()
+    if place is None or place.below or not steps:
         return None
-    flow = here.context.flow
+    flow = place.context.flow
     tests = tuple(test for test, _ in next((step.tests for step in reversed(steps) if step.tests), ()))
-    asked = [n for n, step in enumerate(flow.steps) if step.choice and step.choice.test in tests[-1:]]
-    decision = Decision("exit", here.context, (asked or [*here.steps])[0], steps[-1].node, tests)
-    others = [rank for rank in sorted(stacks) if rank not in ranks]
-    return told(decision, stacks, {EXITED: ranks, **({WENT_ON: others} if others else {})})
+    choices = [n for n, step in enumerate(flow.steps) if step.choice and step.choice.test in tests[-1:]]
+    decision = Decision("exit", place.context, (choices or [*place.steps])[0], steps[-1].node, tests)
+    remaining = [rank for rank in sorted(stacks) if rank not in ranks]
+    return describe(decision, stacks, {EXITED: ranks, **({WENT_ON: remaining} if remaining else {})})

@@ -36,21 +36,28 @@ def parting(facts: Facts, verdict: Verdict) -> Parting | None:
     """Where ranks went different ways: the statement, and the calls from which on they differ."""
     if verdict.cause not in OF_WAYS or _may_be_past(verdict):
         return None
-    ended = _left(facts) if verdict.cause == "rank-exited" else []
-    told = tuple(met for one in facts.desyncs for met in one.told)
-    statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
-    away = facts.excluded if verdict.outcome == "error" else {}
-    if away and verdict.cause == "collective-mismatch":
-        statement = _excluded(facts, away)
-    elif statement is None and not _shifted(facts):
-        statement = _parted(facts, verdict, ended)
-        if statement is None or statement.kind is None:
-            # What a rank calls in a group of others it passes: it has left nothing out.
-            passes = isinstance(verdict.finding, Mismatch) and bool(verdict.finding.outside)
-            statement = other_group(facts) or (None if passes else statement) or _unsent(facts)
+    places = tuple(met for desync in facts.desyncs for met in desync.places)
+    statement = _statement(facts, verdict)
     if statement is None:
-        return Parting(history=told) if told else None
-    return replace(statement, history=told)
+        return Parting(history=places) if places else None
+    return replace(statement, history=places)
+
+
+def _statement(facts: Facts, verdict: Verdict) -> Parting | None:
+    """The statement at which ranks went different ways, or those that may have decided."""
+    excluded = facts.excluded if verdict.outcome == "error" else {}
+    if excluded and verdict.cause == "collective-mismatch":
+        return _excluded(facts, excluded)
+    ended = _finished(facts) if verdict.cause == "rank-exited" else []
+    statement = exited({rank: _stack(view) for rank, view in facts.graph.ranks.items()}, ended)
+    if statement is not None or _shifted(facts):
+        return statement
+    statement = _parted(facts, verdict, ended)
+    if statement is not None and statement.kind is not None:
+        return statement
+    # What a rank calls in a group of others it passes: it has left nothing out.
+    passes = isinstance(verdict.finding, Mismatch) and bool(verdict.finding.outside)
+    return other_group(facts) or (None if passes else statement) or _unsent(facts)
 
 
 def _may_be_past(verdict: Verdict) -> bool:
@@ -60,10 +67,10 @@ def _may_be_past(verdict: Verdict) -> bool:
 
 def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting | None:
     """The statement of which all groups tell whose calls have come apart."""
-    groups: list[str | None] = [one.group for one in facts.desyncs]
+    groups: list[str | None] = [desync.group for desync in facts.desyncs]
     if any(wait.op == NEW_GROUP for rank in facts.stuck for wait in facts.waits(rank)[:1]):
         groups = [NEW_GROUP]
-    found = [
+    statements = [
         parted(
             _traces(facts, group, ended),
             verdict.culprits,
@@ -72,10 +79,12 @@ def _parted(facts: Facts, verdict: Verdict, ended: Collection[int]) -> Parting |
         )
         for group in groups or [_busiest(facts)]
     ]
-    places = {(one.where, one.kind) if one is not None else None for one in found}
-    statement = found[0] if len(places) == 1 else None
-    named = statement is not None and statement.kind is not None
-    return None if statement is not None and named and _are_roles(facts, statement) else statement
+    places = {
+        (statement.where, statement.kind) if statement is not None else None for statement in statements
+    }
+    statement = statements[0] if len(places) == 1 else None
+    decided = statement is not None and statement.kind is not None
+    return None if statement is not None and decided and _are_roles(facts, statement) else statement
 
 
 def _unsent(facts: Facts) -> Parting | None:
@@ -85,29 +94,37 @@ def _unsent(facts: Facts) -> Parting | None:
             if not isinstance(wait, InP2P) or len(wait.peers) != 1 or wait.peers[0] not in facts.stuck:
                 continue
             (peer,) = wait.peers
-            others = facts.waits(peer)[:1]
-            if any(isinstance(one, InP2P) and one.sends != wait.sends for one in others):
+            peer_waits = facts.waits(peer)[:1]
+            if any(
+                isinstance(peer_wait, InP2P) and peer_wait.sends != wait.sends
+                for peer_wait in peer_waits
+            ):
                 continue
-            one, other = facts.processes((rank, peer))
+            process, peer_process = facts.processes((rank, peer))
             conditions = unsent(
-                (rank, one.stack[::-1]),
-                (peer, other.stack[::-1]),
+                (rank, process.stack[::-1]),
+                (peer, peer_process.stack[::-1]),
                 RECEIVES if wait.sends else SENDS,
-                other.messages,
-                [made for at in facts.stuck if at != peer for made in facts.processes([at])[0].messages],
+                peer_process.messages,
+                [
+                    message
+                    for at in facts.stuck
+                    if at != peer
+                    for message in facts.processes([at])[0].messages
+                ],
             )
             if conditions:
                 return one_of(conditions, (peer,))
     return None
 
 
-def _excluded(facts: Facts, away: Mapping[int, Divergence]) -> Parting:
+def _excluded(facts: Facts, excluded: Mapping[int, Divergence]) -> Parting:
     """The condition that keeps ranks from the call that has failed, of the first of them."""
     traces = {rank: Trace(rank, _stack(view)) for rank, view in facts.graph.ranks.items()}
-    rank, condition = next(iter(away.items()))
-    here = facts.first.rank if facts.first is not None else None
-    assert here is not None
-    return apart_by(condition, {here: traces[here], rank: traces[rank]}, traces)
+    rank, condition = next(iter(excluded.items()))
+    failed_rank = facts.first.rank if facts.first is not None else None
+    assert failed_rank is not None
+    return apart_by(condition, {failed_rank: traces[failed_rank], rank: traces[rank]}, traces)
 
 
 def _collective(facts: Facts, rank: int, stack: Stack) -> str:
@@ -126,12 +143,15 @@ def _collective(facts: Facts, rank: int, stack: Stack) -> str:
 
 def _busiest(facts: Facts) -> str | None:
     """The group in which most calls are known."""
-    known: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for view in facts.graph.ranks.values():
-        known.update(
-            {one.group: len(one.calls) for one in (view.process.issued if view.process else ())}
+        counts.update(
+            {
+                history.group: len(history.calls)
+                for history in (view.process.issued if view.process else ())
+            }
         )
-    return max(known, key=lambda group: known[group], default=None)
+    return max(counts, key=lambda group: counts[group], default=None)
 
 
 def _traces(facts: Facts, group: str | None, ended: Collection[int]) -> dict[int, Trace]:
@@ -141,8 +161,8 @@ def _traces(facts: Facts, group: str | None, ended: Collection[int]) -> dict[int
         stack = _stack(view)
         through = rank in ended and not stack
         if stack or through:
-            known = (issued.first, issued.calls, issued.values) if issued is not None else (1, (), ())
-            traces[rank] = Trace(rank, stack, *known, through, _collective(facts, rank, stack))
+            history = (issued.first, issued.calls, issued.values) if issued is not None else (1, (), ())
+            traces[rank] = Trace(rank, stack, *history, through, _collective(facts, rank, stack))
     return traces
 
 
@@ -150,7 +170,7 @@ def _issued(process: ProcessView, group: str | None) -> Issued | None:
     """What a rank has issued in a group, or to create groups."""
     if group == NEW_GROUP:
         return process.new_groups
-    return next((one for one in process.issued if one.group == group), None)
+    return next((history for history in process.issued if history.group == group), None)
 
 
 def _stack(view: RankView) -> Stack:
@@ -158,7 +178,7 @@ def _stack(view: RankView) -> Stack:
     return stack_of(view.process)[::-1] if view.process is not None else ()
 
 
-def _left(facts: Facts) -> list[int]:
+def _finished(facts: Facts) -> list[int]:
     """The ranks that have ended without an exception."""
     return [rank for rank, view in facts.dead.items() if view.process and view.process.error is None]
 
@@ -170,7 +190,7 @@ def _are_roles(facts: Facts, statement: Parting) -> bool:
     """
     pair = statement.branches[:2]
     waits = [facts.waits(way.ranks[0])[:1] for way in pair]
-    of_roles = [any(isinstance(wait, InP2P | InStore) for wait in found) for found in waits]
+    of_roles = [any(isinstance(wait, InP2P | InStore) for wait in rank_waits) for rank_waits in waits]
     through = any(not way.label.startswith("in its") for way in pair)
     return any(of_roles) and (through or all(of_roles))
 

@@ -11,24 +11,26 @@ class Reach:
     def __init__(self) -> None:
         self._known: dict[tuple[Context, int, Place, bool], bool] = {}
 
-    def leads(self, context: Context, step: int, place: Place, left: bool = False) -> bool:
+    def leads(self, context: Context, step: int, place: Place, returned: bool = False) -> bool:
         """True where a way may lead to a place, out of the functions around as well.
 
         Args:
-            left: True where what the step has called is over.
+            returned: True where what the step has called is over.
         """
-        key = (context, step, place, left)
+        key = (context, step, place, returned)
         if key not in self._known:
-            self._known[key] = self._leads(context, step, place, left)
+            self._known[key] = self._leads(context, step, place, returned)
         return self._known[key]
 
-    def _leads(self, context: Context, step: int, place: Place, left: bool) -> bool:
+    def _leads(self, context: Context, step: int, place: Place, returned: bool) -> bool:
         lineage = place.context.lineage
         if context in lineage:
             inner = lineage[len(context.lineage) :]
             steps = inner[0].steps if inner else place.steps
-            again = not left or not inner or inner[0].through_library
+            again = not returned or not inner or inner[0].through_library
             if (again and step in steps) or context.flow.leads(step, steps):
                 return True
         parent = context.parent
-        return parent is not None and any(self.leads(parent, one, place, True) for one in context.steps)
+        return parent is not None and any(
+            self.leads(parent, caller, place, True) for caller in context.steps
+        )

@@ -7,42 +7,44 @@ from ...program.flow import ENTRY, flow_of
 from .contexts import Stack
 
 
-def has_passed(one: Stack, other: Stack) -> bool:
-    """True where `one` has run the line at which `other` is: nothing can have led it past, or back.
+def has_passed(stack: Stack, peer_stack: Stack) -> bool:
+    """True where a rank has run the line at which its peer is: nothing can have led it past, or back.
 
-    The source of what `one` runs has to be known.
+    The source of what the rank runs has to be known.
     """
-    at = _first_difference(one, other)
-    function = function_of(one[at]) if at is not None else None
+    at = _first_difference(stack, peer_stack)
+    function = function_of(stack[at]) if at is not None else None
     if at is None or function is None:
         return False
     flow = flow_of(function)
-    here, there = flow.at(one[at].line), flow.at(other[at].line)
+    steps, peer_steps = flow.at(stack[at].line), flow.at(peer_stack[at].line)
     return (
-        bool(here and there)
-        and not flow.leads(ENTRY, here, without=there)
-        and not any(flow.leads(step, there) for step in here)
+        bool(steps and peer_steps)
+        and not flow.leads(ENTRY, steps, without=peer_steps)
+        and not any(flow.leads(step, peer_steps) for step in steps)
     )
 
 
-def went_aside(one: Stack, other: Stack) -> bool:
-    """True when `one` is inside a statement, in a function that `other` runs outside of it."""
-    at = _first_difference(one, other)
-    function = function_of(one[at]) if at is not None else None
+def went_aside(stack: Stack, peer_stack: Stack) -> bool:
+    """True when a rank is inside a statement, in a function that its peer runs outside of it."""
+    at = _first_difference(stack, peer_stack)
+    function = function_of(stack[at]) if at is not None else None
     if at is None or function is None:
         return False
-    here, there = (
-        [step for step in path(function, stack[at].line) if step.part] for stack in (one, other)
+    parts, peer_parts = (
+        [step for step in path(function, frames[at].line) if step.part] for frames in (stack, peer_stack)
     )
-    inside = len(here) > len(there)
-    return inside and all(mine.within(its) for mine, its in zip(here, there, strict=False))
+    inside = len(parts) > len(peer_parts)
+    return inside and all(
+        part.within(peer_part) for part, peer_part in zip(parts, peer_parts, strict=False)
+    )
 
 
-def _first_difference(one: Stack, other: Stack) -> int | None:
+def _first_difference(stack: Stack, peer_stack: Stack) -> int | None:
     """The outermost frames that run one function at different lines."""
-    for at, (here, there) in enumerate(zip(one, other, strict=False)):
-        if here != there:
-            same = (here.file, here.function) == (there.file, there.function)
-            edited = here.text and there.text and here.text != there.text
+    for at, (frame, peer_frame) in enumerate(zip(stack, peer_stack, strict=False)):
+        if frame != peer_frame:
+            same = (frame.file, frame.function) == (peer_frame.file, peer_frame.function)
+            edited = frame.text and peer_frame.text and frame.text != peer_frame.text
             return at if same and not edited else None
     return None

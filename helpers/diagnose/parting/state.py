@@ -32,7 +32,7 @@ class State(NamedTuple):
 
     Attributes:
         back: True where the call of the step has been made.
-        made: how many of the calls that are known have been made.
+        call_count: how many of the calls that are known have been made.
         last: how many of the functions in which the rank is now have been entered for the last time.
         values: of variables, by context.
     """
@@ -40,17 +40,17 @@ class State(NamedTuple):
     context: Context
     step: int
     back: bool
-    made: int
+    call_count: int
     last: int
     values: Known
 
     @property
     def position(self) -> tuple[Context, int, bool, int]:
         """What two ranks have in common that have gone the same way."""
-        return (self.context, self.step, self.back, self.made)
+        return (self.context, self.step, self.back, self.call_count)
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
     """What is known of a rank.
 
     Attributes:
@@ -79,9 +79,10 @@ class Point:
 
     Attributes:
         leads: label of the way -> the next one.
-        told: what numbers were at the start, by each way on from there; empty where none leads on.
+        start_values: what numbers were at the start, by each way on from there; empty where none
+            leads on.
     """
 
     state: State
     leads: list[tuple[str, Point]] = field(default_factory=list, repr=False)
-    told: frozenset[Known] = frozenset()
+    start_values: frozenset[Known] = frozenset()

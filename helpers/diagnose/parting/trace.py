@@ -20,7 +20,7 @@ from ...program.turns import Turns
 from .contexts import IS_MAIN, Context, Contexts, Place, Stack, followed, users_of
 from .divergence import Divergences, Together, gives_roles
 from .explanation import Explanation, TooManyError
-from .state import Seen
+from .state import Observation
 
 WINDOWS = (40, 10, 3)
 """Calls before the first that differs, and after it, through which ranks are followed. Fewer are taken
@@ -50,11 +50,11 @@ class Trace(msgspec.Struct, frozen=True):
     ended: bool = False
     op: str = ""
 
-    def made(self, first: int) -> list[tuple[Stack, str]]:
+    def calls_from(self, first: int) -> list[tuple[Stack, str]]:
         """Its calls from a number on: outermost frame first, with their values, and the operation."""
         values = self.values or [()] * len(self.calls)
-        both = list(zip(self.calls, values, strict=True))[first - self.first :]
-        return [(_then(call, held), call.op) for call, held in both]
+        pairs = list(zip(self.calls, values, strict=True))[first - self.first :]
+        return [(_then(call, frame_values), call.op) for call, frame_values in pairs]
 
     def key(self, first: int) -> tuple[object, ...]:
         """What ranks share that have gone one way: where they are, and what they have called since."""
@@ -64,6 +64,10 @@ class Trace(msgspec.Struct, frozen=True):
 
 Makers = frozenset[tuple[Context, int]] | None
 """The steps that make a call each time they are passed, each with its context; None for any."""
+
+
+Repetition = tuple[Turns, tuple[Frame, Frame]]
+"""What is repeated around two ranks, with the frames of both that may tell the iterations."""
 
 
 class _Assumption(NamedTuple):
@@ -91,8 +95,8 @@ class _Question(NamedTuple):
             known if they make a call each time.
     """
 
-    one: Seen
-    other: Seen
+    first: Observation
+    second: Observation
     starts: Sequence[tuple[Context, int, bool]]
     in_step: bool | None
 
@@ -107,18 +111,18 @@ class _Question(NamedTuple):
         """
         given_up = 0
         for assumption, makers in self._assumptions():
-            if any(assumption.holds_only_if(one) for one in refuted):
+            if any(assumption.holds_only_if(wrong) for wrong in refuted):
                 continue
             try:
-                found, is_possible = self._under(assumption, makers)
+                divergences, is_possible = self._under(assumption, makers)
             except TooManyError:
                 given_up += 1
                 if given_up == MOST_GIVEN_UP:
                     break
                 continue
-            if found.statements or found.elsewhere or found.together:
+            if divergences.statements or divergences.elsewhere or divergences.together:
                 in_step = self.in_step if self.in_step is not None else self._begins_at(makers)
-                return found if in_step else found._replace(elsewhere=True)
+                return divergences if in_step else divergences._replace(elsewhere=True)
             if not is_possible:
                 refuted.add(assumption)
         if given_up:
@@ -126,15 +130,15 @@ class _Question(NamedTuple):
         return None
 
     @property
-    def _sides(self) -> tuple[Seen, Seen]:
-        return self.one, self.other
+    def _sides(self) -> tuple[Observation, Observation]:
+        return self.first, self.second
 
     def _assumptions(self) -> Iterator[tuple[_Assumption, Makers]]:
         """What may be assumed, the strongest first, each with what makes a call each time then."""
-        made = Counter(place for side in self._sides for place in side.places[:-1])
-        for several, least in itertools.product((False, True), _shares(made)):
-            often = [place for place, calls in made.items() if calls >= least]
-            makers = frozenset(spot for place in often for spot in place.spots) if made else None
+        call_counts = Counter(place for side in self._sides for place in side.places[:-1])
+        for several, least in itertools.product((False, True), _shares(call_counts)):
+            often = [place for place, calls in call_counts.items() if calls >= least]
+            makers = frozenset(spot for place in often for spot in place.spots) if call_counts else None
             yield _Assumption(several, frozenset(_key(*spot) for spot in makers or ())), makers
 
     def _under(self, assumption: _Assumption, makers: Makers) -> tuple[Divergences, bool]:
@@ -144,15 +148,22 @@ class _Question(NamedTuple):
             TooManyError: there are more ways than can be looked at.
         """
         stops = frozenset(spot for side in self._sides for place in side.places for spot in place.spots)
-        within = next((context for context, _, called in self.starts if not called), None)
-        one, other = (
+        within = next((context for context, _, is_called in self.starts if not is_called), None)
+        explanation, peer_explanation = (
             Explanation(side, self.starts, makers, stops, assumption.several, within)
             for side in self._sides
         )
-        found, possible = Together(one, other).divergences(), bool(one.starts and other.starts)
-        if makers is not None and possible and not (one.explains(other) and other.explains(one)):
-            found = Divergences((), True, found.together)
-        return found, possible
+        divergences, possible = (
+            Together(explanation, peer_explanation).divergences(),
+            bool(explanation.starts and peer_explanation.starts),
+        )
+        if (
+            makers is not None
+            and possible
+            and not (explanation.explains(peer_explanation) and peer_explanation.explains(explanation))
+        ):
+            divergences = Divergences((), True, divergences.together)
+        return divergences, possible
 
     def _begins_at(self, makers: Makers) -> bool:
         """True where ranks begin at what makes a call each time: then its number tells the iteration."""
@@ -163,17 +174,17 @@ def _key(context: Context, step: int) -> tuple[str, str, int]:
     return context.frame.file, context.frame.function, step
 
 
-def _shares(made: Mapping[Place, int]) -> Iterator[int]:
+def _shares(call_counts: Mapping[Place, int]) -> Iterator[int]:
     """How often at least a place must have made calls to count as one that makes some each time.
 
     A library makes some calls now and then, as DDP does when it orders its buckets anew. What is called
     in each iteration is called most often; so the rarest are the first of which less is expected.
     """
-    counts = sorted({0, *made.values()})
+    counts = sorted({0, *call_counts.values()})
     yield from dict.fromkeys((0, *(calls for calls in counts if 2 * calls > counts[-1]), counts[-1] + 1))
 
 
-def divergences(one: Trace, other: Trace) -> Divergences | None:
+def divergences(trace: Trace, peer_trace: Trace) -> Divergences | None:
     """The statements at which two ranks may have parted; None where nothing can be told.
 
     By what both have called, since the last call that they made together; where that is not known, by
@@ -182,56 +193,63 @@ def divergences(one: Trace, other: Trace) -> Divergences | None:
     Raises:
         TooManyError: there are more ways than can be looked at.
     """
-    found = _answered(one, other)
-    decision = found.decision if found is not None and _have_met(one, other) else None
-    roles = decision is not None and gives_roles(decision, one.stack, other.stack)
-    return None if roles else found
+    candidates = _answered(trace, peer_trace)
+    decision = candidates.decision if candidates is not None and _have_met(trace, peer_trace) else None
+    roles = decision is not None and gives_roles(decision, trace.stack, peer_trace.stack)
+    return None if roles else candidates
 
 
-def _answered(one: Trace, other: Trace) -> Divergences | None:
-    refuted, asked = set[_Assumption](), False
+def _answered(trace: Trace, peer_trace: Trace) -> Divergences | None:
+    refuted, has_calls = set[_Assumption](), False
     for window in WINDOWS:
-        question = _by_calls(one, other, window)
-        asked = asked or question is not None
+        question = _by_calls(trace, peer_trace, window)
+        has_calls = has_calls or question is not None
         try:
-            found = question.answer(refuted) if question is not None else None
+            divergences = question.answer(refuted) if question is not None else None
         except TooManyError:
             continue
-        if found is not None:
-            return found
+        if divergences is not None:
+            return divergences
         break
-    question = _by_stacks(one, other)
-    found = question.answer(set()) if question is not None else None
-    left = found is not None and any(one.choice.kind in ("for", "while") for one in found.statements)
+    question = _by_stacks(trace, peer_trace)
+    divergences = question.answer(set()) if question is not None else None
+    in_loop = divergences is not None and any(
+        divergence.choice.kind in ("for", "while") for divergence in divergences.statements
+    )
     # A rank that has left a loop may have made as many iterations as one that is in it: its calls tell,
     # and they have not been explained.
-    return found._replace(elsewhere=True) if found is not None and asked and left else found
+    return (
+        divergences._replace(elsewhere=True)
+        if divergences is not None and has_calls and in_loop
+        else divergences
+    )
 
 
-def _have_met(one: Trace, other: Trace) -> bool:
+def _have_met(trace: Trace, peer_trace: Trace) -> bool:
     """True where both have made a call together, each from a line of its own."""
-    both = zip(*_calls_of_both(one, other), strict=False)
-    return any(mine.op == its.op and not _same(mine, its) for mine, its in both)
+    pairs = zip(*_calls_of_both(trace, peer_trace), strict=False)
+    return any(call.op == peer_call.op and not _same(call, peer_call) for call, peer_call in pairs)
 
 
-def _calls_of_both(one: Trace, other: Trace) -> list[Sequence[IssuedCall]]:
+def _calls_of_both(trace: Trace, peer_trace: Trace) -> list[Sequence[IssuedCall]]:
     """The calls of each of two ranks, from the first number on that is known of both."""
-    first = max(one.first, other.first)
-    return [trace.calls[first - trace.first :] for trace in (one, other)]
+    first = max(trace.first, peer_trace.first)
+    return [side.calls[first - side.first :] for side in (trace, peer_trace)]
 
 
-def _by_calls(one: Trace, other: Trace, window: int) -> _Question | None:
-    first = max(one.first, other.first)
-    calls = _calls_of_both(one, other)
+def _by_calls(trace: Trace, peer_trace: Trace, window: int) -> _Question | None:
+    first = max(trace.first, peer_trace.first)
+    calls = _calls_of_both(trace, peer_trace)
     if not all(calls):
         return None
-    alike = itertools.takewhile(lambda both: _same(*both), zip(*calls, strict=False))
-    differs = sum(1 for _ in alike)
+    differs = len([*itertools.takewhile(lambda pair: _same(*pair), zip(*calls, strict=False))])
     begin = max(differs - window, int(first > 1))
     if begin > differs:
         return None
     contexts = Contexts()
-    sides = [_seen(contexts, trace, first, begin, differs + window) for trace in (one, other)]
+    sides = [
+        _observation(contexts, side, first, begin, differs + window) for side in (trace, peer_trace)
+    ]
     if sides[0] is None or sides[1] is None:
         return None
     start = sides[0].start
@@ -240,97 +258,106 @@ def _by_calls(one: Trace, other: Trace, window: int) -> _Question | None:
         starts = [(start.context, step, True) for step in start.steps]
     if not begin and len(starts) > 1:
         return None
-    made = [trace.made(first)[begin - 1][0] for trace in (one, other)] if begin else []
-    in_step = _in_step(start, *made) if start is not None else True
+    stacks = [side.calls_from(first)[begin - 1][0] for side in (trace, peer_trace)] if begin else []
+    in_step = _in_step(start, *stacks) if start is not None else True
     return None if in_step is False else _Question(sides[0], sides[1], starts, in_step)
 
 
-def _in_step(at: Place, one: Stack, other: Stack) -> bool | None:
+def _in_step(at: Place, stack: Stack, peer_stack: Stack) -> bool | None:
     """Whether two ranks made a call together in the same iteration of all that repeats it."""
-    loops = list(loops_around(at.context.lineage, followed(one), followed(other)))
+    loops = list(loops_around(at.context.lineage, followed(stack), followed(peer_stack)))
     counted = [turns.counts(*frames) for turns, frames in loops]
-    if any(mine != its for both in counted for mine, its in both):
+    if any(count != peer_count for pairs in counted for count, peer_count in pairs):
         return False
     return True if all(counted) else None
 
 
-def _seen(contexts: Contexts, trace: Trace, first: int, begin: int, end: int) -> Seen | None:
+def _observation(
+    contexts: Contexts, trace: Trace, first: int, begin: int, end: int
+) -> Observation | None:
     """What is known of a rank since the start.
 
     Args:
         first: number of the first call that is known of both; begin: how many of them are left out;
             end: how many are followed, with those.
     """
-    made = trace.made(first)
-    start = contexts.place(*made[begin - 1]) if begin else None
-    places = [contexts.place(*call) for call in made[begin:end]]
-    known = [place for place in places if place is not None]
+    calls = trace.calls_from(first)
+    start = contexts.place(*calls[begin - 1]) if begin else None
+    places = [contexts.place(*call) for call in calls[begin:end]]
+    followed_places = [place for place in places if place is not None]
     if begin and start is None:
         return None
-    if len(made) > end:
-        return Seen(trace.rank, known, {}, start)
+    if len(calls) > end:
+        return Observation(trace.rank, followed_places, {}, start)
     if trace.ended:
-        return Seen(trace.rank, [*known, None], _at_end(contexts), start)
+        return Observation(trace.rank, [*followed_places, None], _at_end(contexts), start)
     op = trace.op
-    if places and users_of(made[-1][0]) == users_of(trace.stack):
-        known, op = known[:-1], made[-1][1]
-    here = contexts.place(_without_sources(trace.stack), op)
-    return None if here is None else Seen(trace.rank, [*known, here], _now(here), start)
+    if places and users_of(calls[-1][0]) == users_of(trace.stack):
+        followed_places, op = followed_places[:-1], calls[-1][1]
+    place = contexts.place(_without_sources(trace.stack), op)
+    return (
+        None if place is None else Observation(trace.rank, [*followed_places, place], _now(place), start)
+    )
 
 
-def _by_stacks(one: Trace, other: Trace) -> _Question | None:
+def _by_stacks(trace: Trace, peer_trace: Trace) -> _Question | None:
     contexts = Contexts()
-    places = [contexts.place(trace.stack, trace.op) for trace in (one, other)]
+    places = [contexts.place(side.stack, side.op) for side in (trace, peer_trace)]
     if len(contexts.roots) != 1:
         return None
-    sides = [
-        Seen(trace.rank, [place], _now(place) if place else _at_end(contexts))
-        for trace, place in zip((one, other), places, strict=True)
-        if place is not None or trace.ended
+    observations = [
+        Observation(side.rank, [place], _now(place) if place else _at_end(contexts))
+        for side, place in zip((trace, peer_trace), places, strict=True)
+        if place is not None or side.ended
     ]
-    if len(sides) < 2:
+    if len(observations) < 2:
         return None
     if places[0] is None or places[1] is None:
-        return _Question(sides[0], sides[1], [(contexts.roots[0], ENTRY, False)], True)
+        return _Question(observations[0], observations[1], [(contexts.roots[0], ENTRY, False)], True)
     common = places[0].shared(places[1])
-    loops = [*loops_around(common, followed(one.stack), followed(other.stack))]
+    loops = [*loops_around(common, followed(trace.stack), followed(peer_trace.stack))]
+    return _since_common(common, loops, observations)
+
+
+def _since_common(
+    common: Sequence[Context], loops: Sequence[Repetition], observations: Sequence[Observation]
+) -> _Question:
+    """Which ways lead two ranks on from the innermost loop, else function, that both are in."""
     counted = [turns.counts(*frames) for turns, frames in loops]
     at, depth = common[-1], len(common) - 1
     inner = loops[-1][0] if loops and loops[-1][0].frame == depth and loops[-1][0].loop else None
-    equal = [bool(told) and len({*told}) == 1 and told[0][0] == told[0][1] for told in counted]
+    equal = [bool(pairs) and len({*pairs}) == 1 and pairs[0][0] == pairs[0][1] for pairs in counted]
     if inner is None:
-        return _Question(sides[0], sides[1], [(at, ENTRY, False)], all(equal))
+        return _Question(observations[0], observations[1], [(at, ENTRY, False)], all(equal))
     head = min(at.flow.deciding(inner.loop))
     begins = _begins(inner, loops[-1][1])
-    one_side, other_side = (replace(side, counted=begins) for side in sides)
-    return _Question(one_side, other_side, [(at, head, False)], all(equal[:-1]) and bool(begins))
+    first, second = (replace(observation, counted=begins) for observation in observations)
+    return _Question(first, second, [(at, head, False)], all(equal[:-1]) and bool(begins))
 
 
 def _begins(turns: Turns, frames: tuple[Frame, Frame]) -> dict[str, int]:
     """What counts the iterations, before that one of two ranks which is the earlier."""
     begins = {}
     for counter in turns.counters:
-        told = [counter.at_start(frame) for frame in frames]
-        known = [value for value in told if value is not None]
-        if len(known) == len(told):
-            begins[counter.name] = min(known) - (counter.raised is None)
+        numbers = [counter.at_start(frame) for frame in frames]
+        read = [value for value in numbers if value is not None]
+        if len(read) == len(numbers):
+            begins[counter.name] = min(read) - (counter.raised is None)
     return begins
 
 
-def loops_around(
-    contexts: Sequence[Context], one: Stack, other: Stack
-) -> Iterator[tuple[Turns, tuple[Frame, Frame]]]:
+def loops_around(contexts: Sequence[Context], stack: Stack, peer_stack: Stack) -> Iterator[Repetition]:
     """What is repeated around both ranks, with the frames that may tell the iterations."""
     for depth, context in enumerate(contexts):
-        frames = (one[depth], other[depth])
+        frames = (stack[depth], peer_stack[depth])
         if context.through_library:
             yield Turns.of_calls(depth, context.flow.function), frames
         steps = (path(context.flow.function, frame.line) for frame in frames)
-        for mine, its in zip(*steps, strict=False):
-            if not mine.within(its):
+        for step, peer_step in zip(*steps, strict=False):
+            if not step.within(peer_step):
                 break
-            if isinstance(mine.node, Loop) and mine.part == "body":
-                yield Turns.of_loop(depth, mine.node), frames
+            if isinstance(step.node, Loop) and step.part == "body":
+                yield Turns.of_loop(depth, step.node), frames
 
 
 def _now(place: Place) -> dict[Context, tuple[frozenset[int], Values]]:
@@ -338,14 +365,14 @@ def _now(place: Place) -> dict[Context, tuple[frozenset[int], Values]]:
     return {context: (at, values) for context, at, values in place.values}
 
 
-def _then(call: IssuedCall, held: CallValues) -> Stack:
+def _then(call: IssuedCall, values: CallValues) -> Stack:
     """The frames of a call, outermost first, with what they held; libraries are not followed."""
-    values = iter(held)
-    known = [
-        replace(frame, values=next(values, {})) if frame.user else replace(frame, text="")
+    frame_values = iter(values)
+    frames = [
+        replace(frame, values=next(frame_values, {})) if frame.user else replace(frame, text="")
         for frame in call.stack
     ]
-    return tuple(reversed(known))
+    return tuple(reversed(frames))
 
 
 def _at_end(contexts: Contexts) -> dict[Context, tuple[frozenset[int], Values]]:
@@ -357,5 +384,7 @@ def _without_sources(stack: Stack) -> Stack:
     return tuple(frame if frame.user else replace(frame, text="") for frame in stack)
 
 
-def _same(one: IssuedCall, other: IssuedCall) -> bool:
-    return one is other or (one.op == other.op and users_of(one.stack) == users_of(other.stack))
+def _same(call: IssuedCall, peer_call: IssuedCall) -> bool:
+    return call is peer_call or (
+        call.op == peer_call.op and users_of(call.stack) == users_of(peer_call.stack)
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from helpers.diagnose.parting.history import apart
+from helpers.diagnose.parting.history import find_desyncs
 from helpers.model.frames import Frame
 from helpers.model.issued import Issued, IssuedCall
 
@@ -53,13 +53,13 @@ def test_from_where_on_the_calls_differ(case: Case) -> None:
         rank: (Issued("default", case.first, tuple(CALLS[name] for name in names)),)
         for rank, names in enumerate(case.ranks)
     }
-    found = apart(issued)
+    found = find_desyncs(issued)
     if case.start is None:
         assert found == ()
         return
     (one,) = found
     assert (one.group, one.seq) == ("default", case.start)
-    assert tuple(met.seq for met in one.told) == (case.told or (case.start,))
+    assert tuple(met.seq for met in one.places) == (case.told or (case.start,))
     for rank, names in enumerate(case.ranks):
         call = names[case.start - case.first]
         assert one.calls[rank] is CALLS[call]
@@ -72,13 +72,13 @@ def test_each_group_is_compared_by_itself() -> None:
         1: (Issued("default", 1, same), Issued("tp", 1, other)),
         2: (Issued("default", 1, same),),
     }
-    (one,) = apart(issued)
+    (one,) = find_desyncs(issued)
     assert (one.group, sorted(one.calls)) == ("tp", [0, 1])
-    assert [(call.ranks, call.op) for call in one.told[0].calls] == [
+    assert [(call.ranks, call.op) for call in one.places[0].calls] == [
         ((0,), "all_reduce"),
         ((1,), "barrier"),
     ]
 
 
 def test_nothing_is_known() -> None:
-    assert apart({}) == apart({0: (), 1: ()}) == ()
+    assert find_desyncs({}) == find_desyncs({0: (), 1: ()}) == ()

@@ -30,7 +30,7 @@ LONGEST = 200
 """Characters of a statement that are quoted."""
 
 
-def told(
+def describe(
     decision: Decision, stacks: Mapping[int, Stack], branches: Mapping[str, Sequence[int]]
 ) -> Parting:
     """The statement, who went which way, and the values that can be read.
@@ -41,7 +41,7 @@ def told(
     """
     frame = decision.context.frame
     values: dict[str, dict[int, str]] = {}
-    for rank in sorted({*decision.kept, *(rank for ranks in branches.values() for rank in ranks)}):
+    for rank in sorted({*decision.unchanged, *(rank for ranks in branches.values() for rank in ranks)}):
         for name, value in _values(decision, rank, stacks[rank]).items():
             values.setdefault(name, {})[rank] = repr(value)
     return Parting(
@@ -52,9 +52,11 @@ def told(
             Branch(label, tuple(sorted(ranks)), _led_to(decision, stacks[min(ranks)]))
             for label, ranks in branches.items()
         ),
-        names=tuple(dict.fromkeys(name for asked in decision.asked for name in names(asked))),
+        names=tuple(
+            dict.fromkeys(name for expression in decision.expressions for name in names(expression))
+        ),
         values=values,
-        differ=tuple(name for name, told in values.items() if len({*told.values()}) > 1),
+        differ=tuple(name for name, by_rank in values.items() if len({*by_rank.values()}) > 1),
     )
 
 
@@ -71,30 +73,32 @@ def guard(decision: Decision, ranks: Sequence[int]) -> Guard:
 def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:
     """What can be read on a rank of what a statement asks, counts or handles."""
     frame = decision.context.frame_in(stack)
-    told = _read(decision, rank, frame) | dict(decision.known.get(rank, {}))
+    values = _read(decision, rank, frame) | dict(decision.values.get(rank, {}))
     if frame is None:
-        return told
+        return values
     counted = counters(decision.node) if isinstance(decision.node, Loop) else ()
-    shown = (one.name for one in counted if one.name in frame.values and one.name.strip("_"))
-    told |= {name: frame.values[name] for name in shown}
+    shown = (
+        counter.name for counter in counted if counter.name in frame.values and counter.name.strip("_")
+    )
+    values |= {name: frame.values[name] for name in shown}
     handled = _handled(decision, frame, stack) if decision.kind == "try" else None
-    return told if handled is None else {**told, EXCEPTION: handled}
+    return values if handled is None else {**values, EXCEPTION: handled}
 
 
 def _read(decision: Decision, rank: int, frame: Frame | None) -> dict[str, Plain]:
     """The values of now that were the same at the statement."""
-    told: dict[str, Plain] = {}
+    values: dict[str, Plain] = {}
     if frame is not None:
         flow = decision.context.flow
         bound = flow.bound_between(decision.step, flow.at(frame.line))
-        told |= unchanged(decision.context, frame.values, bound)
-        told |= {
-            name: frame.values[name] for name in decision.kept.get(rank, ()) if name in frame.values
+        values |= unchanged(decision.context, frame.values, bound)
+        values |= {
+            name: frame.values[name] for name in decision.unchanged.get(rank, ()) if name in frame.values
         }
-    for asked in decision.asked:
-        told = {**of_rank(asked, rank, decision.context.frame.text), **told}
-    asked_for = [name for asked in decision.asked for name in names(asked)]
-    return {name: told[name] for name in asked_for if name in told}
+    for expression in decision.expressions:
+        values = {**of_rank(expression, rank, decision.context.frame.text), **values}
+    shown = [name for expression in decision.expressions for name in names(expression)]
+    return {name: values[name] for name in shown if name in values}
 
 
 def _led_to(decision: Decision, stack: Stack) -> Frame | None:
@@ -135,7 +139,7 @@ def _head(node: ast.stmt | ast.expr, lines: Sequence[str]) -> str:
         last, column = max(node.lineno, body[0].lineno - 1), None
     elif cases:
         last, column = max(node.lineno, cases[0].pattern.lineno - 1), None
-    told = [line.strip() for line in lines[node.lineno - 1 : last]]
+    text = [line.strip() for line in lines[node.lineno - 1 : last]]
     if column is not None and last == node.lineno:
-        told = [lines[last - 1].encode()[node.col_offset : column].decode(errors="replace")]
-    return _COMMENT.sub(":", " ".join(told))
+        text = [lines[last - 1].encode()[node.col_offset : column].decode(errors="replace")]
+    return _COMMENT.sub(":", " ".join(text))

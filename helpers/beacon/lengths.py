@@ -191,8 +191,8 @@ _ITERATED: Dict[str, Measure] = {
     _SAMPLER + "RandomSampler": _of_random,
     _SAMPLER + "SequentialSampler": lambda fields: _size(fields.get("data_source")),
     _SAMPLER + "SubsetRandomSampler": lambda fields: _size(fields.get("indices")),
-    _SAMPLER + "WeightedRandomSampler": lambda held: _number(held.get("num_samples")),
-    "torch.utils.data.distributed.DistributedSampler": lambda held: _number(held.get("num_samples")),
+    _SAMPLER + "WeightedRandomSampler": lambda fields: _number(fields.get("num_samples")),
+    "torch.utils.data.distributed.DistributedSampler": lambda fields: _number(fields.get("num_samples")),
 }
 _SIZED: Dict[str, Measure] = {
     "torch.utils.data.dataset.TensorDataset": _of_tensors,

@@ -9,7 +9,7 @@ class Reach:
     """Whether a way leads to a place, each asked once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Context, int, Place, bool], bool] = {}
+        self._cache: dict[tuple[Context, int, Place, bool], bool] = {}
 
     def leads(self, context: Context, step: int, place: Place, returned: bool = False) -> bool:
         """True where a way may lead to a place, out of the functions around as well.
@@ -18,9 +18,9 @@ class Reach:
             returned: True where what the step has called is over.
         """
         key = (context, step, place, returned)
-        if key not in self._known:
-            self._known[key] = self._leads(context, step, place, returned)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._leads(context, step, place, returned)
+        return self._cache[key]
 
     def _leads(self, context: Context, step: int, place: Place, returned: bool) -> bool:
         lineage = place.context.lineage

@@ -527,7 +527,11 @@ def report_of_artifacts(artifacts: Artifacts) -> tuple[Report, Sequence[Snapshot
     verdict, newest = judge(parts)
     missing = (*newest.not_seen, *left_out, *artifacts.not_seen(newest, verdict))
     newest = replace(newest, not_seen=missing, timed=False)
-    quotes = () if verdict.evidence == newest.telling else artifacts.quotes(verdict.culprits)
+    quotes = (
+        ()
+        if newest.telling and verdict.evidence == newest.telling
+        else artifacts.quotes(verdict.culprits)
+    )
     paces = [part.pace for part in parts if part.pace is not None]
     slow = coupling.slow(paces, newest.job.world_size or 0) if verdict.outcome != "hang" else None
     verdict = replace(verdict, since=None, evidence=quotes or verdict.evidence, slow=slow)

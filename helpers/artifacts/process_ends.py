@@ -49,6 +49,7 @@ class ProcessEnds:
         self._writers = writers
         self._quote = quote
         self._started: dict[int, set[str]] = {}
+        self._second_starts: dict[int, Line] = {}
         self._announced: Counter[int] = Counter()
         self._world = 0
         self._in_summary: dict[str, LogRank] = {}
@@ -68,6 +69,7 @@ class ProcessEnds:
             self.restarted_at = line.number
             self._started.clear()
             self._announced.clear()
+            self._second_starts.clear()
         elif self._summary(line):
             pass
         elif match := exit_lines.TASK_ENDED.search(text):
@@ -99,7 +101,7 @@ class ProcessEnds:
         self._ranks.of(rank).world_size = self._world = world
         self._announced[rank] += 1
         if self._announced[rank] > 1:
-            self._quote(line)
+            self._second_starts.setdefault(rank, line)
         labels = self._started.setdefault(rank, set())
         if line.writer:
             labels.add(line.writer)
@@ -118,6 +120,8 @@ class ProcessEnds:
             ended = log_rank.code is not None and log_rank.code < 0 and log_rank.code in by_signal
             if isinstance(name, str) and ended and not log_rank.raised:
                 del self._ranks[name]
+        for rank in self.doubled:
+            self._quote(self._second_starts[rank])
         if self._root is not None:
             self._place_root(self._root)
 

@@ -248,6 +248,13 @@ def test_the_advice_is_for_what_has_failed(tmp_path: Path, line: str) -> None:
     assert ADVICE[line] in fix.advice
 
 
+def test_starts_are_quoted_where_they_tell_of_one_rank_twice(tmp_path: Path) -> None:
+    twice = report(tmp_path, CASES["as many starts as ranks, half of them twice"][0])
+    again = report(tmp_path, CASES["a second run in one log"][0] + "ValueError: bad batch\n")
+    assert any("GLOBAL_RANK: 1" in line for line in twice.verdict.evidence)
+    assert not any("GLOBAL_RANK" in line for line in again.verdict.evidence)
+
+
 def test_one_end_that_two_tell_of_is_one_process(tmp_path: Path) -> None:
     seen = report(tmp_path, CASES["an abort, and its launcher"][0]).snapshot
     assert [view.rank for view in seen.ranks] == [0]

@@ -14,6 +14,7 @@ from ...model.parting import Guard, Kind, Parting
 from ...program.blocks import function_of, label_of_part, parts, path
 from ...program.condition import truth
 from ...program.flow import AFTER, RAISED, Choice, asked_by
+from ...program.handed import handed
 from ...program.hooks import Telling, callees, exits, hooks
 from ...program.identity import of_rank
 from ...program.switches import switches
@@ -63,7 +64,10 @@ def parted(
     if mismatch and not decided and (switched := _switched(pair, first)):
         return Parting(guards=switched)
     if divergence is None:
-        return _undecided(candidates, pair, first) or (_omitted(pair, first) if mismatch else None)
+        parting = _undecided(candidates, pair, first)
+        if parting is None and mismatch:
+            parting = _omitted(pair, first) or _by_arguments(candidates, pair, first)
+        return parting
     return _statement_of(divergence, (first, most), classes, odd, traces)
 
 
@@ -158,10 +162,34 @@ def _of_library(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None
     return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 
+def _by_arguments(
+    divergences: Divergences | None, pair: Mapping[int, Trace], odd: Sequence[int]
+) -> Parting | None:
+    """The conditions by the number of a rank that decide what a library was given, if they are few."""
+    elsewhere = divergences is not None and divergences.elsewhere
+    if not elsewhere and not _in_library(*(trace.stack for trace in pair.values())):
+        return None
+    guards: dict[tuple[str, int], Guard] = {}
+    for frame in dict.fromkeys(frame for trace in pair.values() for frame in users_of(trace.stack)):
+        function = function_of(frame)
+        for condition in handed(function, frame.line, frame.text) if function is not None else ():
+            if _differs(condition.test, frame.text, [*pair]):
+                line = condition.statement.lineno
+                where = replace(frame, line=line, function=condition.function, values={})
+                kind: Kind = "if" if isinstance(condition.statement, ast.If) else "ifexp"
+                source = source_of(condition.statement, frame.text)
+                guards[where.file, line] = Guard(kind, tuple(sorted(odd)), where, source)
+    return Parting(guards=tuple(guards.values())) if 0 < len(guards) <= MOST_GUARDS else None
+
+
+def _differs(test: ast.expr, text: str, ranks: Sequence[int]) -> bool:
+    """True for a condition that the numbers of ranks answer differently."""
+    return len({truth(test, of_rank(test, rank, text)) for rank in ranks} - {None}) > 1
+
+
 def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:
     """True for a condition that the numbers of ranks answer differently."""
-    test = telling.statement.test
-    return len({truth(test, of_rank(test, rank, frame.text)) for rank in ranks} - {None}) > 1
+    return _differs(telling.statement.test, frame.text, ranks)
 
 
 def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> tuple[Guard, ...]:

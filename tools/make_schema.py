@@ -12,7 +12,7 @@ FILE = Path(__file__).parents[1] / "docs" / "report.schema.json"
 
 def text() -> str:
     """What the file holds."""
-    return json.dumps(schema(), indent=2) + "\n"
+    return json.dumps(schema(), indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -46,16 +46,21 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """Failing ends, the most telling first."""
-        return tuple(event for event in events(self.snapshot) if event not in self.dismissed)
+        return tuple(event for event in self._ends if event not in self.dismissed)
 
     @cached_property
     def dismissed(self) -> tuple[Event, ...]:
         """Ends of ranks that no rank waits for, and of which their starter has to say what they mean."""
         return tuple(
             event
-            for event in events(self.snapshot)
+            for event in self._ends
             if left_to_starter(self.snapshot, event) and not self.graph.needing(event.ranks)
         )
+
+    @cached_property
+    def _ends(self) -> tuple[Event, ...]:
+        """All failing ends, whatever their starters make of them."""
+        return events(self.snapshot)
 
     @cached_property
     def desyncs(self) -> tuple[Desync, ...]:

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .blocks import path
-from .syntax import Function, called_name, dotted, own_nodes, parsed
+from .syntax import Function, called_name, dotted, functions_of, own_nodes
 
 DEPTH = 4
 """Names and functions that are followed from one to the next."""
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Chosen(NamedTuple):
@@ -51,9 +49,7 @@ def _sources_of(
     value: ast.expr, function: Function, text: str
 ) -> Iterator[tuple[Function, ast.Return | ast.Assign | ast.AnnAssign]]:
     """The statements that give an expression its value, each with the function around it."""
-    functions = [
-        node for node in ast.walk(parsed(text) or ast.Module([], [])) if isinstance(node, _Function)
-    ]
+    functions = functions_of(text)
     match value:
         case ast.Name():
             yield from ((function, binding) for binding in bindings(function, value.id))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .blocks import path
-from .syntax import Function, called_name, dotted, holds, innermost, own_nodes, parsed
+from .syntax import Function, called_name, dotted, functions_of, holds, innermost, own_nodes
 
 DEPTH = 6
 """Names and functions that are followed from one to the next."""
@@ -18,9 +18,6 @@ CHANGES = ("update", "setdefault", "append", "extend", "add")
 
 _OUTPUT = re.compile(r"tqdm|progress|verbos|quiet|log_level|level$|^disable$|print")
 """Names of arguments that decide what is printed, and no more."""
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Store = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr
 
 
 class Handed(NamedTuple):
@@ -53,8 +50,7 @@ class _Follow:
     """Follows values through the names of a source, each name once."""
 
     def __init__(self, text: str) -> None:
-        tree = parsed(text) or ast.Module([], [])
-        self._functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
+        self._functions = functions_of(text)
         self._names: set[tuple[Function, str]] = set()
 
     def value(

@@ -8,16 +8,24 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .syntax import arguments_of, called_name, dotted, own_nodes, parsed, positional_of
+from .syntax import (
+    NamedFunction,
+    arguments_of,
+    called_name,
+    dotted,
+    functions_of,
+    own_nodes,
+    parsed,
+    positional_of,
+)
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Handed = list[tuple[_Function, frozenset[str]]]
+_Handed = list[tuple[NamedFunction, frozenset[str]]]
 
 
 class Telling(msgspec.Struct, frozen=True, eq=False):
     """A condition under which a function tells its caller something that decides what comes next."""
 
-    function: _Function
+    function: NamedFunction
     statement: ast.If
 
 
@@ -33,7 +41,7 @@ def hooks(text: str, calls: frozenset[str]) -> tuple[Telling, ...]:
     Args:
         calls: the names of the functions that any file of the program calls (`callees`).
     """
-    functions = _functions(text)
+    functions = functions_of(text)
     tellings = (
         telling
         for function in functions
@@ -43,7 +51,7 @@ def hooks(text: str, calls: frozenset[str]) -> tuple[Telling, ...]:
     return tuple(sorted(tellings, key=lambda telling: telling.statement.lineno))
 
 
-def _tellings(function: _Function, functions: tuple[_Function, ...]) -> Iterator[Telling]:
+def _tellings(function: NamedFunction, functions: tuple[NamedFunction, ...]) -> Iterator[Telling]:
     """The conditions of a function, and of those to which it hands on what it was given."""
     arguments = arguments_of(function)
     handed: dict[ast.AST, _Handed] = {
@@ -60,7 +68,9 @@ def _tellings(function: _Function, functions: tuple[_Function, ...]) -> Iterator
                 yield Telling(helper, node)
 
 
-def _handed_to(call: ast.AST, arguments: frozenset[str], functions: tuple[_Function, ...]) -> _Handed:
+def _handed_to(
+    call: ast.AST, arguments: frozenset[str], functions: tuple[NamedFunction, ...]
+) -> _Handed:
     """The function that a call hands arguments to, and what it calls these, if it stores in them."""
     if not isinstance(call, ast.Call):
         return []
@@ -88,18 +98,12 @@ def exits(text: str, through: ast.expr, *, skips: bool = False) -> tuple[Telling
     }
     return tuple(
         Telling(function, node)
-        for function in _functions(text)
+        for function in functions_of(text)
         if function.name in names
         and any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in own_nodes(function))
         for node in _ifs(function)
         if any(isinstance(inner, leaves) for inner in own_nodes(node))
     )
-
-
-@functools.lru_cache(maxsize=256)
-def _functions(text: str) -> tuple[_Function, ...]:
-    """The functions of a source."""
-    return tuple(node for node in _nodes(text) if isinstance(node, _Function))
 
 
 @functools.lru_cache(maxsize=256)
@@ -113,7 +117,7 @@ def _nodes(text: str) -> Iterator[ast.AST]:
     return ast.walk(parsed(text) or ast.Module(body=[], type_ignores=[]))
 
 
-def _ifs(function: _Function) -> Iterator[ast.If]:
+def _ifs(function: NamedFunction) -> Iterator[ast.If]:
     yield from (node for node in own_nodes(function) if isinstance(node, ast.If))
 
 

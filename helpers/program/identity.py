@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from .condition import Values, names, value_of
-from .syntax import Plain, arguments_of, dotted, own_nodes, parsed
+from .syntax import Plain, arguments_of, dotted, functions_of, own_nodes, parsed
 
 OF_LIBRARIES: Mapping[str, Callable[[int], Plain]] = {
     "get_rank()": int,
@@ -157,7 +157,7 @@ def _bindings(text: str) -> Mapping[str, Sequence[_Binding]]:
     """What a source sets variables and attributes of a name to, and what its functions return."""
     bindings = defaultdict[str, list[_Binding]](list)
     tree = parsed(text) or ast.Module(body=[], type_ignores=[])
-    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
+    functions = functions_of(text)
     for scope in (tree, *functions):
         nodes = [*own_nodes(scope)]
         values, loops = _targets(nodes)

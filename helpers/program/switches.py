@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from .chosen import DEPTH, Chosen, bindings
 from .stored import Stored
-from .syntax import Function, arguments_of, called_name, dotted, own_nodes, parsed
+from .syntax import Function, arguments_of, called_name, dotted, functions_of, own_nodes
 from .turns import counters
 
 SWITCHES = frozenset(("no_sync", "no_backward_sync"))
@@ -40,10 +40,10 @@ def _managers(
         values = [bound.value for bound in bindings(function, value.id) if bound.value is not None]
     for expression in values:
         yield function, _conditions(ast.walk(expression))
-        callee = called_name(expression).rpartition(".")[2] if isinstance(expression, ast.Call) else ""
-        for node in ast.walk(parsed(text) or ast.Module([], [])):
-            if isinstance(node, ast.FunctionDef) and node.name == callee:
-                yield node, _conditions(own_nodes(node))
+        callee = called_name(expression) if isinstance(expression, ast.Call) else ""
+        for scope in functions_of(text):
+            if scope.name == callee:
+                yield scope, _conditions(own_nodes(scope))
 
 
 def _conditions(nodes: Iterable[ast.AST]) -> list[ast.If | ast.IfExp]:
@@ -62,7 +62,7 @@ def _walk(way: ast.expr | list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _is_switch(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and called_name(node).rpartition(".")[2] in SWITCHES
+    return isinstance(node, ast.Call) and called_name(node) in SWITCHES
 
 
 def _is_alike(value: ast.expr, scope: Function, text: str, depth: int) -> bool:

@@ -7,7 +7,8 @@ import functools
 from collections.abc import Iterator
 from typing import Protocol, TypeVar
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+NamedFunction = ast.FunctionDef | ast.AsyncFunctionDef
+Function = NamedFunction | ast.Module
 Loop = ast.For | ast.AsyncFor | ast.While
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -41,6 +42,13 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
+@functools.lru_cache(maxsize=256)
+def functions_of(text: str) -> tuple[NamedFunction, ...]:
+    """The functions of a source, those in classes and in other functions among them."""
+    tree = parsed(text) or ast.Module(body=[], type_ignores=[])
+    return tuple(node for node in ast.walk(tree) if isinstance(node, NamedFunction))
+
+
 def holds(node: ast.stmt | ast.expr, line: int) -> bool:
     """True for a node that a line is part of."""
     return node.lineno <= line <= (node.end_lineno or node.lineno)
@@ -71,14 +79,14 @@ def called_name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
 
 
-def arguments_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+def arguments_of(function: NamedFunction) -> frozenset[str]:
     """The names of a function's arguments, without those of `*args` and `**kwargs`."""
     arguments = function.args
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     return frozenset(argument.arg for argument in every)
 
 
-def positional_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+def positional_of(function: NamedFunction) -> list[str]:
     """The names of the arguments that a call gives by their place, in order, without `self`."""
     names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     return names[1:] if names[:1] == ["self"] else names

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ...model.frames import Frame, Scalar, innermost_user
-from ...model.parting import Branch, Guard, Parting
+from ...model.parting import Branch, Guard, Kind, Parting
 from ...model.redaction import Source
 from ...model.wording import one_line
 from ...program.blocks import path
@@ -25,6 +25,8 @@ _COMMENT = re.compile(r":\s*#[^'\"]*$")
 """What follows the colon of a head."""
 
 EXCEPTION = "sys.exception()"
+
+KINDS: dict[type, Kind] = {ast.If: "if", ast.Match: "match"}
 
 LONGEST = 200
 """Characters of a statement that are quoted."""
@@ -68,6 +70,16 @@ def guard(decision: Decision, ranks: Sequence[int]) -> Guard:
     for handler in getattr(decision.node, "handlers", ()):
         source += f" ... {source_of(handler, frame.text).rstrip(':')}"
     return Guard(decision.kind, tuple(sorted(ranks)), where, Source(source[:LONGEST]))
+
+
+def guard_at(frame: Frame, function: str, statement: ast.stmt | ast.expr, ranks: Sequence[int]) -> Guard:
+    """A statement of a function, in the file of a frame, of which it is not known that it has decided.
+
+    An argument that a condition decides counts as a conditional expression.
+    """
+    where = replace(frame, line=statement.lineno, function=function, values={})
+    kind = KINDS.get(type(statement), "ifexp")
+    return Guard(kind, tuple(sorted(ranks)), where, source_of(statement, frame.text))
 
 
 def _values(decision: Decision, rank: int, stack: Stack) -> dict[str, Plain]:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from ...model.frames import Frame
 from ...model.issued import IssuedCall
-from ...model.parting import Guard, Kind, Parting
+from ...model.parting import Guard, Parting
 from ...program.blocks import function_of
 from ...program.chosen import chosen_by
 from ...program.syntax import Function, called_name, holds, own_nodes, positional_of
 from ..scene import Facts
 from .contexts import users_of
-from .description import source_of
-
-_KINDS: dict[type, Kind] = {ast.If: "if", ast.Match: "match", ast.IfExp: "ifexp"}
+from .description import guard_at
 
 
 def other_group(facts: Facts) -> Parting | None:
@@ -75,9 +71,7 @@ def _guards(rank: int, call: IssuedCall) -> Iterator[Guard]:
         if value is None or function is None:
             return
         for chosen in chosen_by(value, function, frame.text):
-            where = replace(frame, line=chosen.statement.lineno, function=chosen.function, values={})
-            source = source_of(chosen.statement, frame.text)
-            yield Guard(_KINDS[type(chosen.statement)], (rank,), where, source)
+            yield guard_at(frame, chosen.function, chosen.statement, (rank,))
         if not isinstance(value, ast.Name) or not isinstance(function, ast.FunctionDef):
             return
         wanted, operation, names = value.id, function.name, positional_of(function)

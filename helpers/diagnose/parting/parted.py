@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...model.clauses import grouped
 from ...model.frames import Frame
-from ...model.parting import Guard, Kind, Parting
+from ...model.parting import Guard, Parting
 from ...program.blocks import function_of, label_of_part, parts, path
 from ...program.condition import truth
 from ...program.flow import AFTER, RAISED, Choice, asked_by
@@ -20,7 +20,7 @@ from ...program.identity import of_rank
 from ...program.switches import switches
 from .contexts import Contexts, Stack, users_of
 from .decision import EXITED, RETURNED, WENT_ON, Decision
-from .description import describe, guard, source_of
+from .description import describe, guard, guard_at
 from .divergence import Divergence, Divergences
 from .explanation import TooManyError
 from .omission import Condition, omissions
@@ -62,7 +62,7 @@ def parted(
     divergence = candidates.decision if candidates is not None else None
     decided = divergence is not None and divergence.decided
     if mismatch and not decided and (switched := _switched(pair, first)):
-        return Parting(guards=switched)
+        return switched
     if divergence is None:
         parting = _undecided(candidates, pair, first)
         if parting is None and mismatch:
@@ -155,11 +155,15 @@ def _of_library(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None
     frames = {frame.file: frame for trace in pair.values() for frame in trace.stack if frame.user}
     calls = frozenset[str]().union(*(callees(frame.text) for frame in frames.values()))
     tellings = [(frame, telling) for frame in frames.values() for telling in hooks(frame.text, calls)]
-    by_rank = [(frame, telling) for frame, telling in tellings if _by_rank(frame, telling, [*pair])]
+    by_rank = [
+        (frame, telling)
+        for frame, telling in tellings
+        if _differs(telling.statement.test, frame.text, [*pair])
+    ]
     guards = [_guard(frame, telling, odd) for frame, telling in by_rank or tellings]
     if len(guards) == 1:
         return Parting("if", guards[0].where, guards[0].source)
-    return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
+    return _if_few(guards)
 
 
 def _by_arguments(
@@ -175,11 +179,8 @@ def _by_arguments(
         for condition in handed(function, frame.line, frame.text) if function is not None else ():
             if _differs(condition.test, frame.text, [*pair]):
                 line = condition.statement.lineno
-                where = replace(frame, line=line, function=condition.function, values={})
-                kind: Kind = "if" if isinstance(condition.statement, ast.If) else "ifexp"
-                source = source_of(condition.statement, frame.text)
-                guards[where.file, line] = Guard(kind, tuple(sorted(odd)), where, source)
-    return Parting(guards=tuple(guards.values())) if 0 < len(guards) <= MOST_GUARDS else None
+                guards[frame.file, line] = guard_at(frame, condition.function, condition.statement, odd)
+    return _if_few(guards.values())
 
 
 def _differs(test: ast.expr, text: str, ranks: Sequence[int]) -> bool:
@@ -187,12 +188,7 @@ def _differs(test: ast.expr, text: str, ranks: Sequence[int]) -> bool:
     return len({truth(test, of_rank(test, rank, text)) for rank in ranks} - {None}) > 1
 
 
-def _by_rank(frame: Frame, telling: Telling, ranks: Sequence[int]) -> bool:
-    """True for a condition that the numbers of ranks answer differently."""
-    return _differs(telling.statement.test, frame.text, ranks)
-
-
-def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> tuple[Guard, ...]:
+def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
     """What decides whether a library communicates where a rank is in a call of it, if that is little."""
     guards: dict[tuple[str, int], Guard] = {}
     for trace in pair.values():
@@ -200,11 +196,14 @@ def _switched(pair: Mapping[int, Trace], odd: Sequence[int]) -> tuple[Guard, ...
         for frame in frames:
             function = function_of(frame)
             for chosen in switches(function, frame.line, frame.text) if function is not None else ():
-                where = replace(frame, line=chosen.statement.lineno, function=chosen.function, values={})
-                source = source_of(chosen.statement, frame.text)
-                kind: Kind = "if" if isinstance(chosen.statement, ast.If) else "ifexp"
-                guards[where.file, where.line] = Guard(kind, tuple(sorted(odd)), where, source)
-    return tuple(guards.values()) if len(guards) <= MOST_GUARDS else ()
+                line = chosen.statement.lineno
+                guards[frame.file, line] = guard_at(frame, chosen.function, chosen.statement, odd)
+    return _if_few(guards.values())
+
+
+def _if_few(guards: Collection[Guard]) -> Parting | None:
+    """Statements of which one may have decided; None where there are too many, or there is none."""
+    return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
 
 
 def _omitted(pair: Mapping[int, Trace], odd: Sequence[int]) -> Parting | None:
@@ -221,7 +220,7 @@ def one_of(conditions: Sequence[Condition], odd: Sequence[int]) -> Parting | Non
             guards += (_guard(context.frame, telling, odd) for telling in skips)
         decision = Decision(choice.kind, context, step, choice.statement, asked_by(choice), {})
         guards.append(guard(decision, odd))
-    return Parting(guards=tuple(guards)) if 0 < len(guards) <= MOST_GUARDS else None
+    return _if_few(guards)
 
 
 def _in_library(stack: Stack, peer_stack: Stack) -> bool:
@@ -241,10 +240,7 @@ def _in_library(stack: Stack, peer_stack: Stack) -> bool:
 
 
 def _guard(frame: Frame, telling: Telling, odd: Sequence[int]) -> Guard:
-    line, function = telling.statement.lineno, telling.function.name
-    source = source_of(telling.statement, frame.text)
-    where = replace(frame, line=line, function=function, values={})
-    return Guard("if", tuple(sorted(odd)), where, source)
+    return guard_at(frame, telling.function.name, telling.statement, odd)
 
 
 def _decision(divergence: Divergence, pair: Mapping[int, Trace]) -> tuple[Decision, dict[int, str]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from ..observe import tracebacks
+from ..observe.tracebacks import TRACEBACK
 from .log_rank import LogRank, LogRanks
 from .patterns import exit_lines, failure_lines, watchdog_lines
 from .raising import RAISED, Raising
 from .rich_box import BOX, RichBox
 from .watchdog import speaker
-from .writers import TRACEBACK, Line, Writers
+from .writers import Line, Writers
 
 WRITERS = 4096
 """Processes of which lines without an event are remembered."""

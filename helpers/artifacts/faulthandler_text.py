@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 
 from ..observe.account import Account
+from ..observe.tracebacks import TRACEBACK
 from . import pyspy_dump
 
 KIND = "faulthandler dump"
@@ -32,10 +33,6 @@ _FRAME = re.compile(
 )
 
 
-END = "Traceback (most recent call last):"
-"""What begins after a dump in a log: an exception."""
-
-
 def account(lines: Iterable[str], path: str) -> Account | None:
     """What a dump tells; None where it has no frame.
 
@@ -46,7 +43,7 @@ def account(lines: Iterable[str], path: str) -> Account | None:
     threads: list[pyspy_dump.DumpedText] = []
     current: set[int] = set()
     backwards: set[int] = set()
-    for line in itertools.takewhile(lambda line: not line.endswith(END), lines):
+    for line in itertools.takewhile(lambda line: not line.endswith(TRACEBACK), lines):
         frame = _FRAME.match(line)
         if begun := BEGINS.match(line):
             number = len(threads) + 1

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..model.facts import CUT_OFF, ErrorView
 from ..model.frames import Frame
 from ..observe import tracebacks
-from .writers import TRACEBACK, Line
+from .writers import Line
 
 LONGEST = 2_000
 """Lines that are kept from a first traceback on; letters of a line that is broken."""
@@ -114,7 +114,7 @@ class Raising(msgspec.Struct):
         """The frames of the first traceback, the outermost first."""
         frames: list[Frame] = []
         for line in self.lines:
-            if frames and line.endswith(TRACEBACK):
+            if frames and line.endswith(tracebacks.TRACEBACK):
                 break
             frames += tracebacks.frames((line,))
         return frames
@@ -127,7 +127,7 @@ class Raising(msgspec.Struct):
         """
         if self.open:
             self.lines.append(text)
-        if text.endswith(TRACEBACK):
+        if text.endswith(tracebacks.TRACEBACK):
             self.since, self.certain = 0, False
         elif self.since and not self.certain and self.since <= CHAINED and INDENTED.match(text):
             self.since, self.named_at, self.outlived = 0, 0, False
@@ -169,7 +169,7 @@ class Raising(msgspec.Struct):
             return next(iter(alike or errors))
         if len(self.lines) > 1 and (match := RAISED.match(self.lines[1])):
             return ErrorView(tracebacks.type_in(match), self.lines[1][match.end() - 1 :])
-        begun = frames or (not self.since and self.lines[-1].endswith(TRACEBACK))
+        begun = frames or (not self.since and self.lines[-1].endswith(tracebacks.TRACEBACK))
         if not begun or self.named_at or self.of_launcher:
             return None
         return ErrorView(UNNAMED if self.message else CUT_OFF, self.message, tuple(reversed(frames)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from .writers import TRACEBACK
+from ..observe.tracebacks import TRACEBACK
 
 BOX = ("╭", "│", "╰")
 """How the lines of a box begin."""

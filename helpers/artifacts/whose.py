@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from ..beacon import torch_names
 from ..beacon.record import FrameEntry
 from ..observe.account import Account
 from ..observe.source import Sources
@@ -15,18 +16,12 @@ from . import gdb_text, rest
 from .faulthandler_text import MULTIPROCESSING
 from .patterns import line_heads
 
-C10D = os.path.join("torch", "distributed", "distributed_c10d.py")
-"""The file of the operations of several ranks."""
-
-SPAWN = os.path.join("torch", "multiprocessing", "spawn.py")
-"""The file in which ranks begin, and their parent waits for them."""
-
 HELPERS = (
     os.path.join("torch", "distributed", "launcher", "api.py"),
     os.path.join("accelerate", "commands", "launch.py"),
     os.path.join("deepspeed", "launcher", "launch.py"),
     os.path.join("multiprocessing", "resource_tracker.py"),
-    SPAWN,
+    torch_names.SPAWN_FILE,
     os.path.join("multiprocessing", "forkserver.py"),
 )
 """Files of processes that start ranks, or clean up behind them."""
@@ -161,7 +156,11 @@ def _is_of_several(account: Account) -> bool:
     """
     titled = line_heads.TITLE.search(" ".join(account.command))
     placed_by_title = titled is not None and bool(titled["others"] or titled["tensor"])
-    joined = any(frame[0].endswith(C10D) for thread in account.threads for frame in thread["frames"])
+    joined = any(
+        torch_names.is_distributed_file(frame[0])
+        for thread in account.threads
+        for frame in thread["frames"]
+    )
     return account.kind == gdb_text.KIND or placed_by_title or joined
 
 
@@ -173,7 +172,9 @@ def is_helper(account: Account) -> bool:
 def _is_spawned(account: Account) -> bool:
     """True for a rank that `torch.multiprocessing.spawn` has started."""
     frames = (frame for thread in account.threads if thread["main"] for frame in thread["frames"])
-    return any(file.endswith(SPAWN) and function == "_wrap" for file, _, function, _ in frames)
+    return any(
+        file.endswith(torch_names.SPAWN_FILE) and function == "_wrap" for file, _, function, _ in frames
+    )
 
 
 def _below(account: Account, sources: Sources) -> tuple[bool, ...]:

@@ -20,8 +20,6 @@ _TICKS = re.compile(r"(?: (?=`))?(?P<blanks>\s*)`(?P<text>[^`]+)`?\s*$|(?P<whole
 _MPI_INSIDE = re.compile(r"\[\d+,\d+\]<std(?:out|err|diag)>:")
 """The label of `mpirun`, which it writes before each piece that a process has written."""
 
-TRACEBACK = "Traceback (most recent call last):"
-
 HEAD = 16
 """Letters of the beginning of a line by which its label is known."""
 
@@ -241,7 +239,9 @@ class Writers:
         if record is not None and not labelled and not head.labels and _goes_on(head.rest):
             head.labels, head.rank = [*record.labels], record.rank
         else:
-            begins = not labelled and bool(head.labels) and head.rest.rstrip().endswith(TRACEBACK)
+            begins = (
+                not labelled and bool(head.labels) and head.rest.rstrip().endswith(tracebacks.TRACEBACK)
+            )
             self._record = head if begins else None
 
     def _take_label(self, head: _Head) -> None:
@@ -266,7 +266,9 @@ class Writers:
 def _goes_on(text: str) -> bool:
     """True for a line of a traceback that is not its first one."""
     bare = text.strip()
-    begins = not bare or text[0].isspace() or bare.endswith(TRACEBACK) or bare in tracebacks.LINKS
+    begins = (
+        not bare or text[0].isspace() or bare.endswith(tracebacks.TRACEBACK) or bare in tracebacks.LINKS
+    )
     return begins or tracebacks.names_exception(text)
 
 

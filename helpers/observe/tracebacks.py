@@ -34,6 +34,9 @@ _RANK = re.compile(r"^\[rank\d+\]: ?")
 _BY_ACCIDENT = "During handling of the above exception, another exception occurred:"
 _ON_PURPOSE = "The above exception was the direct cause of the following exception:"
 
+TRACEBACK = "Traceback (most recent call last):"
+"""The first line of a traceback."""
+
 LINKS = (_BY_ACCIDENT, _ON_PURPOSE)
 """What stands between two tracebacks of which one follows from the other."""
 
@@ -155,7 +158,7 @@ class _Blocks:
 
     def take(self, line: str) -> None:
         """The next line."""
-        if line.endswith("Traceback (most recent call last):"):
+        if line.endswith(TRACEBACK):
             self.close()
             self._frames = []
         elif line.strip() in LINKS:
